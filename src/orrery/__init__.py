@@ -1,0 +1,3 @@
+"""Orrery: a working model of AI compute."""
+
+__version__ = "0.1.0"

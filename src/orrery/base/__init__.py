@@ -1,0 +1,1 @@
+"""The cellar: units, errors, sources, costs and the technique registry. Imports nothing above it."""

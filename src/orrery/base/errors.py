@@ -1,0 +1,45 @@
+"""What can go wrong, said so that the reader knows what to write instead.
+
+OrreryError
+├── FactError       a fact file that cannot be trusted
+├── ScenarioError   user input that makes no sense
+├── UnknownName     a name that is not in the catalogue (also a LookupError)
+└── OutOfRange      a question outside the range where a rule means anything
+
+Infeasible is not an error: planner and scenario return it as a result with numbers.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class OrreryError(Exception):
+    """Any failure that is the input's fault and can be explained in one sentence."""
+
+
+class FactError(OrreryError, ValueError):
+    """A fact file that cannot be trusted. Says which file, which fact, and what to write."""
+
+
+class ScenarioError(OrreryError, ValueError):
+    """User input that makes no sense. Says what, where, what was got, and what to write."""
+
+
+class OutOfRange(OrreryError, ValueError):
+    """A question outside the range where a rule means anything."""
+
+
+class UnknownName(OrreryError, LookupError):
+    """A name that is not in the catalogue; carries the nearest known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.near = kind, name, nearest(name, known)
+        hint = f" Did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
+        super().__init__(f"There is no {kind} {name!r}.{hint} `orrery show {kind}s` lists all.")
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """The known names that look most like ``name``, best first."""
+    spelled = {k.casefold(): k for k in known}
+    close = difflib.get_close_matches(name.casefold(), spelled, n=count, cutoff=0.5)
+    return tuple(spelled[c] for c in close)

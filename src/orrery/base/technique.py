@@ -1,0 +1,36 @@
+"""A technique is one file that ends with ``TECHNIQUE = Technique(...)``.
+
+Putting the file in a ``techniques`` folder is all it takes to register it. Packages outside
+orrery offer theirs through the ``orrery.techniques`` entry point, and go the same way.
+"""
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Technique:
+    """A mechanism at a seam of a floor: what it does, what it buys and what it costs."""
+
+    name: str  # as typed: "ring-all-reduce"
+    seam: str  # which rule it replaces: "network.collective"
+    rule: Callable[..., Any]
+    knobs: type  # a frozen dataclass whose every field has a default
+    gains: str  # one line: what it buys
+    costs: str  # one line: what it costs
+    claims: tuple[str, ...]  # sources that describe it, as citable keys: "thakur-2005"
+    excludes: frozenset[str] = frozenset()
+
+
+def discover(folder: ModuleType) -> Iterator[Technique]:
+    """Every technique in ``folder``, then every one offered from outside for its floor, by name."""
+    inside = [import_module(f"{folder.__name__}.{m.name}") for m in pkgutil.iter_modules(folder.__path__)]
+    outside = [e.load() for e in entry_points(group="orrery.techniques")]
+    floor = folder.__name__.split(".")[1]
+    found = [module.TECHNIQUE for module in (*inside, *outside) if hasattr(module, "TECHNIQUE")]
+    yield from sorted((t for t in found if t.seam.startswith(f"{floor}.")), key=lambda t: t.name)

@@ -1,0 +1,1 @@
+"""Named devices, models, engines, prices and calibrations, each with its source."""

@@ -1,0 +1,1 @@
+"""Measured tables and how well we repeat them."""

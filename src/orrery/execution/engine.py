@@ -1,0 +1,33 @@
+"""A serving engine as the execution floor sees it: its defaults, its kernels, and what it costs the host."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orrery.base.sources import Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Engine:
+    """Defaults that a blank cell or flag takes, and the constants of the host's part of a step.
+
+    A step costs the host ``step_s`` + ``per_sequence_s`` x sequences; with asynchronous scheduling
+    (``overlap_frac`` = 1) only what exceeds the device's time is exposed.
+    """
+
+    name: str  # "vllm"
+    version: str  # "0.11"; "" = any
+    kernels: str  # whose measured kernels it runs: "tensorrt-llm", "vllm", "sglang", …
+    memory_utilization_frac: float  # share of device memory it may fill
+    is_utilization_of_free: bool  # True: a share of what is free after weights (TensorRT-LLM)
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    block_tokens: int
+    has_cuda_graphs: bool
+    has_chunked_prefill: bool
+    has_prefix_caching: bool
+    step_s: float
+    per_sequence_s: float
+    per_layer_s: float  # launches between measured kernels, per layer; small under CUDA graphs
+    overlap_frac: float
+    context_bytes: float  # driver context, library workspaces, CUDA graphs: outside weights, cache and activations
+    facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

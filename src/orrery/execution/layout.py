@@ -1,0 +1,54 @@
+"""How a model is cut over devices and in which formats it is held."""
+
+from dataclasses import dataclass
+
+from orrery.execution.engine import Engine
+from orrery.hardware.cluster import Cluster
+from orrery.models.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Degrees of parallelism. ``tp * pp * dp`` devices in all; ``ep`` divides the experts over tp * dp of them.
+
+    ``dp`` > 1 without ``ep`` is independent replicas; with ``ep`` > 1 it is data-parallel attention in front of
+    shared experts. ``cp`` cuts sequences.
+    """
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    ep: int = 1
+    cp: int = 1
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of the whole layout."""
+        return self.tp * self.pp * self.dp * self.cp
+
+    def __str__(self) -> str:
+        return " ".join(f"{k}{v}" for k in ("tp", "pp", "dp", "ep", "cp") if (v := getattr(self, k)) > 1 or k == "tp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formats:
+    """Storage formats by name: linear weights, activations, and key/value cache."""
+
+    weights: str
+    activations: str
+    kv: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deployment:
+    """A model on a cluster under an engine: everything but the traffic. Limits of 0 take the engine's default."""
+
+    model: Model
+    cluster: Cluster
+    layout: Layout
+    formats: Formats
+    engine: Engine
+    max_num_seqs: int = 0
+    max_num_batched_tokens: int = 0
+    max_model_tokens: int = 0
+    memory_utilization_frac: float = 0.0

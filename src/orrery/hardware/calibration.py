@@ -1,0 +1,25 @@
+"""What measurements say about one class of work on one device: a few constants, their error, and their range."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orrery.base.cost import Spread
+from orrery.base.sources import Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration:
+    """The constants of one rule, for one class of work, format and engine.
+
+    ``origin`` says where they come from: ``device`` (measured on this very device), ``generation`` (inherited
+    from measured devices of the same architecture), ``any`` (pooled over everything measured).
+    """
+
+    op: str  # "gemm", "attention_decode", "all_reduce", …
+    format: str  # compute format; with a cache in another format "bf16+fp8"
+    engine: str  # whose kernels: "tensorrt-llm", "vllm", "nccl", …
+    origin: str
+    constants: Mapping[str, float]
+    spread: Spread
+    range: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    fact: Fact | None = None  # the tables they were fitted from

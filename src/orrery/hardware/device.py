@@ -1,0 +1,58 @@
+"""One accelerator: what its makers state, and what was measured on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orrery.base.errors import OutOfRange
+from orrery.base.sources import Fact
+from orrery.hardware.calibration import Calibration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A way for bytes to travel between devices; bandwidth is per device and direction."""
+
+    name: str  # "NVLink 4", "PCIe 4.0 x16", "InfiniBand NDR"
+    each_way_bytes_per_s: float
+    latency_s: float
+    topology: str = "switch"  # "switch", "mesh", "ring", "torus-2d", "torus-3d", "bus"
+    num_devices: int = 0  # how many devices it joins at most; 0 = no limit
+    has_reduction: bool = False  # the switch itself can add
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Device:
+    """An accelerator as a set of roofs. Peak rates are dense; a multiply-add is two flops."""
+
+    name: str
+    title: str
+    vendor: str
+    kind: str  # "gpu", "tpu", "npu", "cpu", "dataflow"
+    generation: str  # architecture: "hopper", "cdna3"
+    memory_capacity_bytes: float
+    memory_bandwidth_bytes_per_s: float
+    dense_flops_per_s: Mapping[str, float]  # by format of the operands
+    vector_flops_per_s: float  # FP32 outside the matrix units
+    num_compute_units: int  # SMs, CUs, cores
+    compute_clock_hz: float  # boost
+    last_level_cache_bytes: float
+    power_limit_w: float
+    idle_power_w: float
+    scaleup: Link  # inside the fast domain; PCIe where there is nothing better
+    scaleout: Link  # between nodes, per device
+    host: Link  # to the host's memory
+    devices_per_node: int = 8
+    facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
+    calibrations: Mapping[tuple[str, str, str], Calibration] = field(
+        default_factory=dict[tuple[str, str, str], Calibration]
+    )
+
+    def peak_flops_per_s(self, rates: tuple[str, ...]) -> tuple[str, float]:
+        """The first of ``rates`` (a Format's) that this device has, and its dense peak."""
+        for rate in rates:
+            if peak := self.dense_flops_per_s.get(rate):
+                return rate, peak
+        raise OutOfRange(
+            f"{self.name} states no peak rate for any of {', '.join(rates)}; "
+            f"it has {', '.join(self.dense_flops_per_s)}."
+        )

@@ -1,0 +1,140 @@
+"""The work that a device is asked to do, one class an operation.
+
+Every size may be a number or an integer array; arrays broadcast, so one op object can stand for a million kernels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Size = int | NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Gemm:
+    """C[m, n] = A[m, k] B[k, n], ``batch`` times; ``format`` is a linear layer's (fp8_block, int4_weight_only, …).
+
+    ``quantises_input``: the kernel also turns 16-bit activations into ``format`` (stand-alone measurements do; engines
+    usually fuse it into the norm before).
+    """
+
+    m: Size
+    n: Size
+    k: Size
+    format: str
+    batch: Size = 1
+    quantises_input: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AttentionPrefill:
+    """Softmax attention of ``query_tokens`` new tokens a sequence against ``context_tokens`` (new ones included)."""
+
+    batch: Size
+    query_tokens: Size
+    context_tokens: Size
+    num_heads: Size
+    num_kv_heads: Size
+    head_size: Size
+    format: str
+    kv_format: str
+    window_tokens: Size = 0
+    value_head_size: Size = 0  # 0 = head_size
+    is_causal: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AttentionDecode:
+    """One new token (or ``query_tokens`` to verify) a sequence against a paged cache of ``context_tokens``."""
+
+    batch: Size
+    context_tokens: Size
+    num_heads: Size
+    num_kv_heads: Size
+    head_size: Size
+    format: str
+    kv_format: str
+    window_tokens: Size = 0
+    query_tokens: Size = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LatentPrefill:
+    """MLA over whole prompts, expanded: ``head_size`` (192) wide queries and keys, ``value_head_size`` (128) values."""
+
+    batch: Size
+    query_tokens: Size
+    context_tokens: Size
+    num_heads: Size
+    format: str
+    kv_format: str
+    head_size: Size = 192
+    value_head_size: Size = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LatentDecode:
+    """MLA decode, absorbed: every head reads one latent of ``head_size`` 576; its first ``value_head_size`` are values."""
+
+    batch: Size
+    context_tokens: Size
+    num_heads: Size
+    format: str
+    kv_format: str
+    head_size: Size = 576
+    value_head_size: Size = 512
+    query_tokens: Size = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MoE:
+    """A routed feed-forward block on one device: permute, grouped products, activation, combine.
+
+    ``tokens`` enter before routing, over all ``ep`` ranks; each device holds num_experts/ep experts of ffn_size/tp.
+    ``skew`` is the exponent of the power law that expert loads follow (0 = balanced; the busiest rank is timed).
+    """
+
+    tokens: Size
+    hidden_size: Size
+    ffn_size: Size
+    num_experts: Size
+    experts_per_token: Size
+    format: str
+    tp: Size = 1
+    ep: Size = 1
+    is_gated: bool = True
+    skew: float | Floats = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Elementwise:
+    """Norms, rotary embedding, activations, additions, (de)quantisation, sampling: ``tokens`` x ``width`` elements.
+
+    ``width`` is what the op's measured tables call it: elements that one token brings in.
+    """
+
+    kind: str  # "norm", "rope", "gated_activation", "add", "embedding", "softmax", "quantise", "sample"
+    tokens: Size
+    width: Size
+    format: str = "bf16"
+
+
+Op = Gemm | AttentionPrefill | AttentionDecode | LatentPrefill | LatentDecode | MoE | Elementwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Timing:
+    """The answer for one op object, arrays of the broadcast shape.
+
+    ``time_s`` is the prediction; ``compute_s`` and ``memory_s`` are the device's bare roofs (datasheet peak and
+    bandwidth, minimal bytes), never larger than ``time_s`` by more than caches allow; ``overhead_s`` is the launch.
+    """
+
+    time_s: Floats
+    compute_s: Floats
+    memory_s: Floats
+    overhead_s: Floats
+    flops: Floats
+    bytes: Floats

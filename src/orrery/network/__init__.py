@@ -1,0 +1,1 @@
+"""cost(collective, group): how long a group of devices takes to exchange bytes."""

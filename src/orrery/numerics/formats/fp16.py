@@ -1,0 +1,13 @@
+"""IEEE half precision."""
+
+from orrery.numerics.format import Format
+
+FORMAT = Format(
+    name="fp16",
+    title="IEEE half precision",
+    kind="float",
+    element_bits=16,
+    rates=("fp16", "bf16"),
+    aliases=("float16", "half", "f16"),
+    source="IEEE 754-2019",
+)

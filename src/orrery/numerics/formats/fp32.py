@@ -1,0 +1,13 @@
+"""IEEE single precision."""
+
+from orrery.numerics.format import Format
+
+FORMAT = Format(
+    name="fp32",
+    title="IEEE single precision",
+    kind="float",
+    element_bits=32,
+    rates=("fp32",),
+    aliases=("float32", "float", "f32", "single"),
+    source="IEEE 754-2019",
+)

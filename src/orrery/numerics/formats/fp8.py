@@ -1,0 +1,13 @@
+"""FP8 e4m3, one scale a tensor or channel."""
+
+from orrery.numerics.format import Format
+
+FORMAT = Format(
+    name="fp8",
+    title="FP8 e4m3, one scale a tensor or channel",
+    kind="float",
+    element_bits=8,
+    rates=("fp8", "bf16", "fp16"),
+    aliases=("fp8e4m3", "e4m3", "float8e4m3fn", "fp8e4m3fn", "fp8dynamic", "fp8pertensor", "ptpcfp8"),
+    source="OCP 8-bit Floating Point Specification 1.0",
+)

@@ -1,0 +1,13 @@
+"""FP8 e5m2, one scale a tensor."""
+
+from orrery.numerics.format import Format
+
+FORMAT = Format(
+    name="fp8_e5m2",
+    title="FP8 e5m2, one scale a tensor",
+    kind="float",
+    element_bits=8,
+    rates=("fp8", "bf16", "fp16"),
+    aliases=("e5m2", "float8e5m2"),
+    source="OCP 8-bit Floating Point Specification 1.0",
+)

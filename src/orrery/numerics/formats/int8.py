@@ -1,0 +1,13 @@
+"""INT8 weights and activations."""
+
+from orrery.numerics.format import Format
+
+FORMAT = Format(
+    name="int8",
+    title="INT8 weights and activations",
+    kind="integer",
+    element_bits=8,
+    rates=("int8", "bf16", "fp16"),
+    aliases=("w8a8", "smoothquant", "i8", "int8w8a8"),
+    source="SmoothQuant, arXiv:2211.10438",
+)

@@ -1,0 +1,12 @@
+"""TensorFloat-32: FP32 in memory, 19 bits in the multiplier."""
+
+from orrery.numerics.format import Format
+
+FORMAT = Format(
+    name="tf32",
+    title="TensorFloat-32: FP32 in memory, 19 bits in the multiplier",
+    kind="float",
+    element_bits=32,
+    rates=("tf32", "fp32"),
+    source="NVIDIA A100 architecture whitepaper",
+)

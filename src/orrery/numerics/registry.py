@@ -1,0 +1,32 @@
+"""Formats by name, as typed by people and written by tools."""
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+
+from orrery.base.errors import UnknownName
+from orrery.numerics import formats
+from orrery.numerics.format import Format
+
+
+@cache
+def known_formats() -> dict[str, Format]:
+    """Every format in the ``formats`` folder, by name."""
+    found = [import_module(f"{formats.__name__}.{m.name}").FORMAT for m in pkgutil.iter_modules(formats.__path__)]
+    return {f.name: f for f in sorted(found, key=lambda f: f.name)}
+
+
+@cache
+def _spellings() -> dict[str, Format]:
+    return {_plain(word): f for f in known_formats().values() for word in (f.name, *f.aliases)}
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "").replace(".", "").removeprefix("torch")
+
+
+def get_format(name: str) -> Format:
+    """The format called ``name`` in any spelling; UnknownName carries the nearest ones."""
+    if found := _spellings().get(_plain(name)):
+        return found
+    raise UnknownName("format", name, known_formats())

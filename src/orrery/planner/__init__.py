@@ -1,0 +1,1 @@
+"""Goals, search spaces, Pareto fronts and launch commands."""

@@ -1,0 +1,1 @@
+"""The only door for user input: validation lives here."""

@@ -1,0 +1,1 @@
+"""Traffic to latency in closed form: static batches, offline runs, fixed concurrency."""
