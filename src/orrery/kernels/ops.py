@@ -76,7 +76,7 @@ class LatentPrefill:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LatentDecode:
-    """MLA decode, absorbed: every head reads one latent of ``head_size`` 576; its first ``value_head_size`` are values."""
+    """MLA decode, absorbed: heads read one latent of ``head_size`` 576; its first ``value_head_size`` are values."""
 
     batch: Size
     context_tokens: Size

@@ -1,0 +1,70 @@
+"""Fitted constants: what ``tools/fit`` learned from measured tables, read from ``facts/calibrations``.
+
+Every entry names what it was measured on. ``device`` entries serve that device; ``generation`` entries (pooled over
+the measured devices of an architecture) serve its unmeasured siblings; entries with neither serve everybody else.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.cost import Spread
+from orrery.base.errors import FactError
+from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.hardware.calibration import Calibration
+
+FOLDER = Path(__file__).parent / "facts" / "calibrations"
+
+Key = tuple[str, str, str]  # op, format, engine
+
+
+@cache
+def _entries() -> tuple[dict[str, dict[Key, Calibration]], dict[str, dict[Key, Calibration]]]:
+    by_device: dict[str, dict[Key, Calibration]] = {}
+    by_generation: dict[str, dict[Key, Calibration]] = {}
+    for path in sorted(FOLDER.glob("*.toml")):
+        for owner, name, calibration in _read(path):
+            home = by_device if owner == "device" else by_generation
+            key = (calibration.op, calibration.format, calibration.engine)
+            home.setdefault(name, {})[key] = calibration
+    return by_device, by_generation
+
+
+def _read(path: Path) -> Iterator[tuple[str, str, Calibration]]:
+    raw = read_toml(path)
+    sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
+    for entry in raw.get("calibration", ()):
+        owner = "device" if "device" in entry else "generation"
+        yield owner, entry.get("device", entry.get("generation", "")), _calibration(path, entry, sources)
+
+
+def _calibration(path: Path, entry: dict[str, Any], sources: Mapping[str, Source]) -> Calibration:
+    label = f"{entry.get('op')}/{entry.get('format')}/{entry.get('engine')}"
+    if (source := sources.get(entry.get("from", ""))) is None or "at" not in entry:
+        raise FactError(
+            f"{path.name}: {label}: say from = … (a [sources] key) and at = … (which tables, how many rows)."
+        )
+    origin = "device" if "device" in entry else "generation" if entry.get("generation") else "any"
+    return Calibration(
+        op=entry["op"], format=entry["format"], engine=entry["engine"], origin=origin,
+        constants=entry["constants"],
+        spread=Spread(**{f"{k}_ratio": v for k, v in entry["spread"].items()}, because=entry["at"]),
+        range={k: (float(v[0]), float(v[1])) for k, v in entry.get("range", {}).items()},
+        fact=Fact(name=f"constants of {label}", value=origin, basis=Basis.MEASURED, source=source, at=entry["at"]),
+    )  # fmt: skip
+
+
+def calibrations_for(device: str, generation: str, measured_as: str = "") -> dict[Key, Calibration]:
+    """Everything known for a device, nearest origin first: its own, its generation's, anybody's.
+
+    ``measured_as`` names a sibling whose measurements serve this device too (an A800 is an A100 with less NVLink).
+    """
+    by_device, by_generation = _entries()
+    found = dict(by_generation.get("", {}))
+    found |= by_generation.get(generation, {})
+    if measured_as:
+        sibling = by_device.get(measured_as, {})
+        found |= {k: replace(c, origin="generation") for k, c in sibling.items()}
+    return found | by_device.get(device, {})

@@ -1,0 +1,52 @@
+"""Which measured constants answer for an op: the exact ones, or the nearest kin, never in silence.
+
+The order: this format by this engine, this format by any engine, then formats that run on the same units.
+A calibration found by kinship has its interval widened and says whose constants it borrowed.
+"""
+
+from dataclasses import replace
+
+from orrery.base.errors import OutOfRange
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+
+KIN: dict[str, tuple[str, ...]] = {
+    "fp16": ("bf16",),
+    "bf16": ("fp16",),
+    "fp32": ("tf32", "bf16"),
+    "tf32": ("bf16",),
+    "fp8": ("fp8_block", "int8", "bf16"),
+    "fp8_block": ("fp8", "int8", "bf16"),
+    "mxfp8": ("fp8_block", "fp8", "bf16"),
+    "nvfp4": ("fp8", "bf16"),
+    "mxfp4": ("nvfp4", "fp8", "bf16"),
+    "mxfp4_mxfp8": ("nvfp4", "fp8", "mxfp4_weight_only", "bf16"),
+    "mxfp4_weight_only": ("int4_weight_only", "bf16"),
+    "int8": ("fp8", "bf16"),
+    "int8_weight_only": ("int4_weight_only", "bf16"),
+    "int4_weight_only": ("int8_weight_only", "bf16"),
+}
+"""Formats whose kernels are built most alike, nearest first."""
+
+ENGINES = ("tensorrt-llm", "vllm", "sglang", "flashinfer", "nccl")
+"""Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
+
+OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
+"""How much wider an interval becomes (log space). Generation entries carry their own, measured with the device left out."""
+
+
+def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
+    """The constants for ``op`` in ``format`` on ``device``; OutOfRange where nothing kin was ever measured."""
+    for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):
+        for other in (engine, *ENGINES):
+            if found := device.calibrations.get((op, kin, other)):
+                return _widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and other != engine)
+    raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
+
+
+def _widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:
+    factor = (OTHER_FORMAT if is_kin else 1.0) * (OTHER_ENGINE if is_other_engine else 1.0)
+    if factor == 1.0:
+        return found
+    because = f"borrowed from {found.op} in {found.format} by {found.engine}"
+    return replace(found, spread=found.spread.widened(factor, because))
