@@ -24,8 +24,8 @@ SHAPE_COLUMNS: dict[str, tuple[str, ...]] = {
     "elementwise": ("op", "width"),
     "collective": ("collective", "num_devices", "message_bytes"),
     "moe_dispatch": ("hidden_size", "num_experts", "experts_per_token"),
-    "serving": ("model",),
-    "training": ("model",),
+    "serving": ("model", "num_devices"),
+    "training": ("model", "num_devices"),
 }
 """What identifies a shape, by op or kind of table."""
 

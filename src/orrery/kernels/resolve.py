@@ -32,7 +32,7 @@ ENGINES = ("tensorrt-llm", "vllm", "sglang", "flashinfer", "nccl")
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
 
 OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
-"""How much wider an interval becomes (log space). Generation entries carry their own, measured with the device left out."""
+"""How much wider an interval becomes (log space); generation entries carry their own, of devices left out."""
 
 
 def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
