@@ -20,7 +20,7 @@ SHAPE_COLUMNS: dict[str, tuple[str, ...]] = {
     "mla_decode": ("num_heads", "batch"),
     "mla_absorb_query": ("batch",),
     "mla_absorb_value": ("batch",),
-    "moe": ("hidden_size", "ffn_size", "num_experts", "experts_per_token"),
+    "moe": ("hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep"),
     "elementwise": ("op", "width"),
     "collective": ("collective", "num_devices", "message_bytes"),
     "moe_dispatch": ("hidden_size", "num_experts", "experts_per_token"),
