@@ -1,0 +1,71 @@
+# Everything a contributor runs. Needs Python 3.11 or newer with pip; set-up happens once, in .venv.
+# `make demo` and `make test` are the two to remember; `make help` lists the rest.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+ORRERY_DATA ?= ../shared/data
+PYTEST_WORKERS ?= 2
+export ORRERY_DATA
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check unit slow bench docs scorecard fit wheel clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+demo: $(VENV)/.ready ## set up, then plan Llama-3.1-70B on up to eight H100s
+	$(BIN)/orrery plan --model llama-3.1-70b --device h100-sxm --max-devices 8 \
+		--trace chat --slo ttft:1000 --slo tpot:50
+
+test: check unit ## set up, then every check and test of the default run
+
+check: $(VENV)/.ready-dev ## format, lint, types and the import contract
+	$(BIN)/ruff format --check --quiet src tests tools
+	$(BIN)/ruff check --quiet src tests tools
+	$(BIN)/lint-imports --no-logo
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+unit: $(VENV)/.ready-dev ## the tests of the default run
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+
+slow: $(VENV)/.ready-dev ## tests that need minutes or further packages
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.ready-dev ## speed: predictions, estimates and plans a second
+	$(BIN)/python -m pytest -m bench -s
+
+docs: $(VENV)/.ready-dev ## draw and write the generated pages again
+	$(BIN)/python tools/house.py
+	$(BIN)/python tools/reference.py
+
+scorecard: $(VENV)/.ready-dev ## score every measured table under ORRERY_DATA; writes docs/scorecard.md
+	$(BIN)/python tools/scorecard.py --data $(ORRERY_DATA)
+
+fit: $(VENV)/.ready-fit ## fit every constant again from the tables under ORRERY_DATA
+	for script in tools/fit/*.py; do $(BIN)/python $$script --data $(ORRERY_DATA) || exit 1; done
+
+wheel: $(VENV)/.ready-dev ## build the wheel and try it in a fresh environment
+	sh tools/checks/wheel.sh
+
+clean: ## remove what was built, and the environment
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "orrery needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+# Dependency groups came with pip 25.1, so the environment first gets a pip that knows them.
+$(VENV)/.ready-dev: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	@touch $@
+
+$(VENV)/.ready-fit: $(VENV)/.ready-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group fit
+	@touch $@

@@ -1,0 +1,48 @@
+"""Every technique, found because its file exists, says what it is, what it buys and what it costs."""
+
+import dataclasses
+import inspect
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import orrery
+from orrery.base.technique import discover
+
+FOLDERS = [
+    import_module(m.name)
+    for m in pkgutil.walk_packages(orrery.__path__, "orrery.")
+    if m.ispkg and m.name.endswith(".techniques")
+]
+ALL = [(folder, technique) for folder in FOLDERS for technique in discover(folder)]
+each = pytest.mark.parametrize(("folder", "technique"), ALL, ids=[t.name for _, t in ALL])
+
+
+@each
+def test_says_what_it_is(folder, technique):
+    assert technique.name == technique.name.lower().replace("_", "-").strip()
+    assert technique.gains.strip()
+    assert technique.costs.strip()
+    assert technique.claims, "name at least one source that describes it"
+    assert technique.seam.split(".")[0] == folder.__name__.split(".")[1]
+
+
+@each
+def test_every_knob_has_a_default(folder, technique):
+    assert dataclasses.is_dataclass(technique.knobs)
+    assert technique.knobs() == technique.knobs()
+
+
+@each
+def test_takes_the_arguments_of_its_seam(folder, technique):
+    siblings = [t for _, t in ALL if t.seam == technique.seam]
+    names = {tuple(inspect.signature(t.rule).parameters) for t in siblings}
+    assert len(names) == 1, f"rules of {technique.seam} disagree on their arguments: {names}"
+
+
+def test_names_are_unique_and_exclusions_exist():
+    names = [t.name for _, t in ALL]
+    assert len(names) == len(set(names))
+    for _, technique in ALL:
+        assert technique.excludes <= set(names) - {technique.name}

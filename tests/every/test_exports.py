@@ -1,0 +1,25 @@
+"""A package exports what it says: ``__all__`` is sorted, true, and short enough to remember."""
+
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import orrery
+
+PACKAGES = ["orrery", *(m.name for m in pkgutil.walk_packages(orrery.__path__, "orrery.") if m.ispkg)]
+MOST = 24  # names that one package may export
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_exports_what_it_says(name):
+    package = import_module(name)
+    exported = list(getattr(package, "__all__", ()))
+    assert exported == sorted(set(exported)), f"{name}.__all__ is not sorted"
+    assert len(exported) <= MOST
+    for word in exported:
+        assert getattr(package, word) is not None
+
+
+def test_the_front_door_names_its_verbs():
+    assert orrery.__version__ == "0.1.0"

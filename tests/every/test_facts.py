@@ -1,0 +1,47 @@
+"""Every fact file loads, names its sources, and uses every source that it names."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from orrery.base.sources import read_facts
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "src").rglob("facts/**/*.toml"))
+each = pytest.mark.parametrize("path", FILES, ids=lambda p: "/".join(p.parts[-2:]))
+
+
+def borrowed(node):
+    """Every source key that a file's entries cite, at any depth."""
+    if isinstance(node, dict):
+        if isinstance(word := node.get("from"), str):
+            yield word
+        for value in node.values():
+            yield from borrowed(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from borrowed(value)
+
+
+def test_there_are_fact_files():
+    assert FILES
+
+
+@each
+def test_every_source_is_named_and_used(path):
+    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    sources = raw.pop("sources", {})
+    cited = set(borrowed(raw))
+    assert cited <= sources.keys(), f"cited but not described: {sorted(cited - sources.keys())}"
+    assert sources.keys() <= cited, f"described but never cited: {sorted(sources.keys() - cited)}"
+    for key, source in sources.items():
+        assert source.get("title"), f"{key} has no title"
+        assert source.get("url") or source.get("retrieved"), f"{key} says neither where nor when"
+
+
+@each
+def test_every_fact_is_well_formed(path):
+    facts, _ = read_facts(path)
+    for fact in facts.values():
+        assert fact.cite()

@@ -1,0 +1,65 @@
+"""What every source file keeps to: a docstring, a size, and no loose ends."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+LONGEST = 500  # lines of one file in src
+
+LOOSE_ENDS = re.compile(r"\b(TODO|FIXME|XXX|HACK|NotImplementedError)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:root|home|tmp|work|Users|opt|mnt)/\w")
+VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+
+def tracked() -> list[Path]:
+    """Every text file under version control, or every source file where there is no git."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = listed.stdout.splitlines() if listed.returncode == 0 else []
+    found = [ROOT / n for n in names] or SOURCES
+    return [p for p in found if p.is_file() and p.suffix in {".py", ".toml", ".md", ".svg", ".sh", ".yml", ""}]
+
+
+def shown(path: Path) -> str:
+    """A file's name from the root of the repository."""
+    return str(path.relative_to(ROOT))
+
+
+def documented(path: Path):
+    """(name, has a docstring) of the module and of every public class and function at its top, methods included."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield "module", ast.get_docstring(tree) is not None
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            yield node.name, ast.get_docstring(node) is not None
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
+                    yield f"{node.name}.{method.name}", ast.get_docstring(method) is not None
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=shown)
+def test_every_public_name_says_what_it_is(path):
+    silent = [name for name, has in documented(path) if not has]
+    assert not silent, f"{shown(path)}: no docstring on {', '.join(silent)}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=shown)
+def test_a_file_stays_small_and_has_a_plain_name(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+    assert path.stem not in VAGUE
+
+
+def test_no_loose_ends():
+    found = [
+        f"{shown(path)}:{number}: {line.strip()[:80]}"
+        for path in tracked()
+        if path != Path(__file__)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if LOOSE_ENDS.search(line) or MACHINE_PATH.search(line)
+    ]
+    assert not found, "\n".join(found)
