@@ -1,1 +1,5 @@
 """cost(op, device): how long one kernel takes, which roof it hits, and how sure we are."""
+
+from orrery.kernels.dispatch import predict
+
+__all__ = ["predict"]

@@ -1,0 +1,49 @@
+"""Which arithmetic a linear layer really runs in, given its storage formats and the device.
+
+Engines unpack what the device cannot multiply: FP8 weights on Ampere and 4-bit floats on Hopper become
+weight-only kernels (Marlin and its kin), so the bytes stay small and the arithmetic is 16 bits wide.
+"""
+
+from functools import cache
+
+from orrery.hardware.device import Device
+from orrery.numerics.registry import get_format
+
+WEIGHT_ONLY_BY_BITS = {8: "int8_weight_only", 4: "int4_weight_only"}
+"""The weight-only kernel that moves as many bytes as a format of that many bits."""
+
+
+def compute_format(weights: str, activations: str, device: Device) -> str:
+    """The format name that the kernels floor is asked for."""
+    native = frozenset(device.dense_flops_per_s)
+    return _compute_format(get_format(weights).name, get_format(activations).name, native)
+
+
+@cache
+def _compute_format(weights: str, activations: str, native: frozenset[str]) -> str:
+    stored, active = get_format(weights), get_format(activations)
+    bits = round(stored.element_bits)
+    if stored.weight_only or bits >= 16:
+        return weights
+    if active.element_bits >= 16 or not native & set(stored.rates[: _native_rates(weights)]):
+        return "mxfp4_weight_only" if weights.startswith("mxfp4") else WEIGHT_ONLY_BY_BITS.get(bits, "int4_weight_only")
+    if weights == "mxfp4" and active.element_bits == 8:
+        return "mxfp4_mxfp8"
+    return weights
+
+
+def _native_rates(weights: str) -> int:
+    """How many of a format's rates mean that the device multiplies it as it is stored, not after unpacking."""
+    return sum(1 for rate in get_format(weights).rates if rate not in ("bf16", "fp16", "fp32"))
+
+
+@cache
+def bytes_per_element(name: str) -> float:
+    """Stored bytes of one element, scales included."""
+    return get_format(name).bytes_per_element
+
+
+@cache
+def is_16bit(name: str) -> bool:
+    """Whether a storage format needs no quantised kernel."""
+    return get_format(name).element_bits >= 16

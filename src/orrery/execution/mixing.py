@@ -1,0 +1,143 @@
+"""Token mixers in a step: attention over a cache in its variants, and recurrent states."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from orrery import kernels
+from orrery.execution.batch import Batch, Ints, Part, part
+from orrery.execution.formats import bytes_per_element, is_16bit
+from orrery.execution.layout import Deployment
+from orrery.execution.shard import MixerShard
+from orrery.kernels.ops import (
+    AttentionDecode,
+    AttentionPrefill,
+    LatentDecode,
+    LatentPrefill,
+    Op,
+    Recurrent,
+    Timing,
+)
+from orrery.models.model import CompressedAttention, LatentAttention, RecurrentMixer, SoftmaxAttention
+
+INDEX_PEAK_FRAC, INDEX_BANDWIDTH_FRAC = 0.5, 0.8
+"""Assumed share of the FP8 peak and of memory bandwidth that a sparse-attention indexer reaches (a plain product)."""
+
+
+def mixer_parts(deployment: Deployment, mixers: tuple[MixerShard, ...], batch: Batch) -> Iterator[Part]:
+    """The parts of every mixer: its prompts, its decodes, and its indexer where it has one."""
+    has_prompts, has_decodes = bool(batch.prompt_sequences.any()), bool(batch.decode_sequences.any())
+    for m in mixers:
+        if has_prompts:
+            yield _ask(deployment, m, _prompt_op(deployment, m, batch), "prefill")
+        if has_decodes:
+            yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode")
+        if isinstance(m.mixer, LatentAttention | CompressedAttention) and m.mixer.index_heads:
+            yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", "fp8")
+
+
+def _ask(deployment: Deployment, m: MixerShard, op: Op, phase: str) -> Part:
+    timing = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
+    kind = "recurrence" if isinstance(m.mixer, RecurrentMixer) else "attention"
+    return part(f"{kind} {phase}", m.block, timing, m.count, type(op).__name__, getattr(op, "format", ""))
+
+
+def _attention_formats(deployment: Deployment) -> tuple[str, str]:
+    """Compute and cache formats: an 8-bit cache is multiplied in 8 bits where the device can."""
+    kv = deployment.formats.kv
+    if is_16bit(kv):
+        return "bf16", "bf16"
+    return ("fp8" if "fp8" in deployment.cluster.device.dense_flops_per_s else "bf16"), "fp8"
+
+
+def _prompt_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
+    mixer, (compute, kv) = m.mixer, _attention_formats(deployment)
+    sequences, new, context = batch.prompt_sequences, batch.prompt_tokens, batch.prompt_context_tokens
+    if isinstance(mixer, SoftmaxAttention):
+        return AttentionPrefill(
+            batch=sequences, query_tokens=new, context_tokens=context, num_heads=m.num_heads,
+            num_kv_heads=m.num_kv_heads, head_size=mixer.head_size, value_head_size=mixer.value_head_size,
+            format=compute, kv_format=kv, window_tokens=mixer.window_tokens or mixer.chunk_tokens,
+            is_causal=mixer.is_causal,
+        )  # fmt: skip
+    if isinstance(mixer, LatentAttention):
+        if mixer.top_tokens:
+            return _sparse_prompt(m, sequences, new, _attended(mixer, context), compute, kv)
+        return LatentPrefill(
+            batch=sequences, query_tokens=new, context_tokens=context, num_heads=m.num_heads, format=compute,
+            kv_format=kv, head_size=mixer.nope_head_size + mixer.rope_head_size,
+            value_head_size=mixer.value_head_size,
+        )  # fmt: skip
+    if isinstance(mixer, CompressedAttention):
+        return _sparse_prompt(m, sequences, new, _attended(mixer, context), compute, kv)
+    return _recurrent(mixer, m, sequences * new, sequences, is_decode=False)
+
+
+def _sparse_prompt(m: MixerShard, sequences: Ints, new: Ints, seen: Ints, compute: str, kv: str) -> Op:
+    """Every prompt token attends to its own selection: as many decode-like queries as there are tokens."""
+    return AttentionPrefill(
+        batch=sequences, query_tokens=new, context_tokens=np.maximum(new, seen), num_heads=m.num_heads, num_kv_heads=1,
+        head_size=_latent_size(m)[0], value_head_size=_latent_size(m)[1], format=compute, kv_format=kv,
+        window_tokens=seen,
+    )  # fmt: skip
+
+
+def _decode_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
+    mixer, (compute, kv) = m.mixer, _attention_formats(deployment)
+    sequences, context = batch.decode_sequences, batch.decode_context_tokens
+    if isinstance(mixer, SoftmaxAttention):
+        return AttentionDecode(
+            batch=sequences, context_tokens=context, num_heads=m.num_heads, num_kv_heads=m.num_kv_heads,
+            head_size=mixer.head_size, format=compute, kv_format=kv,
+            window_tokens=mixer.window_tokens or mixer.chunk_tokens,
+        )  # fmt: skip
+    if isinstance(mixer, LatentAttention | CompressedAttention):
+        size, value = _latent_size(m)
+        return LatentDecode(
+            batch=sequences, context_tokens=_attended(mixer, context), num_heads=m.num_heads, format=compute,
+            kv_format=kv, head_size=size, value_head_size=value,
+        )  # fmt: skip
+    return _recurrent(mixer, m, sequences, sequences, is_decode=True)
+
+
+def _latent_size(m: MixerShard) -> tuple[int, int]:
+    """Width of the shared key and of the part of it that serves as value."""
+    if isinstance(m.mixer, LatentAttention):
+        return m.mixer.kv_lora_rank + m.mixer.rope_head_size, m.mixer.kv_lora_rank
+    assert isinstance(m.mixer, CompressedAttention)
+    return m.mixer.head_size, m.mixer.head_size
+
+
+def _attended(mixer: LatentAttention | CompressedAttention, context: Ints) -> Ints:
+    """Cache entries that a query looks at: everything, the selected few, or a window and compressed history."""
+    if isinstance(mixer, LatentAttention):
+        return np.minimum(context, mixer.top_tokens) if mixer.top_tokens else context
+    history = context // mixer.ratio if mixer.ratio else np.zeros_like(context)
+    if mixer.top_tokens:
+        history = np.minimum(history, mixer.top_tokens)
+    return np.minimum(context, mixer.window_tokens) + history
+
+
+def _index(deployment: Deployment, mixer: LatentAttention | CompressedAttention, batch: Batch) -> Timing:
+    """The indexer scores every cached key for every query: a product of FP8 keys, read once a sequence."""
+    ratio = mixer.ratio if isinstance(mixer, CompressedAttention) else 1
+    prompt_keys, decode_keys = batch.prompt_context_tokens / ratio, batch.decode_context_tokens / ratio
+    pairs = batch.prompt_sequences * batch.prompt_tokens * prompt_keys / 2 + batch.decode_sequences * decode_keys
+    flops = 2.0 * mixer.index_heads * mixer.index_head_size * pairs
+    keys = batch.prompt_sequences * prompt_keys + batch.decode_sequences * decode_keys
+    moved = keys * mixer.index_head_size * bytes_per_element("fp8")
+    device = deployment.cluster.device
+    compute_s = flops / device.peak_flops_per_s(("fp8", "bf16", "fp16", "fp32"))[1]
+    memory_s = moved / device.memory_bandwidth_bytes_per_s
+    time_s = np.maximum(compute_s / INDEX_PEAK_FRAC, memory_s / INDEX_BANDWIDTH_FRAC)
+    return Timing(time_s=time_s, compute_s=compute_s, memory_s=memory_s, overhead_s=np.zeros_like(time_s),
+                  flops=flops, bytes=moved)  # fmt: skip
+
+
+def _recurrent(mixer: RecurrentMixer, m: MixerShard, tokens: Ints, sequences: Ints, *, is_decode: bool) -> Op:
+    share = m.num_heads / max(1, mixer.num_heads)
+    return Recurrent(
+        tokens=tokens, sequences=sequences, state_elements=round(mixer.state_elements * share),
+        state_bytes_per_element=mixer.state_bytes_per_element, flops_per_token=mixer.flops_per_token * share,
+        format="bf16", is_decode=is_decode,
+    )  # fmt: skip

@@ -1,0 +1,206 @@
+"""What one device holds and computes once a model is cut by a layout.
+
+Tensor parallelism cuts linear layers by columns or rows and attention by heads; key/value heads replicate when there
+are fewer of them than devices [shoeybi-2019]. Expert parallelism places whole experts; data-parallel attention keeps
+attention whole on every rank in front of shared experts. Pipeline parallelism gives each stage a run of layers.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+
+from orrery.execution.formats import bytes_per_element, compute_format, is_16bit
+from orrery.execution.layout import Deployment
+from orrery.models.model import Block, CompressedAttention, Experts, LatentAttention, Linear, Mixer, SoftmaxAttention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearShard:
+    """One linear layer as a device sees it: a product of (rows x k) by (k x n), ``count`` times a step."""
+
+    name: str
+    block: str
+    n: int
+    k: int
+    groups: int
+    count: float
+    format: str  # of the arithmetic
+    weight_bytes: float  # stored, of one layer, on one device
+    is_head: bool = False  # rows are sampled sequences, not tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixerShard:
+    """One token mixer as a device sees it, ``count`` times a step."""
+
+    block: str
+    mixer: Mixer
+    num_heads: int
+    num_kv_heads: int
+    count: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertsShard:
+    """Routed experts as a device sees them: num_experts / ep of them, each ffn_size / tp wide."""
+
+    block: str
+    experts: Experts
+    tp: int
+    ep: int
+    count: float
+    format: str
+    weight_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Everything that one device computes in one pass through all layers (all pipeline stages in turn)."""
+
+    linears: tuple[LinearShard, ...]
+    mixers: tuple[MixerShard, ...]
+    experts: tuple[ExpertsShard, ...]
+    num_layers: int
+    num_norms: float  # norm kernels in a pass
+    norm_elements: float  # elements normed, per token, over the pass
+    activation_elements: float  # elements leaving activations on one device, per token, over the pass
+    num_activations: float
+    num_reduces: float  # all-reduces over tp in a pass
+    num_exchanges: float  # expert dispatch + combine pairs in a pass
+    weight_bytes: float  # stored on the fullest device
+    stage_share: float  # of all layers, on the fullest pipeline stage
+
+
+@lru_cache(maxsize=512)
+def shard(deployment: Deployment) -> Shard:
+    """Cut the deployment's model by its layout."""
+    model, layout = deployment.model, deployment.layout
+    linears = [_linear(deployment, b, x) for b in model.blocks for x in b.linears]
+    head = [_linear(deployment, None, model.head)] if model.head else []
+    experts = [_experts(deployment, b, b.experts) for b in model.blocks if b.experts]
+    mixers = [_mixer(deployment, b, b.mixer) for b in model.blocks if b.mixer]
+    stage_share = ceil(model.num_layers / layout.pp) / max(1, model.num_layers)
+    return Shard(
+        linears=(*linears, *head), mixers=tuple(mixers), experts=tuple(experts), num_layers=model.num_layers,
+        num_norms=sum(b.count * b.num_reduces for b in model.blocks),
+        norm_elements=float(sum(b.count * b.norm_elements for b in model.blocks)),
+        activation_elements=sum(b.count * b.activation_elements for b in model.blocks) / layout.tp,
+        num_activations=float(sum(b.count for b in model.blocks if b.activation_elements)),
+        num_reduces=float(sum(b.count * b.num_reduces for b in model.blocks)),
+        num_exchanges=sum(x.count for x in experts) if has_exchange(deployment) else 0.0,
+        weight_bytes=_weight_bytes(deployment, linears, head, experts, stage_share), stage_share=stage_share,
+    )  # fmt: skip
+
+
+def has_exchange(deployment: Deployment) -> bool:
+    """Whether tokens travel to their experts: experts spread over ranks that hold different tokens."""
+    return deployment.layout.ep > 1 and deployment.layout.dp > 1
+
+
+def expert_tp(deployment: Deployment) -> int:
+    """Ways in which one expert is cut: the devices of a replica that expert parallelism leaves over."""
+    layout = deployment.layout
+    ranks = layout.tp * (layout.dp if layout.ep > 1 else 1)
+    return max(1, ranks // layout.ep)
+
+
+def stored_format(deployment: Deployment, role: str) -> str:
+    """The format that the weights of a role are stored in: quantised, or kept in 16 bits by the recipe."""
+    weights = deployment.formats.weights
+    if is_16bit(weights) or role not in deployment.model.kept_16bit_roles:
+        return weights
+    return deployment.formats.activations if is_16bit(deployment.formats.activations) else "bf16"
+
+
+def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> LinearShard:
+    tp, stored = deployment.layout.tp, stored_format(deployment, linear.role)
+    groups = linear.groups
+    n, k = linear.out_features // groups, linear.in_features // groups
+    if groups > 1:
+        groups = groups if linear.shard == "replicated" else max(1, groups // tp)
+    elif linear.shard in ("column", "vocab"):
+        n = _columns(linear, block.mixer if block else None, tp)
+    elif linear.shard == "row":
+        k = ceil(k / tp)
+    active = deployment.formats.activations if stored == deployment.formats.weights else stored
+    bias_bytes = 2.0 * n * groups if linear.has_bias else 0.0
+    return LinearShard(
+        name=linear.name, block=block.name if block else "", n=n, k=k, groups=groups,
+        count=float(block.count if block else 1), format=compute_format(stored, active, deployment.cluster.device),
+        weight_bytes=groups * n * k * bytes_per_element(stored) + bias_bytes, is_head=block is None,
+    )  # fmt: skip
+
+
+def _columns(linear: Linear, mixer: Mixer | None, tp: int) -> int:
+    """Outputs on one device; key/value heads are never cut below one."""
+    if linear.kv_heads and isinstance(mixer, SoftmaxAttention):
+        head = mixer.head_size + (0 if mixer.keys_are_values else mixer.value_head_size)
+        kv = linear.kv_heads * head
+        return ceil((linear.out_features - kv) / tp) + max(1, ceil(linear.kv_heads / tp)) * head
+    return ceil(linear.out_features / tp)
+
+
+def _mixer(deployment: Deployment, block: Block, mixer: Mixer) -> MixerShard:
+    tp = deployment.layout.tp
+    kv = mixer.num_kv_heads if isinstance(mixer, SoftmaxAttention) else 1
+    return MixerShard(
+        block=block.name, mixer=mixer, num_heads=max(1, ceil(mixer.num_heads / tp)),
+        num_kv_heads=max(1, ceil(kv / tp)), count=float(block.count),
+    )  # fmt: skip
+
+
+def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsShard:
+    layout, weights = deployment.layout, deployment.formats.weights
+    tp = expert_tp(deployment)
+    held = experts.num_experts * experts.num_parameters_each / (tp * layout.ep)
+    return ExpertsShard(
+        block=block.name, experts=experts, tp=tp, ep=layout.ep, count=float(block.count),
+        format=compute_format(weights, deployment.formats.activations, deployment.cluster.device),
+        weight_bytes=held * bytes_per_element(weights),
+    )  # fmt: skip
+
+
+def _weight_bytes(
+    deployment: Deployment,
+    linears: list[LinearShard],
+    head: list[LinearShard],
+    experts: list[ExpertsShard],
+    share: float,
+) -> float:
+    """Stored weights on the fullest device: its stage's layers, and the embedding or the head."""
+    model, tp = deployment.model, deployment.layout.tp
+    layers = sum(x.count * x.weight_bytes for x in linears) + sum(x.count * x.weight_bytes for x in experts)
+    other = 2.0 * (sum(b.count * b.other_parameters for b in model.blocks) + model.other_parameters)
+    embedding = 2.0 * (model.embedding_parameters / tp + model.tower_parameters)
+    top = sum(x.weight_bytes for x in head) if not model.is_head_tied or deployment.layout.pp > 1 else 0.0
+    encoder = sum(b.num_parameters for b in model.encoder) * bytes_per_element(deployment.formats.weights) / tp
+    ends = embedding + top if deployment.layout.pp == 1 else max(embedding, top)
+    return (layers + other) * share + ends + encoder
+
+
+def cache_bytes(deployment: Deployment) -> tuple[float, float]:
+    """Cache on the fullest device: bytes that each token adds, and bytes that each sequence holds at any length."""
+    per_token = per_sequence = 0.0
+    kv = bytes_per_element(deployment.formats.kv)
+    for m in shard(deployment).mixers:
+        token, sequence = _mixer_cache(m, kv, deployment.layout.tp)
+        per_token += m.count * token
+        per_sequence += m.count * sequence
+    share = shard(deployment).stage_share / deployment.layout.cp
+    return per_token * share, per_sequence * share
+
+
+def _mixer_cache(m: MixerShard, kv_bytes: float, tp: int) -> tuple[float, float]:
+    mixer = m.mixer
+    if isinstance(mixer, SoftmaxAttention):
+        bytes_per_token = mixer.cache_elements_per_token * m.num_kv_heads / mixer.num_kv_heads * kv_bytes
+        window = mixer.window_tokens or mixer.chunk_tokens
+        return (0.0, window * bytes_per_token) if window else (bytes_per_token, 0.0)
+    if isinstance(mixer, LatentAttention):
+        return mixer.cache_elements_per_token * kv_bytes + mixer.index_head_size, 0.0
+    token = mixer.cache_elements_per_token * kv_bytes
+    if isinstance(mixer, CompressedAttention):
+        index = mixer.index_head_size / mixer.ratio if mixer.ratio and mixer.index_heads else 0.0
+        return token + index, mixer.window_tokens * mixer.head_size * kv_bytes
+    state = mixer.state_elements * mixer.state_bytes_per_element + 2.0 * mixer.conv_elements
+    return 0.0, state / tp

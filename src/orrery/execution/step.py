@@ -1,0 +1,137 @@
+"""One engine step: some prompts to prefill and some sequences to decode, through every layer of a cut model.
+
+The device's time is the sum of its kernels and collectives, one after the other, plus the engine's gap per layer.
+Sizes are arrays, so one call answers many batches at once; the parts are kept, so the answer can be unfolded.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from orrery import kernels, network
+from orrery.execution.batch import Batch, Floats, Part, part
+from orrery.execution.formats import bytes_per_element, is_16bit
+from orrery.execution.layout import Deployment
+from orrery.execution.mixing import mixer_parts
+from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
+from orrery.kernels.ops import Elementwise, Gemm, MoE, Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """A step's time on the device, per entry of the batch."""
+
+    parts: tuple[Part, ...]
+    time_s: Floats  # one pass through all pipeline stages
+    stage_s: Floats  # the slowest stage: how often a pipeline can take a new batch
+    flops: Floats  # on one tensor-parallel rank, all stages together
+    bytes: Floats
+
+
+def step(deployment: Deployment, batch: Batch) -> Step:
+    """Cost every entry of ``batch``."""
+    cut = shard(deployment)
+    parts = tuple(_parts(deployment, cut, batch))
+    time_s = np.sum([p.time_s for p in parts], axis=0)
+    pp = deployment.layout.pp
+    return Step(
+        parts=parts, time_s=time_s, stage_s=time_s * (cut.stage_share if pp > 1 else 1.0),
+        flops=np.sum([p.flops for p in parts], axis=0), bytes=np.sum([p.bytes for p in parts], axis=0),
+    )  # fmt: skip
+
+
+def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
+    yield from _linear_parts(deployment, cut, batch)
+    yield from mixer_parts(deployment, cut.mixers, batch)
+    for experts in cut.experts:
+        yield _expert_part(deployment, experts, batch)
+    yield from _elementwise_parts(deployment, cut, batch)
+    yield from _network_parts(deployment, cut, batch)
+    gap = np.where(batch.num_tokens > 0, cut.num_layers * deployment.engine.per_layer_s, 0.0)
+    zero = np.zeros_like(gap)
+    yield Part(name="launch gaps", group="gaps", time_s=gap, compute_s=zero, memory_s=zero, overhead_s=gap,
+               flops=zero, bytes=zero, op="gap", format="")  # fmt: skip
+
+
+def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
+    """Linear layers, stacked by format so that one call answers for all of them."""
+    groups: dict[tuple[str, bool], list[LinearShard]] = {}
+    for linear in cut.linears:
+        groups.setdefault((linear.format, linear.is_head), []).append(linear)
+    device, engine = deployment.cluster.device, deployment.engine.kernels
+    for (format, is_head), members in groups.items():
+        rows = batch.num_rows if is_head else batch.num_tokens
+        n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
+        timing = kernels.predict(
+            Gemm(m=rows[None, :], n=n, k=k, batch=g, format=format, quantises_input=False), device, engine
+        )
+        for i, x in enumerate(members):
+            row = Timing(**{f: getattr(timing, f)[i] for f in Timing.__slots__})
+            yield part(x.name, x.block or "head", row, x.count, "gemm", format)
+
+
+def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch) -> Part:
+    ranks = deployment.layout.dp if has_exchange(deployment) else 1
+    e = x.experts
+    op = MoE(
+        tokens=batch.num_tokens * ranks, hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
+        experts_per_token=e.experts_per_token, format=x.format, tp=x.tp, ep=x.ep, is_gated=e.is_gated,
+    )  # fmt: skip
+    timing = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
+    return part("experts", x.block, timing, x.count, "moe", x.format)
+
+
+def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
+    """Norms with their residual additions, activations, sampling. Their launches are the engine's gap per layer."""
+    tokens = batch.num_tokens
+    work = (
+        ("norms", "norm", tokens, cut.norm_elements, cut.num_norms),
+        ("activations", "gated_activation", tokens, cut.activation_elements, cut.num_activations),
+        ("sampling", "sample", batch.num_rows, float(deployment.model.vocab_size), 1.0),
+    )
+    for name, kind, rows, elements, count in work:
+        if elements and count:
+            op = Elementwise(kind=kind, tokens=rows, width=round(elements / count))
+            t = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
+            bare = Timing(
+                time_s=t.time_s - t.overhead_s, compute_s=t.compute_s, memory_s=t.memory_s,
+                overhead_s=np.zeros_like(t.overhead_s), flops=t.flops, bytes=t.bytes,
+            )  # fmt: skip
+            yield part(name, "elementwise", bare, count, "elementwise", "bf16")
+
+
+def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
+    layout, model = deployment.layout, deployment.model
+    token_bytes = 2.0 * model.hidden_size
+    tokens = batch.num_tokens
+    if layout.tp > 1:
+        yield _collective(deployment, "all_reduce", layout.tp, tokens * token_bytes, cut.num_reduces)
+        logits = batch.num_rows * float(model.vocab_size) * 2.0
+        yield _collective(deployment, "all_gather", layout.tp, logits, 1.0, name="gather logits")
+    if cut.num_exchanges:
+        ranks = layout.dp * layout.tp
+        spread = min(ranks, max(e.experts.experts_per_token for e in cut.experts))
+        sent = tokens * model.hidden_size * spread / layout.tp
+        out = 1.0 if not is_16bit(deployment.formats.activations) else bytes_per_element(deployment.formats.activations)
+        yield _collective(deployment, "all_to_all", ranks, sent * out, cut.num_exchanges, name="dispatch")
+        yield _collective(deployment, "all_to_all", ranks, sent * 2.0, cut.num_exchanges, name="combine")
+    if layout.pp > 1:
+        yield _collective(
+            deployment, "send_recv", 2, tokens * token_bytes / layout.tp, layout.pp - 1.0, name="hand over"
+        )
+
+
+def _collective(
+    deployment: Deployment, kind: str, num_devices: int, message_bytes: Floats, count: float, name: str = ""
+) -> Part:
+    library = deployment.engine.kernels if kind == "all_reduce" else "nccl"
+    work = network.Collective(
+        kind=kind, num_devices=num_devices, message_bytes=message_bytes,
+        devices_per_node=deployment.cluster.devices_per_node, library=library,
+    )  # fmt: skip
+    timing = network.predict(work, deployment.cluster.device)
+    time_s = np.where(message_bytes > 0, timing.time_s * count, 0.0)
+    zero = np.zeros_like(time_s)
+    return Part(name=name or kind.replace("_", "-"), group="network", time_s=time_s, compute_s=zero, memory_s=zero,
+                overhead_s=zero, flops=zero, bytes=zero, op=kind, format="")  # fmt: skip
