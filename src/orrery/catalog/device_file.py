@@ -1,0 +1,160 @@
+"""One device file: which facts it must hold, what values are plausible, and the Device it makes.
+
+A device file names the device (``title``, ``vendor``, ``kind``, ``generation``, perhaps ``measured_as``), lists its
+sources, and gives one fact a line. The same reader serves the catalogue's own files and a user's.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from orrery.base.errors import FactError, nearest
+from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.hardware.device import Device, Link
+
+IDENTITY = ("title", "vendor", "kind", "generation")
+KINDS = ("gpu", "tpu", "npu", "cpu", "dataflow")
+TOPOLOGIES = ("switch", "mesh", "ring", "torus-2d", "torus-3d", "bus")
+RATES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4", "nvfp4", "int4")
+"""Formats that a peak rate may be stated for: ``dense_<format>_flops_per_s``."""
+
+LINKS = ("scaleup", "scaleout", "host")
+
+PLAUSIBLE: dict[str, tuple[float, float]] = {
+    "memory_capacity_bytes": (1e8, 1e13),
+    "memory_bandwidth_bytes_per_s": (1e9, 1e15),
+    "vector_flops_per_s": (1e9, 1e17),
+    "num_compute_units": (1, 1e6),
+    "compute_clock_hz": (1e8, 1e10),
+    "last_level_cache_bytes": (1e4, 1e11),
+    "power_limit_w": (1, 1e5),
+    "idle_power_w": (0.01, 1e4),
+    "num_devices_per_node": (1, 1e4),
+    "num_scaleup_devices": (1, 1e6),
+} | {f"{link}_each_way_bytes_per_s": (1e6, 1e14) for link in LINKS} | {f"{link}_latency_s": (1e-9, 1e-1) for link in LINKS}  # fmt: skip
+"""Least and greatest value that any machine we can imagine has: beyond them somebody slipped a unit."""
+
+PLAUSIBLE_PEAK = (1e8, 1e19)
+WORDS = tuple(f"{link}_name" for link in LINKS) + ("scaleup_topology", "scaleout_topology")
+FLAGS = ("scaleup_has_reduction", "scaleout_has_reduction")
+REQUIRED = (*PLAUSIBLE, *WORDS, *FLAGS)
+
+_RATE = re.compile(r"dense_(.+)_flops_per_s")
+
+
+@cache
+def read_device(path: Path, modified_ns: int = 0) -> Device:
+    """The device of one file, without calibrations. Refuses, in one sentence, whatever cannot be trusted.
+
+    ``modified_ns`` only tells an edited file from the one read before.
+    """
+    raw = read_toml(path)
+    file = path.name
+    _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts"))
+    for key in (*IDENTITY, *(["measured_as"] if "measured_as" in raw else [])):
+        if not isinstance(raw.get(key), str) or not raw[key]:
+            raise FactError(f'{file}: say {key} = "…" at the top of the file; got {raw.get(key)!r}.')
+    if raw["kind"] not in KINDS:
+        raise FactError(f"{file}: kind {raw['kind']!r} is none of {', '.join(KINDS)}.")
+    facts = _facts(file, raw)
+    return _device(path.stem, raw, facts)
+
+
+def measured_as(path: Path) -> str:
+    """The sibling of the same silicon whose measurements serve this device too, or nothing."""
+    return str(read_toml(path).get("measured_as", ""))
+
+
+def _facts(file: str, raw: Mapping[str, Any]) -> dict[str, Fact]:
+    sources = _sources(file, raw.get("sources", {}))
+    entries = raw.get("facts", {})
+    rates = [name for name in entries if (m := _RATE.fullmatch(name)) and m[1] in RATES]
+    _refuse_unknown(file, "[facts] ", entries, (*REQUIRED, *rates), hint=f"dense_<{'|'.join(RATES)}>_flops_per_s")
+    facts: dict[str, Fact] = {}
+    for name, entry in entries.items():
+        if not isinstance(entry, dict):
+            raise FactError(f'{file}: {name}: write {{ value = …, from = "…", at = "…" }}; got {entry!r}.')
+        facts[name] = _plausible(file, parse_fact(file, name, cast("dict[str, Any]", entry), sources))
+    if missing := [name for name in REQUIRED if name not in facts]:
+        raise FactError(f"{file}: [facts] lacks {', '.join(missing)}; where nobody states it, use basis = \"assumed\".")
+    if not rates:
+        raise FactError(f"{file}: [facts] states no peak rate; add at least one dense_<format>_flops_per_s.")
+    return facts
+
+
+def _sources(file: str, tables: Mapping[str, Any]) -> dict[str, Source]:
+    sources: dict[str, Source] = {}
+    for key, table in tables.items():
+        if not isinstance(table, dict) or not cast("dict[str, Any]", table).get("title"):
+            raise FactError(f'{file}: [sources.{key}] needs title = "…" (and url, retrieved).')
+        words = cast("dict[str, str]", table)
+        _refuse_unknown(file, f"[sources.{key}] ", words, ("title", "url", "retrieved"))
+        sources[key] = Source(**words)
+    return sources
+
+
+def _plausible(file: str, fact: Fact) -> Fact:
+    """The fact itself, if its value is one that a device can have."""
+    name, value = fact.name, fact.value
+    if name in FLAGS:
+        if not isinstance(value, bool):
+            raise FactError(f"{file}: {name}: write value = true or false; got {value!r}.")
+    elif name in WORDS:
+        if not isinstance(value, str) or not value:
+            raise FactError(f"{file}: {name}: write a word in quotes; got {value!r}.")
+        if name.endswith("_topology") and value not in TOPOLOGIES:
+            raise FactError(f"{file}: {name}: {value!r} is none of {', '.join(TOPOLOGIES)}.")
+    else:
+        low, high = PLAUSIBLE.get(name, PLAUSIBLE_PEAK)
+        if not isinstance(value, float) or not math.isfinite(value) or not low <= value <= high:
+            raise FactError(f"{file}: {name}: {value!r} is not a number between {low:g} and {high:g} in base units.")
+    return fact
+
+
+def _refuse_unknown(file: str, where: str, got: Mapping[str, Any], known: tuple[str, ...], hint: str = "") -> None:
+    for key in got:
+        if key not in known:
+            near = nearest(key, known)
+            said = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join((*known, hint) if hint else known)}."
+            raise FactError(f"{file}: {where}unknown key {key}; {said}")
+
+
+def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device:
+    def number(fact: str) -> float:
+        return float(facts[fact].value)
+
+    peaks = {m[1]: number(n) for n in facts if (m := _RATE.fullmatch(n))}
+    return Device(
+        name=name,
+        title=raw["title"], vendor=raw["vendor"], kind=raw["kind"], generation=raw["generation"],
+        memory_capacity_bytes=number("memory_capacity_bytes"),
+        memory_bandwidth_bytes_per_s=number("memory_bandwidth_bytes_per_s"),
+        dense_flops_per_s={rate: peaks[rate] for rate in RATES if rate in peaks},
+        vector_flops_per_s=number("vector_flops_per_s"),
+        num_compute_units=int(number("num_compute_units")),
+        compute_clock_hz=number("compute_clock_hz"),
+        last_level_cache_bytes=number("last_level_cache_bytes"),
+        power_limit_w=number("power_limit_w"),
+        idle_power_w=number("idle_power_w"),
+        scaleup=_link(facts, "scaleup", num_devices=int(number("num_scaleup_devices"))),
+        scaleout=_link(facts, "scaleout"),
+        host=_link(facts, "host"),
+        devices_per_node=int(number("num_devices_per_node")),
+        facts=facts,
+    )  # fmt: skip
+
+
+def _link(facts: Mapping[str, Fact], which: str, num_devices: int = 0) -> Link:
+    """One of the three ways out; the way to the host is a bus by nature."""
+    topology, flag = facts.get(f"{which}_topology"), facts.get(f"{which}_has_reduction")
+    return Link(
+        name=str(facts[f"{which}_name"].value),
+        each_way_bytes_per_s=float(facts[f"{which}_each_way_bytes_per_s"].value),
+        latency_s=float(facts[f"{which}_latency_s"].value),
+        topology=str(topology.value) if topology else "bus",
+        num_devices=num_devices,
+        has_reduction=bool(flag.value) if flag else False,
+    )

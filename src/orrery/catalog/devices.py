@@ -1,0 +1,124 @@
+"""Named devices: one TOML file each in ``facts/devices``, every fact with its source.
+
+A device of your own is a file of the same layout; ``template()`` writes one to start from::
+
+    title = "My accelerator"          # how to call it
+    vendor = "Me"
+    kind = "gpu"                      # gpu, tpu, npu, cpu or dataflow
+    generation = "hopper"             # whose measurements to inherit; any word of your own inherits everybody's
+    measured_as = "h100-sxm"          # optional: the same silicon under another name
+
+    [sources.sheet]
+    title = "My accelerator, data sheet"
+
+    [facts]
+    memory_capacity_bytes = { value = "80 GB", from = "sheet", at = "page 2" }
+    idle_power_w = { value = "70 W", basis = "assumed", note = "a tenth of the limit" }
+    …
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from orrery.base.errors import FactError, UnknownName
+from orrery.base.sources import Basis, Fact
+from orrery.catalog.calibrations import calibrations_for
+from orrery.catalog.device_file import measured_as, read_device
+from orrery.catalog.device_names import plain, spellings
+from orrery.hardware.device import Device
+
+FOLDER = Path(__file__).parent / "facts" / "devices"
+
+
+@cache
+def device_names() -> tuple[str, ...]:
+    """The canonical names of all devices in the catalogue, sorted."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def get_device(name_or_path: str) -> Device:
+    """The device of that name in any usual spelling, or of that TOML file; reads no other file.
+
+    The same name gives the same object. A family name ("a100") gives its usual variant, with a note in ``notes``.
+    """
+    if name_or_path.endswith(".toml"):
+        return _from_user(Path(name_or_path))
+    return _from_catalogue(name_or_path)
+
+
+@cache
+def _from_catalogue(name: str) -> Device:
+    if (path := FOLDER / f"{name}.toml").parent == FOLDER and path.is_file():
+        return _with_calibrations(path)
+    known = spellings(frozenset(device_names()))
+    if (spelled := known.get(plain(name))) is None:
+        raise UnknownName("device", name, device_names())
+    device = _from_catalogue(spelled.name)
+    return replace(device, notes=(f"{name!r} taken as {device.name}: {spelled.note}",)) if spelled.note else device
+
+
+def _from_user(path: Path) -> Device:
+    if not path.is_file():
+        raise FactError(f"{path}: there is no such file; give a device's name or a TOML file in the template's layout.")
+    return _with_calibrations(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
+    device = read_device(path, modified_ns)
+    return replace(device, calibrations=calibrations_for(device.name, device.generation, measured_as(path)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of what is known about a device."""
+
+    fact: str
+    value: float | str | bool
+    basis: str
+    source: str
+    note: str
+
+
+def describe(device: Device) -> tuple[Row, ...]:
+    """Every fact of a device, then what other sources say, line by line."""
+    return tuple(row for fact in device.facts.values() for row in _rows(fact))
+
+
+def _rows(fact: Fact, prefix: str = "") -> Iterator[Row]:
+    where = ", ".join(word for word in (fact.source.title if fact.source else "", fact.at) if word)
+    yield Row(fact=prefix + fact.name, value=fact.value, basis=str(fact.basis), source=where, note=fact.note)
+    for other in fact.also:
+        yield from _rows(other, prefix="also ")
+
+
+def template() -> str:
+    """A device file to start from: every fact that is needed, as it stands for one catalogue device, to be replaced."""
+    device = get_device("h100-sxm")
+    lines = [
+        'title = "My accelerator"', 'vendor = "Me"', 'kind = "gpu"  # gpu, tpu, npu, cpu or dataflow',
+        'generation = "hopper"  # whose measurements to inherit; a word of your own inherits everybody\'s',
+        '# measured_as = "h100-sxm"  # only for the same silicon under another name',
+        "", "[sources.sheet]", 'title = "Where the figures come from"', 'url = "https://…"', 'retrieved = "2026-11"',
+        "", "[facts]  # one a line; peaks are dense, a multiply-add is two; links are each way, per device",
+    ]  # fmt: skip
+    return "\n".join([*lines, *(_template_line(fact) for fact in device.facts.values())]) + "\n"
+
+
+_SYMBOL = {"bytes_per_s": "B/s", "flops_per_s": "FLOP/s", "bytes": "B", "hz": "Hz", "w": "W", "s": "s"}
+
+
+def _template_line(fact: Fact) -> str:
+    symbol = next((s for word, s in _SYMBOL.items() if fact.name.endswith(f"_{word}")), "")
+    value = fact.value
+    if isinstance(value, bool):
+        written = str(value).lower()
+    elif isinstance(value, str):
+        written = f'"{value}"'
+    else:
+        written = f'"{value:.6g} {symbol}"' if symbol else f"{value:g}"
+    if fact.basis is Basis.ASSUMED:
+        return f'{fact.name} = {{ value = {written}, basis = "assumed", note = "say why" }}'
+    return f'{fact.name} = {{ value = {written}, from = "sheet", at = "page …" }}'
