@@ -1,0 +1,165 @@
+"""Well-known models by name: the fields of their published configs, one file a model in ``facts/models``.
+
+A name may be spelled in any way people do (``llama3.1-70b``, ``Meta-Llama-3.1-70B-Instruct``); words that say how a
+checkpoint was trained further (instruct, chat) do not change the architecture, words that say how it was quantised
+(FP8, AWQ, NVFP4) change the weights format only. A path to a config.json works wherever a name does.
+"""
+
+import re
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import FactError, UnknownName
+from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.models.config import parse
+from orrery.models.model import Model
+from orrery.models.read import read_model
+
+FOLDER = Path(__file__).parent / "facts" / "models"
+ALIASES = FOLDER / "aliases.toml"
+
+TUNED = frozenset({
+    "instruct", "chat", "base", "hf", "it", "meta", "pt", "sft", "dpo", "rl", "preview", "latest", "turbo", "lite",
+    "text", "generation",
+})  # fmt: skip
+"""Words that do not change the architecture."""
+
+QUANTISED = {
+    "fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "awq": "int4_weight_only", "gptq": "int4_weight_only",
+    "int4": "int4_weight_only", "w4a16": "int4_weight_only", "4bit": "int4_weight_only", "int8": "int8",
+    "w8a8": "int8", "8bit": "int8_weight_only", "w8a16": "int8_weight_only", "mxfp4": "mxfp4", "mxfp8": "mxfp8",
+    "bf16": "bf16", "fp16": "fp16", "dynamic": "", "static": "", "pertensor": "", "marlin": "", "quantized": "",
+}  # fmt: skip
+"""Words that change the weights format; the empty ones only qualify another."""
+
+
+def model_names() -> tuple[str, ...]:
+    """Every catalogued model, as model hubs name it."""
+    return tuple(_files())
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """Name -> file; the file's name is the model's, so that none need be opened."""
+    found = (p for p in FOLDER.glob("*.toml") if p != ALIASES)
+    return {p.stem.replace("--", "/", 1): p for p in sorted(found, key=lambda p: p.name.casefold())}
+
+
+def _squeeze(name: str) -> str:
+    """Without separators, except the dot between two digits: 1.3b is not 13b."""
+    dotted = re.sub(r"(?<=\d)[._](?=\d)", "#", name.casefold())
+    return re.sub(r"[\s._-]+", "", dotted).replace("#", ".")
+
+
+def _without_organisation(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def _stripped(name: str) -> tuple[str, str]:
+    """The name without the words that leave the architecture alone, and the format that its suffixes say."""
+    dotted = re.sub(r"(?<=\d)_(?=\d)", ".", _without_organisation(name).casefold())
+    words = [w for w in re.split(r"[\s_-]+", dotted) if w]
+    formats = [QUANTISED[w] for w in words if QUANTISED.get(w)]
+    kept = [w for w in words if w not in TUNED and w not in QUANTISED]
+    return _squeeze("".join(kept)), formats[0] if formats else ""
+
+
+@cache
+def _spellings() -> tuple[dict[str, str], dict[str, str]]:
+    """Exact spellings (with or without the organisation, and aliases), and stripped ones, to names."""
+    exact: dict[str, str] = {}
+    loose: dict[str, str] = {}
+    for name in _files():
+        exact.setdefault(_squeeze(name), name)
+    for name in _files():
+        exact.setdefault(_squeeze(_without_organisation(name)), name)
+    for alias, name in read_toml(ALIASES).get("aliases", {}).items():
+        exact.setdefault(_squeeze(alias), name)
+        exact.setdefault(_squeeze(_without_organisation(alias)), name)
+        loose.setdefault(_stripped(alias)[0], name)
+    for name in _files():
+        loose.setdefault(_stripped(name)[0], name)
+    return exact, loose
+
+
+@cache
+def _dotless() -> dict[str, str]:
+    """Spellings without the dots in their numbers (llama31-8b), where that leaves one model only."""
+    exact, loose = _spellings()
+    found: dict[str, set[str]] = {}
+    for spelled, name in (*exact.items(), *loose.items()):
+        found.setdefault(spelled.replace(".", ""), set()).add(name)
+    return {spelled: min(names) for spelled, names in found.items() if len(names) == 1}
+
+
+@lru_cache(maxsize=512)
+def resolve(name: str) -> tuple[str, str]:
+    """The catalogued name behind any spelling, and the weights format that the spelling asks for ("" = its own)."""
+    exact, loose = _spellings()
+    for spelled in (_squeeze(name), _squeeze(_without_organisation(name))):
+        if spelled in exact:
+            return exact[spelled], ""
+    key, weights = _stripped(name)
+    for stripped in (key, _squeeze(_without_organisation(name))):
+        if stripped and (found := exact.get(stripped) or loose.get(stripped)):
+            return found, weights
+    if found := _dotless().get(key.replace(".", "")):
+        return found, weights
+    raise UnknownName("model", name, model_names())
+
+
+def get_model(name_or_path: str | Path) -> Model:
+    """The model of that name in any spelling, or the one that a config.json (or a folder with one) describes."""
+    if isinstance(name_or_path, Path) or _looks_like_path(name_or_path):
+        return read_model(Path(name_or_path))
+    return _by_name(name_or_path)
+
+
+def _looks_like_path(text: str) -> bool:
+    if text.endswith(".json") or text.startswith((".", "/", "~")):
+        return True
+    path = Path(text)
+    return path.is_file() or (path / "config.json").is_file()
+
+
+@lru_cache(maxsize=512)
+def _by_name(name: str) -> Model:
+    found, weights = resolve(name)
+    model = _load(found)
+    return replace(model, weights_format=weights) if weights else model
+
+
+@lru_cache(maxsize=512)
+def _load(name: str) -> Model:
+    raw = _tables(name)
+    config = published_config(name)
+    where = "; ".join(f"{s['title']}" for s in raw["sources"].values())
+    model = parse(config, name=name, where=f"facts/models/{_files()[name].name}")
+    return replace(model, published=(*model.published, ("config", where)))
+
+
+def _tables(name: str) -> dict[str, Any]:
+    path = _files()[name]
+    raw = read_toml(path)
+    if not raw.get("sources") or not ("published" in raw or "same_as" in raw):
+        raise FactError(f"{path.name}: needs a [sources.…] table, and [published] config fields or same_as = a name.")
+    return raw
+
+
+def published_config(name: str) -> dict[str, Any]:
+    """The published config fields of a catalogued model; ``same_as`` takes another's and changes what it states."""
+    raw = _tables(name)
+    config = published_config(raw["same_as"]) if "same_as" in raw else {}
+    if "same_as" in raw:
+        config.pop("quantization_config", None)
+    return {**config, **raw.get("published", {})}
+
+
+def published_parameters(name: str) -> Fact | None:
+    """The parameter count that the model's publisher states, where the catalogue has it."""
+    raw = _tables(name)
+    sources = {key: Source(**table) for key, table in raw["sources"].items()}
+    entry = raw.get("facts", {}).get("num_parameters")
+    return parse_fact(_files()[name].name, "num_parameters", entry, sources) if entry else None

@@ -1,0 +1,90 @@
+"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5): dense layers first, then shared and routed experts."""
+
+from dataclasses import replace
+
+from orrery.models.decoder import Recipe, assemble, decoder, sizes
+from orrery.models.decoder import Kind as DecoderKind
+from orrery.models.family import Family
+from orrery.models.fields import Fields
+from orrery.models.latent import latent_attention
+from orrery.models.model import Block, Model
+from orrery.models.parts import Part, layer, mlp, moe, stack
+
+V2 = {
+    "vocab_size": 32000, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
+    "v_head_dim": 128, "n_routed_experts": 64, "num_experts_per_tok": 8, "moe_intermediate_size": 1407,
+    "n_shared_experts": 2,
+}  # fmt: skip
+V3 = V2 | {
+    "vocab_size": 129280, "n_routed_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
+    "n_shared_experts": 1, "first_k_dense_replace": 3,
+}  # fmt: skip
+
+
+def is_sparse(c: Fields, num_layers: int) -> list[bool]:
+    """Which layers have experts: after the first dense ones, every ``moe_layer_freq``-th (a number, or a list)."""
+    if isinstance(c.data.get("moe_layer_freq"), list):
+        return [bool(x) for x in c.per_layer(c.sizes("moe_layer_freq"), "moe_layer_freq", num_layers)]
+    if types := c.words("mlp_layer_types"):
+        return [t == "sparse" for t in c.per_layer(types, "mlp_layer_types", num_layers)]
+    first, step = c.count("first_k_dense_replace"), c.size("moe_layer_freq", default=1)
+    return [i >= first and i % step == 0 for i in range(num_layers)]
+
+
+def routed(c: Fields, hidden: int) -> Part:
+    """The routed and shared experts that the config describes."""
+    width = c.size("moe_intermediate_size")
+    return moe(
+        hidden, width, c.size("n_routed_experts", "num_experts"),
+        c.size("num_experts_per_tok", "num_experts_per_token"),
+        shared_ffn_size=width * c.count("n_shared_experts", "num_shared_experts"),
+    )  # fmt: skip
+
+
+def draft(block: Block, hidden: int, count: int) -> int:
+    """Multi-token-prediction layers: an ordinary layer, two norms in, one out, and a projection of both inputs."""
+    return count * (replace(block, count=1).num_parameters + 2 * hidden * hidden + 3 * hidden)
+
+
+def _build(c: Fields, name: str) -> Model:
+    kind = c.word("model_type")
+    # A missing or null q_lora_rank means that queries are projected directly, where the config states the other ranks.
+    if "kv_lora_rank" in c and "q_lora_rank" not in c:
+        c = c.with_defaults(q_lora_rank=0)
+    c = c.with_defaults(**(V2 if kind == "deepseek_v2" else V3))
+    hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
+    owners = c.words("indexer_types")
+    has_indexer = [t == "full" for t in owners] if owners else [c.count("index_topk") > 0] * layers
+    c.per_layer(tuple(has_indexer), "indexer_types", layers)
+
+    def build(kind: tuple[bool, bool]) -> Block:
+        sparse, indexed = kind
+        feed = routed(c, hidden) if sparse else mlp(hidden, c.size("intermediate_size"), bias=c.flag("mlp_bias"))
+        part = latent_attention(c, hidden, heads, indexer=indexed)
+        return layer("moe" if sparse else "dense", part, feed, hidden_size=hidden)
+
+    blocks = stack(zip(is_sparse(c, layers), has_indexer, strict=False), build)
+    extra = draft(blocks[-1], hidden, c.count("num_nextn_predict_layers"))
+    return assemble(c, name, blocks, hidden, default_context=4096, draft_parameters=extra)
+
+
+def _build_first(c: Fields, name: str) -> Model:
+    """DeepSeek V1 (MoE 16B): ordinary attention, experts of V2's kind."""
+    c = c.with_defaults(
+        vocab_size=102400, first_k_dense_replace=0, n_routed_experts=64, n_shared_experts=2, num_experts_per_tok=6,
+        moe_intermediate_size=1407,
+    )  # fmt: skip
+    s = sizes(c)
+    kinds = [DecoderKind(is_moe=x) for x in is_sparse(c, s.layers)]
+    bias = c.flag("attention_bias")
+    return decoder(c, name, Recipe(qkv_bias=bias, out_bias=bias), kinds=kinds, experts=routed(c, s.hidden))
+
+
+def _any(c: Fields, name: str) -> Model:
+    return _build_first(c, name) if c.word("model_type") == "deepseek" else _build(c, name)
+
+
+FAMILY = Family(
+    model_types=("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa", "glm4_moe_lite"),
+    build=_any,
+)

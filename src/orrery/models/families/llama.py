@@ -1,0 +1,29 @@
+"""Llama and the many families that are Llama with other numbers: rotary attention, RMS norms, a gated feed-forward."""
+
+from orrery.models.decoder import Kind, Recipe, decoder, sizes
+from orrery.models.family import Family
+from orrery.models.fields import Fields
+from orrery.models.model import Model
+
+ROTARY_DEFAULTS = {"vocab_size": 32000, "intermediate_size": 11008}
+
+
+def _build(c: Fields, name: str) -> Model:
+    kind = c.word("model_type")
+    if kind in ("mistral", "ministral"):
+        c = c.with_defaults(num_key_value_heads=8, intermediate_size=14336, vocab_size=32000)
+    window = c.count("sliding_window") if kind == "mistral" else 0
+    bias = c.flag("attention_bias", "qkv_bias", "bias")
+    recipe = Recipe(
+        qkv_bias=bias,
+        out_bias=c.flag("attention_bias", "bias"),
+        mlp_bias=c.flag("mlp_bias", "bias") if kind != "aquila" else False,
+        default_context=4096 * 32 if kind == "mistral" else 2048,
+    )
+    return decoder(c, name, recipe, kinds=[Kind(window=window)] * sizes(c).layers)
+
+
+FAMILY = Family(
+    model_types=("llama", "mistral", "ministral", "yi", "Yi", "aquila", "internlm", "smollm", "mimo_llama"),
+    build=_build,
+)

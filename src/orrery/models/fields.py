@@ -1,0 +1,132 @@
+"""A config.json as its reader sees it: look-ups by key that check what they find and say what to write instead."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from orrery.base.errors import ScenarioError
+
+MOST = {
+    "num_hidden_layers": 10_000, "n_layer": 10_000, "n_layers": 10_000, "num_layers": 10_000,
+    "hidden_size": 1_000_000, "n_embd": 1_000_000, "d_model": 1_000_000,
+}  # fmt: skip
+"""Largest sizes that can be meant seriously: some ten times the largest published ones (126 layers, 53,248 wide)."""
+
+MOST_ELSE = 1_000_000_000
+
+
+class Fields:
+    """The keys of one config (or of one table in it); ``where`` names the file for error messages."""
+
+    __slots__ = ("data", "where")
+
+    def __init__(self, data: Mapping[str, Any], where: str) -> None:
+        self.data, self.where = data, where
+
+    def __contains__(self, key: str) -> bool:
+        return self.data.get(key) is not None
+
+    def wrong(self, key: str, got: object, write: str) -> ScenarioError:
+        """The error that says which file, which key, what stood there, and what to write."""
+        return ScenarioError(f"{self.where}: {key}: got {got!r}; write {write}.")
+
+    def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
+        for key in keys:
+            if self.data.get(key) is not None:
+                return key, self.data[key]
+        return keys[0], None
+
+    def size(self, *keys: str, default: int | None = None, least: int = 1) -> int:
+        """A whole number under the first of ``keys`` that is there; ``default`` where none is."""
+        key, value = self._first(keys)
+        if value is None:
+            if default is None:
+                raise ScenarioError(f'{self.where}: {" or ".join(keys)} is missing; write "{key}": a whole number.')
+            return default
+        most = MOST.get(key, MOST_ELSE)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self.wrong(key, value, f"a whole number from {least} to {most}")
+        return value
+
+    def count(self, *keys: str, default: int = 0) -> int:
+        """Like ``size``, but zero is allowed and the usual default."""
+        return self.size(*keys, default=default, least=0)
+
+    def number(self, *keys: str, default: float) -> float:
+        """A number of any sign."""
+        key, value = self._first(keys)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST_ELSE:
+            raise self.wrong(key, value, "a number")
+        return float(value)
+
+    def flag(self, *keys: str, default: bool = False) -> bool:
+        """true or false."""
+        key, value = self._first(keys)
+        if value is None:
+            return default
+        if not isinstance(value, bool | int):
+            raise self.wrong(key, value, "true or false")
+        return bool(value)
+
+    def word(self, *keys: str, default: str = "") -> str:
+        """Text."""
+        key, value = self._first(keys)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise self.wrong(key, value, "text in quotes")
+        return value
+
+    def items(self, *keys: str) -> tuple[Any, ...]:
+        """A list; empty where there is none."""
+        key, value = self._first(keys)
+        if value is None:
+            return ()
+        if not isinstance(value, list | tuple):
+            raise self.wrong(key, value, "a list")
+        return tuple(cast("list[Any]", value))
+
+    def words(self, *keys: str) -> tuple[str, ...]:
+        """A list of words."""
+        found = self.items(*keys)
+        if not all(isinstance(x, str) for x in found):
+            raise self.wrong(keys[0], found[:4], "a list of words")
+        return found
+
+    def sizes(self, *keys: str) -> tuple[int, ...]:
+        """A list of whole numbers, none negative."""
+        found = self.items(*keys)
+        if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= MOST_ELSE for x in found):
+            raise self.wrong(keys[0], found[:4], "a list of whole numbers")
+        return found
+
+    def table(self, *keys: str) -> "Fields | None":
+        """A table inside this one, or None."""
+        key, value = self._first(keys)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, value, "a table of keys and values")
+        return Fields(cast("Mapping[str, Any]", value), f"{self.where}: {key}")
+
+    def with_defaults(self, **defaults: Any) -> "Fields":
+        """The same keys, with values for those that are missing."""
+        return Fields({**defaults, **{k: v for k, v in self.data.items() if v is not None}}, self.where)
+
+    def divide(self, whole: int, key_whole: str, by: int, key_by: str) -> int:
+        """whole / by, which must come out even."""
+        if whole % by:
+            raise ScenarioError(
+                f"{self.where}: {key_whole} = {whole} does not divide by {key_by} = {by}; "
+                f"write a multiple, or state head_dim."
+            )
+        return whole // by
+
+    def per_layer(self, values: tuple[Any, ...], key: str, num_layers: int) -> tuple[Any, ...]:
+        """``values`` if there is one for each layer, else the error that says so."""
+        if len(values) < num_layers:
+            raise self.wrong(key, f"{len(values)} entries", f"one for each of the {num_layers} layers")
+        return values[:num_layers]

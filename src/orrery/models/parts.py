@@ -1,0 +1,147 @@
+"""Pieces that layers are put together from: projections, feed-forward parts, experts.
+
+Projections that engines run as one product are one ``Linear`` (q, k and v; gate and up). A ``Part`` is what one
+piece brings to its layer; ``layer`` adds parts and norms up to a ``Block``.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from orrery.base.errors import ScenarioError
+from orrery.models.model import Block, Experts, Linear, Mixer, Role, SoftmaxAttention
+
+QkNorm = Literal["", "head", "whole"]
+"""Norms of queries and keys: none, one weight per head element shared by the heads, or over all heads at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one piece brings to its layer."""
+
+    linears: tuple[Linear, ...] = ()
+    mixer: Mixer | None = None
+    experts: Experts | None = None
+    other_parameters: int = 0
+    norm_elements: int = 0
+    activation_elements: int = 0
+
+
+def attention(
+    hidden_size: int, num_heads: int, num_kv_heads: int, head_size: int, *,
+    value_head_size: int = 0, qkv_bias: bool = False, out_bias: bool = False, qk_norm: QkNorm = "",
+    qk_norm_parameters: int = 1, window: int = 0, chunk: int = 0, is_causal: bool = True, has_sinks: bool = False,
+    rotary: bool = True, is_gated: bool = False, out_features: int = 0,
+) -> Part:  # fmt: skip
+    """q, k and v in one product, attention, and the output projection; ``is_gated``: q brings a gate of equal size."""
+    if num_heads % num_kv_heads:
+        raise ScenarioError(
+            f"num_attention_heads = {num_heads} does not divide by num_key_value_heads = {num_kv_heads}; "
+            f"write a divisor of {num_heads}."
+        )
+    value = value_head_size or head_size
+    q, k, v = num_heads * head_size, num_kv_heads * head_size, num_kv_heads * value
+    gate = num_heads * value if is_gated else 0
+    normed = {"": 0, "head": 2 * head_size, "whole": q + k}[qk_norm]
+    return Part(
+        linears=(
+            Linear(
+                name="qkv", in_features=hidden_size, out_features=q + k + v + gate, shard="column",
+                role="attention", has_bias=qkv_bias, kv_heads=num_kv_heads,
+            ),
+            Linear(
+                name="out", in_features=num_heads * value, out_features=out_features or hidden_size, shard="row",
+                role="attention", has_bias=out_bias,
+            ),
+        ),
+        mixer=SoftmaxAttention(
+            num_heads=num_heads, num_kv_heads=num_kv_heads, head_size=head_size, value_head_size=value,
+            window_tokens=window, chunk_tokens=chunk, is_causal=is_causal, has_sinks=has_sinks, rotary=rotary,
+        ),
+        other_parameters=normed * qk_norm_parameters + (num_heads if has_sinks else 0),
+        norm_elements=q + k if qk_norm else 0,
+    )  # fmt: skip
+
+
+def mlp(
+    hidden_size: int, ffn_size: int, *, is_gated: bool = True, bias: bool = False, down_bias: bool | None = None,
+    role: Role = "mlp",
+) -> Part:  # fmt: skip
+    """A feed-forward part; gate and up are one product."""
+    prefix = "shared_" if role == "shared_expert" else ""
+    return Part(
+        linears=(
+            Linear(
+                name=prefix + ("gate_up" if is_gated else "up"), in_features=hidden_size,
+                out_features=ffn_size * (2 if is_gated else 1), shard="column", role=role, has_bias=bias,
+            ),
+            Linear(
+                name=f"{prefix}down", in_features=ffn_size, out_features=hidden_size, shard="row", role=role,
+                has_bias=bias if down_bias is None else down_bias,
+            ),
+        ),
+        activation_elements=ffn_size,
+    )  # fmt: skip
+
+
+def moe(
+    hidden_size: int, ffn_size: int, num_experts: int, experts_per_token: int, *,
+    shared_ffn_size: int = 0, is_gated: bool = True, bias: bool = False, router_bias: bool = False,
+    has_shared_gate: bool = False, shared_bias: bool = False,
+) -> Part:  # fmt: skip
+    """A router, routed experts, and a shared expert of ``shared_ffn_size`` (0 = none) that every token passes."""
+    if experts_per_token > num_experts:
+        raise ScenarioError(
+            f"num_experts_per_tok = {experts_per_token} is more than the {num_experts} experts; write at most that."
+        )
+    linears = [
+        Linear(
+            name="router", in_features=hidden_size, out_features=num_experts, shard="replicated", role="router",
+            has_bias=router_bias,
+        )
+    ]  # fmt: skip
+    if shared_ffn_size:
+        linears += mlp(hidden_size, shared_ffn_size, is_gated=is_gated, bias=shared_bias, role="shared_expert").linears
+    if has_shared_gate:
+        linears.append(
+            Linear(name="shared_gate", in_features=hidden_size, out_features=1, shard="replicated", role="router")
+        )
+    return Part(
+        linears=tuple(linears),
+        experts=Experts(
+            num_experts=num_experts, experts_per_token=experts_per_token, hidden_size=hidden_size, ffn_size=ffn_size,
+            is_gated=is_gated, has_bias=bias,
+        ),
+        activation_elements=shared_ffn_size,
+    )  # fmt: skip
+
+
+def layer(
+    name: str, *parts: Part, hidden_size: int, num_norms: int = 2, norm_parameters: int = 1, num_reduces: int = 2,
+    other_parameters: int = 0,
+) -> Block:  # fmt: skip
+    """One layer: its parts and ``num_norms`` norms over the hidden size of ``norm_parameters`` weights an element."""
+    mixers = [p.mixer for p in parts if p.mixer is not None]
+    experts = [p.experts for p in parts if p.experts is not None]
+    return Block(
+        name=name,
+        count=1,
+        linears=tuple(linear for p in parts for linear in p.linears),
+        mixer=mixers[0] if mixers else None,
+        experts=experts[0] if experts else None,
+        other_parameters=sum(p.other_parameters for p in parts)
+        + num_norms * norm_parameters * hidden_size
+        + other_parameters,
+        norm_elements=sum(p.norm_elements for p in parts) + num_norms * hidden_size,
+        activation_elements=sum(p.activation_elements for p in parts),
+        num_reduces=num_reduces,
+    )
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def stack(kinds: Iterable[K], build: Callable[[K], Block]) -> tuple[Block, ...]:
+    """One block for each kind of layer, in order of first appearance, with how often it appears."""
+    return tuple(replace(build(kind), count=count) for kind, count in Counter(kinds).items())

@@ -1,0 +1,44 @@
+"""A model from a config.json on disk."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+from orrery.base.errors import ScenarioError
+from orrery.models.config import parse
+from orrery.models.model import Model
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Published configs are 1 KB to 2 MB (long lists of unquantised modules); more is not a config."""
+
+MODELOPT_FILE = "hf_quant_config.json"
+"""What NVIDIA ModelOpt writes beside a config.json that says nothing about quantisation itself."""
+
+
+def read_model(path: Path) -> Model:
+    """The model described by ``path``: a config.json, or a folder with one."""
+    file = path / "config.json" if path.is_dir() else path
+    config = _read(file)
+    beside = file.parent / MODELOPT_FILE
+    if "quantization_config" not in config and file.name == "config.json" and beside.is_file():
+        config = {**config, "quantization_config": _read(beside).get("quantization", {})}
+    name = file.parent.name if file.name == "config.json" else file.stem.replace("--", "/", 1)
+    return parse(config, name=name or file.stem, where=str(file))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        raise ScenarioError(f"{file}: there is no such file; write the path of a config.json or of a folder with one.")
+    if (length := file.stat().st_size) > MOST_BYTES:
+        raise ScenarioError(
+            f"{file}: {length} bytes is too much for a config.json; write the path of one under {MOST_BYTES} bytes."
+        )
+    try:
+        found = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ScenarioError(
+            f"{file}: not valid JSON ({error}); write a config.json as model hubs publish it."
+        ) from None
+    if not isinstance(found, dict):
+        raise ScenarioError(f"{file}: got a {type(found).__name__} at the top; write an object of keys and values.")
+    return cast("dict[str, Any]", found)
