@@ -17,7 +17,8 @@ class Gemm:
     """C[m, n] = A[m, k] B[k, n], ``batch`` times; ``format`` is a linear layer's (fp8_block, int4_weight_only, …).
 
     ``quantises_input``: the kernel also turns 16-bit activations into ``format`` (stand-alone measurements do; engines
-    usually fuse it into the norm before).
+    usually fuse it into the norm before). ``is_cold``: the weights come from memory, as in a model with many layers;
+    False is the condition of stand-alone measurements, which repeat a few weight matrices that a large cache may keep.
     """
 
     m: Size
@@ -26,6 +27,7 @@ class Gemm:
     format: str
     batch: Size = 1
     quantises_input: bool = True
+    is_cold: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,0 +1,46 @@
+"""What the GEMM kernel needs to know of a device and a format, as the two vectors of ``_kernel``."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import OutOfRange
+from orrery.hardware.device import Device
+from orrery.kernels.gemm._kernel import CONSTANTS
+from orrery.numerics.format import Format
+
+Floats = NDArray[np.float64]
+
+OFF: Mapping[str, float] = {
+    "dequantise_ratio": 1e9, "max_splits": 1.0, "gemv_rows": 0.0, "gemv_s": 1.0, "gemv_ratio": 1.0,
+    "quantise_s": 0.0, "quantise_frac": 1e9, "cache_ratio": 1.0, "cache_gain_frac": 0.0, "split_s": 0.0,
+}  # fmt: skip
+"""Values at which a mechanism takes no time: constants that a group does not have."""
+
+SIXTEEN_BIT_BYTES = 2.0
+
+
+def constants_vector(constants: Mapping[str, float]) -> Floats:
+    """The fitted constants in the kernel's order."""
+    return np.array([constants[name] if name in constants else OFF[name] for name in CONSTANTS])
+
+
+def machine_vector(device: Device, number: Format) -> Floats:
+    """Units, roofs, cache, and the bytes of one element of A, B, C and of the quantised input."""
+    weight = number.bytes_per_element
+    activation = SIXTEEN_BIT_BYTES if number.weight_only else weight
+    result = max(SIXTEEN_BIT_BYTES, activation)
+    return np.array([
+        float(device.num_compute_units), peak_flops_per_s(device, number), device.vector_flops_per_s,
+        device.memory_bandwidth_bytes_per_s, max(device.last_level_cache_bytes, 1.0),
+        activation, weight, result, activation,
+    ])  # fmt: skip
+
+
+def peak_flops_per_s(device: Device, number: Format) -> float:
+    """The dense matrix peak; where the device states none for this format, the rate of its vector units."""
+    try:
+        return device.peak_flops_per_s(number.rates)[1]
+    except OutOfRange:
+        return device.vector_flops_per_s

@@ -1,0 +1,91 @@
+"""How long a dense product takes on a device: measured constants, datasheet roofs, one pass of the kernel."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+from orrery.kernels.gemm import _kernel as kernel
+from orrery.kernels.gemm.machine import constants_vector, machine_vector
+from orrery.kernels.gemm.tiles import tile_set
+from orrery.kernels.ops import Gemm, Timing
+from orrery.kernels.resolve import find
+from orrery.numerics.registry import get_format
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Terms:
+    """Why a product takes its time: the tile and split it chose, how full they are, and the terms that met."""
+
+    calibration: Calibration
+    tile: tuple[Floats, Floats]  # rows, columns; 0 = a matrix-vector kernel
+    num_splits: Floats
+    num_waves: Floats
+    tile_fill_frac: Floats
+    compute_s: Floats  # datasheet roof
+    memory_s: Floats  # datasheet roof
+    overhead_s: Floats
+    time_s: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """Everything about (device, format, engine) that does not depend on the shape."""
+
+    calibration: Calibration
+    constants: Floats
+    machine: Floats
+    tiles: Floats
+    quantises: bool
+
+
+@lru_cache(maxsize=4096)
+def _ready(device: Device, format: str, engine: str) -> _Ready:
+    number = get_format(format)
+    found = find(device, "gemm", number.name, engine)
+    vector, tiles = constants_vector(found.constants), tile_set(found.constants["tile_set"])
+    quantises = "quantise_s" in found.constants and not number.weight_only
+    return _Ready(found, vector, machine_vector(device, number), tiles, quantises)
+
+
+def _rows(op: Gemm, ready: _Ready) -> Floats:
+    """The kernel's columns, first axis; further axes are the op's broadcast shape."""
+    quantises = ready.quantises and op.quantises_input
+    fixed = (ready.constants, ready.machine, ready.tiles, op.is_cold, quantises)
+    if isinstance(op.m, int) and isinstance(op.n, int) and isinstance(op.k, int) and isinstance(op.batch, int):
+        return kernel.scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
+    sizes = np.broadcast_arrays(op.m, op.n, op.k, op.batch)
+    flat = [np.ascontiguousarray(size, dtype=np.float64).ravel() for size in sizes]
+    out = np.zeros((flat[0].size, kernel.COLUMNS))
+    kernel.many(*flat, *fixed, out)
+    return out.T.reshape(kernel.COLUMNS, *sizes[0].shape)
+
+
+def predict(op: Gemm, device: Device, engine: str = "") -> Timing:
+    """Time of ``op`` on ``device``; arrays of the op's broadcast shape."""
+    rows = _rows(op, _ready(device, op.format, engine))
+    return Timing(
+        time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
+        overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
+    )  # fmt: skip
+
+
+def explain(op: Gemm, device: Device, engine: str = "") -> Terms:
+    """The same answer with the choices behind it."""
+    ready = _ready(device, op.format, engine)
+    rows = _rows(op, ready)
+    choice = rows[kernel.CHOICE]
+    index = np.maximum(choice // 100, 0).astype(np.int64)
+    is_tiled = choice > 0
+    return Terms(
+        calibration=ready.calibration,
+        tile=(np.where(is_tiled, ready.tiles[index, 0], 0.0), np.where(is_tiled, ready.tiles[index, 1], 0.0)),
+        num_splits=np.where(is_tiled, choice % 100, 1.0), num_waves=rows[kernel.WAVES],
+        tile_fill_frac=rows[kernel.FILL], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
+        overhead_s=rows[kernel.OVERHEAD], time_s=rows[kernel.TIME],
+    )  # fmt: skip
