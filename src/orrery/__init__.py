@@ -1,3 +1,68 @@
-"""Orrery: a working model of AI compute."""
+"""Orrery: a working model of AI compute.
+
+>>> import orrery
+>>> answer = orrery.estimate(model="llama-3.1-8b", device="h100-sxm", input_tokens=512, output_tokens=128, batch=8)
+>>> sorted(answer.to_json())[:2]
+['bound_by', 'concurrency']
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orrery.base.errors import OrreryError as OrreryError
+    from orrery.catalog.devices import get_device as get_device
+    from orrery.catalog.models import get_model as get_model
+    from orrery.catalog.traces import load_trace as load_trace
+    from orrery.evidence.check import check as check
+    from orrery.numerics.registry import get_format as get_format
+    from orrery.scenario.ask import estimate as estimate
+    from orrery.scenario.ask import plan as plan
+    from orrery.scenario.file import load_scenario as load_scenario
+    from orrery.scenario.file import save_scenario as save_scenario
+    from orrery.scenario.schema import Scenario as Scenario
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "OrreryError": "orrery.base.errors",
+    "Scenario": "orrery.scenario.schema",
+    "check": "orrery.evidence.check",
+    "estimate": "orrery.scenario.ask",
+    "get_device": "orrery.catalog.devices",
+    "get_format": "orrery.numerics.registry",
+    "get_model": "orrery.catalog.models",
+    "load_scenario": "orrery.scenario.file",
+    "load_trace": "orrery.catalog.traces",
+    "plan": "orrery.scenario.ask",
+    "save_scenario": "orrery.scenario.file",
+}
+"""Public name -> where it lives; nothing is imported before it is asked for."""
+
+__all__ = [  # noqa: F822 - resolved by __getattr__
+    "OrreryError",
+    "Scenario",
+    "__version__",
+    "check",
+    "estimate",
+    "get_device",
+    "get_format",
+    "get_model",
+    "load_scenario",
+    "load_trace",
+    "plan",
+    "save_scenario",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'orrery' has no attribute {name!r}")
+    found = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

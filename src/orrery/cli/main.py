@@ -1,0 +1,99 @@
+"""``orrery``: the terminal window. Commands are imported when they are called, so that help is instant."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from orrery import __version__
+from orrery.base.errors import OrreryError, nearest
+
+DONE, BAD_INPUT, INFEASIBLE, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
+"""Exit codes; the last two are 128 + the signal, as shells expect."""
+
+COMMANDS: dict[str, str] = {
+    "estimate": "One configuration: how fast, how much memory, energy and money, and what limits it.",
+    "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
+    "why": "Unfold one number of an estimate down to the facts it came from.",
+    "show": "What is known: devices, models, formats, techniques, engines, prices, traces.",
+    "check": "Score tables of measured runs against the model.",
+}
+"""Name -> the line in the list of commands; each lives in ``orrery.cli.<name>``."""
+
+
+class Commands(click.Group):
+    """A group whose commands are modules of this folder, found by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"orrery.cli.{cmd_name}").COMMAND
+        return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = nearest(args[0], COMMANDS, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" Commands: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+EXAMPLES = """\b
+Examples:
+  orrery plan --model llama-3.1-70b --device h100-sxm --max-devices 8 --trace chat --slo ttft:1000 --slo tpot:50
+  orrery estimate --model llama-3.1-8b --device h100-sxm --input-tokens 1024 --output-tokens 256 --concurrency 32
+  orrery show devices"""
+
+
+@click.command(
+    cls=Commands,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, prog_name="orrery")
+def cli() -> None:
+    """A working model of AI compute: speed, memory, energy and money of a model on devices you need not own."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit: 0 done, 2 bad input, 3 infeasible."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of a command line; whatever is the input's fault becomes one message."""
+    try:
+        code = cli.main(args=list(arguments), prog_name="orrery", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else DONE
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to say at exit
+        return BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        print("Interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except click.ClickException as error:
+        return _refuse(arguments, "usage", error.format_message())
+    except OrreryError as error:
+        return _refuse(arguments, type(error).__name__, str(error))
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        return _refuse(arguments, "OSError", f"{named}{error.strerror or error}.")
+
+
+def _refuse(arguments: Sequence[str], kind: str, message: str) -> int:
+    """Say what is wrong: words for people on standard error, with ``--json`` an object on standard output too."""
+    print(f"orrery: {message}", file=sys.stderr)
+    if "--json" in arguments:
+        print(json.dumps({"error": {"kind": kind, "message": message}}, ensure_ascii=False))
+    return BAD_INPUT

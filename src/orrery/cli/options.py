@@ -1,0 +1,57 @@
+"""Flags that several commands share, made from the list of settings; values stay text until the door checks them."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from orrery.base.errors import ScenarioError
+from orrery.scenario.fields import SETTINGS
+
+if TYPE_CHECKING:
+    from orrery.scenario.schema import Scenario
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def as_json(function: F) -> F:
+    """``--json``: one object on standard output, nothing else there."""
+    return click.option("--json", "is_json", is_flag=True, help="One JSON object on standard output, SI units.")(function)
+
+
+def scenario_flags(command: str) -> Callable[[F], F]:
+    """All settings that ``command`` reads, ``--scenario``, ``--save-scenario`` and ``--json``."""
+
+    def add(function: F) -> F:
+        function = as_json(function)
+        function = click.option(
+            "--save-scenario", type=click.Path(path_type=Path), metavar="FILE", help="Write these settings to a TOML file."
+        )(function)
+        function = click.option(
+            "--scenario", "scenario_file", type=click.Path(path_type=Path), metavar="FILE",
+            help="Read settings from a TOML file; flags override it.",
+        )(function)  # fmt: skip
+        for setting in reversed([s for s in SETTINGS if command in s.commands]):
+            function = click.option(
+                setting.flag, setting.name, metavar=setting.metavar, help=setting.help, multiple=setting.kind == "words"
+            )(function)
+        return function
+
+    return add
+
+
+def scenario_from(flags: Mapping[str, Any], file: Path | None, save: Path | None) -> "Scenario":
+    """The scenario of a file with the flags on top; saved again where asked."""
+    from orrery.scenario.file import read_settings, save_scenario
+    from orrery.scenario.schema import read_scenario
+
+    given = {key: list(value) if isinstance(value, tuple) else value for key, value in flags.items() if value not in (None, ())}
+    settings = read_settings(file) if file else {}
+    overridden = {key.replace("-", "_"): value for key, value in settings.items()} | given
+    scenario = read_scenario(overridden, where=str(file) if file and not given else "")
+    if not overridden:
+        raise ScenarioError("Nothing is asked yet: give --model and --device, or --scenario FILE.toml; see --help.")
+    if save:
+        save_scenario(scenario, save)
+    return scenario

@@ -1,0 +1,27 @@
+"""Where answers go: JSON and results to standard output, notes and progress to standard error."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_json(answer: Mapping[str, Any]) -> None:
+    """One object; not-a-number never leaves the house."""
+    print(json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """What was assumed, a line each, beside the answer."""
+    for note in dict.fromkeys(notes):
+        print(f"note: {note}", file=sys.stderr)
+
+
+def console() -> "Console":
+    """Standard output as a rich console; plain where it is no terminal."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
