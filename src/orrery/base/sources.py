@@ -104,7 +104,7 @@ def _value(file: str, name: str, value: str | float | bool) -> float | str | boo
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
-        if not (name.startswith("num_") or name.endswith(("_frac", "_ratio", "_tokens"))):
+        if not (name.startswith(("num_", "max_num_")) or name.endswith(("_frac", "_ratio", "_tokens"))):
             raise FactError(f"{file}: {name}: write the unit too, such as '3.35 TB/s'; got the bare number {value}.")
         return float(value)
     try:

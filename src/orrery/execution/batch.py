@@ -1,13 +1,14 @@
 """What a step is asked to compute, and what its parts cost. Everything is an array with one entry a step."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.kernels.ops import Timing
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 
 

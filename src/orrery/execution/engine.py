@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orrery.base.cost import Spread
 from orrery.base.sources import Fact
 
 
@@ -23,11 +24,14 @@ class Engine:
     max_num_batched_tokens: int
     block_tokens: int
     has_cuda_graphs: bool
-    has_chunked_prefill: bool
+    has_mixed_steps: bool  # prompts and decodes share a step; otherwise prompts run alone and decodes wait
     has_prefix_caching: bool
     step_s: float
     per_sequence_s: float
     per_layer_s: float  # launches between measured kernels, per layer; small under CUDA graphs
     overlap_frac: float
+    request_s: float  # front end: from the request's arrival to its place in the queue, and back with the first token
     context_bytes: float  # driver context, library workspaces, CUDA graphs: outside weights, cache and activations
+    reserves_output: bool = False  # admits a request only if its whole answer fits in the cache (no eviction)
+    spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

@@ -1,0 +1,124 @@
+"""Serving engines by name and version: documented defaults, and what measured runs say their host costs.
+
+``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
+first; a later table only says what it changes. ``facts/calibrations/engines.toml`` holds the fitted host constants and
+the error of each kind of run.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.cost import Spread
+from orrery.base.errors import FactError, UnknownName
+from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.execution.engine import Engine
+from orrery.hardware.device import Device
+
+FOLDER = Path(__file__).parent / "facts" / "engines"
+FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
+
+UNVERSIONED = "unknown"
+"""The version of a run that does not say which: its constants are fitted on runs that do not say either."""
+
+_HOST = ("step_s", "per_sequence_s", "per_layer_s", "request_s")
+
+
+@cache
+def engine_names() -> tuple[str, ...]:
+    """Every engine with a fact file."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def get_engine(name: str, version: str = "", device: Device | None = None) -> Engine:
+    """The engine called ``name`` at ``version`` (blank = newest known), with the defaults it takes on ``device``."""
+    plain = name.casefold().replace("_", "-").replace(" ", "-")
+    by_alias = _aliases()
+    if plain not in by_alias:
+        raise UnknownName("engine", name, engine_names())
+    return _engine(by_alias[plain], version, device.generation if device else "")
+
+
+@cache
+def _aliases() -> dict[str, str]:
+    out: dict[str, str] = {}
+    for name in engine_names():
+        out |= dict.fromkeys((name, *_raw(name).get("aliases", ())), name)
+    return out
+
+
+@cache
+def _raw(name: str) -> dict[str, Any]:
+    return read_toml(FOLDER / f"{name}.toml")
+
+
+@cache
+def _engine(name: str, version: str, generation: str) -> Engine:
+    raw = _raw(name)
+    sources = {key: Source(**table) for key, table in raw["sources"].items()}
+    facts: dict[str, Fact] = {}
+    for table in raw["version"]:
+        if _is_past(table["from"], version):
+            for key, entry in table.items():
+                if key not in ("from", "on"):
+                    facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
+            for key, entry in table.get("on", {}).get(generation, {}).items():
+                facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
+    fitted, fact = _fitted(name, version)
+    facts |= {f"{k}": Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
+              for k in _HOST}  # fmt: skip
+    known = {f.name: f.type for f in fields(Engine)}
+    if unknown := facts.keys() - known.keys():
+        raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")
+    values = {key: _typed(fact.value, known[key]) for key, fact in facts.items()}
+    spreads = {key: Spread(**{f"{k}_ratio": v for k, v in table.items()}, because=fitted["at"])
+               for key, table in fitted.get("spread", {}).items()}  # fmt: skip
+    try:
+        return Engine(name=name, version=version, kernels=raw["kernels"], spreads=spreads, facts=facts, **values)
+    except TypeError as error:
+        raise FactError(f"{name}.toml: {error}") from None
+
+
+def _typed(value: float | str | bool, kind: Any) -> Any:
+    return int(value) if kind is int else bool(value) if kind is bool else value
+
+
+def _is_past(since: str, version: str) -> bool:
+    """Whether ``version`` has reached ``since``; a blank version is the newest, an unknown one the oldest that is."""
+    return not version or (version != UNVERSIONED and _numbers(version) >= _numbers(since)) or since == "0"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    digits = "".join(c if c.isdigit() else " " for c in version.split("rc")[0].split("post")[0])
+    return tuple(int(x) for x in digits.split()[:3])
+
+
+@cache
+def _fitted_entries() -> tuple[list[dict[str, Any]], dict[str, Source]]:
+    if not FITTED.exists():
+        return [], {}
+    raw = tomllib.loads(FITTED.read_text())
+    return raw["engine"], {key: Source(**table) for key, table in raw["sources"].items()}
+
+
+def _fitted(name: str, version: str) -> tuple[Mapping[str, Any], Fact]:
+    """The entry for this engine and era, else the pooled one (name "")."""
+    entries, sources = _fitted_entries()
+    mine = [e for e in entries if e["name"] == name and _covers(e, version)]
+    pooled = [e for e in entries if e["name"] == ""]
+    for entry in (*mine[-1:], *pooled):
+        fact = Fact(name="host constants", value=entry["name"] or "any engine", basis=Basis.MEASURED,
+                    source=sources[entry["source"]], at=entry["at"])  # fmt: skip
+        return entry, fact
+    assumed = {"constants": {"step_s": 2e-3, "per_sequence_s": 2e-5, "per_layer_s": 1e-5, "request_s": 1e-2},
+               "at": "assumed"}  # fmt: skip
+    return assumed, Fact(name="host constants", value="assumed", basis=Basis.ASSUMED)
+
+
+def _covers(entry: Mapping[str, Any], version: str) -> bool:
+    if (entry.get("version") == UNVERSIONED) != (version == UNVERSIONED):
+        return False
+    return version == UNVERSIONED or _is_past(entry["version"], version)

@@ -1,0 +1,76 @@
+"""One entry of a step as a tree of costs: blocks, then kernels, down to the facts that entered."""
+
+import numpy as np
+
+from orrery.base.cost import Cost, total
+from orrery.base.errors import OutOfRange
+from orrery.base.sources import Fact
+from orrery.execution.batch import Part
+from orrery.execution.layout import Deployment
+from orrery.execution.step import Step
+from orrery.hardware.device import Device
+from orrery.kernels import resolve
+
+_OPS = {
+    "AttentionPrefill": "attention_prefill", "AttentionDecode": "attention_decode",
+    "LatentPrefill": "mla_prefill", "LatentDecode": "mla_decode",
+}  # fmt: skip
+"""Op classes by the name their constants are kept under."""
+
+
+def op_name(op: str) -> str:
+    """The name under which an op's constants are kept."""
+    return _OPS.get(op, op)
+
+
+def explain(deployment: Deployment, done: Step, entry: int, name: str, energy_j: float = 0.0) -> Cost:
+    """The tree of one entry; its leaves add up to the step's time on the device."""
+    groups: dict[str, list[Cost]] = {}
+    for p in done.parts:
+        if p.time_s[entry] > 0:
+            groups.setdefault(p.group, []).append(_leaf(deployment, p, entry))
+    tree = total(name, [total(group, costs) for group, costs in groups.items()])
+    return Cost(
+        name=name, time_s=tree.time_s, exposed_s=tree.exposed_s, energy_j=energy_j, flops=tree.flops,
+        bytes=tree.bytes, bound_by=tree.bound_by, parts=tree.parts,
+    )  # fmt: skip
+
+
+def bound_by(p: Part, entry: int) -> str:
+    """The resource that takes most of a part's time."""
+    if p.group == "network":
+        return "network"
+    if p.group == "gaps":
+        return "overhead"
+    roofs = {"compute": p.compute_s[entry], "memory": p.memory_s[entry], "overhead": p.overhead_s[entry]}
+    return max(roofs, key=roofs.__getitem__)
+
+
+def _leaf(deployment: Deployment, p: Part, entry: int) -> Cost:
+    time_s = float(p.time_s[entry])
+    return Cost(
+        name=p.name, time_s=time_s, exposed_s=time_s, flops=float(p.flops[entry]), bytes=float(p.bytes[entry]),
+        bound_by=bound_by(p, entry), because=_because(deployment.cluster.device, p, deployment.engine.kernels),
+    )  # fmt: skip
+
+
+def _because(device: Device, p: Part, engine: str) -> tuple[Fact, ...]:
+    """The datasheet lines and fitted constants behind one part."""
+    names = ["memory_bandwidth_bytes_per_s", *(f"dense_{p.format}_flops_per_s",)]
+    if p.group == "network":
+        names = [n for n in device.facts if n.startswith("scaleup_")]
+    facts = [device.facts[n] for n in names if n in device.facts]
+    try:
+        found = resolve.find(device, op_name(p.op), p.format, engine).fact
+    except OutOfRange:
+        found = None
+    return tuple(facts) + ((found,) if found else ())
+
+
+def limit_of(done: Step, entry: int) -> str:
+    """Which resource takes most of one entry's time, over all parts."""
+    by: dict[str, float] = {}
+    for p in done.parts:
+        kind = bound_by(p, entry)
+        by[kind] = by.get(kind, 0.0) + float(np.asarray(p.time_s)[entry])
+    return max(by, key=by.__getitem__) if by else ""

@@ -1,0 +1,133 @@
+"""What a deployment holds in each device's memory, by category, and how much cache that leaves.
+
+weights + activations + communication buffers + context fill first; the cache takes what the engine's limit leaves::
+
+    vLLM, SGLang:   cache = utilization x capacity - weights - activations - buffers - context
+    TensorRT-LLM:   cache = utilization x (capacity - weights - activations - buffers - context)
+"""
+
+from dataclasses import dataclass
+from math import floor
+
+from orrery.base.units import text
+from orrery.execution.layout import Deployment
+from orrery.execution.shard import cache_bytes, shard
+
+USABLE_FRAC = 0.985
+"""Share of the stated capacity that a process can allocate: ECC, page tables and the display driver keep the rest.
+An H100 of 80 GB reports 79.1 GiB of 80 GiB; an L40S of 48 GB reports 44.4 to 46 GiB. Assumed for all devices."""
+
+LOGITS_BYTES = 4.0
+"""Sampling keeps one FP32 logit per vocabulary entry and sequence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes on the fullest device, and the cache that they leave."""
+
+    capacity_bytes: float
+    usable_bytes: float  # what the engine lets itself fill
+    weights_bytes: float
+    activation_bytes: float
+    communication_bytes: float
+    context_bytes: float
+    kv_capacity_bytes: float
+    kv_bytes_per_token: float
+    state_bytes_per_sequence: float
+    kv_capacity_tokens: float  # tokens of one sequence that fit; infinite where nothing grows with length
+    max_num_seqs: int
+    max_num_batched_tokens: int
+
+    def sequences(self, tokens: float) -> float:
+        """How many sequences of that many cached tokens fit at once."""
+        each = tokens * self.kv_bytes_per_token + self.state_bytes_per_sequence
+        return self.kv_capacity_bytes / each if each > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infeasible:
+    """Why something cannot be, with numbers: the need, what there is, and the smallest change that would do."""
+
+    what: str
+    need: float
+    have: float
+    unit: str
+    smallest_change: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: needs {text(self.need, self.unit)}, has {text(self.have, self.unit)}. {self.smallest_change}"
+        )
+
+
+def max_num_seqs(deployment: Deployment) -> int:
+    """The batch limit: the deployment's, or the engine's default."""
+    return deployment.max_num_seqs or deployment.engine.max_num_seqs
+
+
+def max_num_batched_tokens(deployment: Deployment) -> int:
+    """The token budget of a step: the deployment's, or the engine's default."""
+    return deployment.max_num_batched_tokens or deployment.engine.max_num_batched_tokens
+
+
+def memory_of(deployment: Deployment) -> Memory | Infeasible:
+    """The memory of the fullest device, or what is missing when the weights leave no room for a cache."""
+    device, engine, cut = deployment.cluster.device, deployment.engine, shard(deployment)
+    capacity = device.memory_capacity_bytes * USABLE_FRAC
+    frac = deployment.memory_utilization_frac or engine.memory_utilization_frac
+    per_token, per_sequence = cache_bytes(deployment)
+    activations, buffers = activation_bytes(deployment), communication_bytes(deployment)
+    fixed = cut.weight_bytes + activations + buffers + engine.context_bytes
+    left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed
+    if left <= max(per_token * engine.block_tokens, per_sequence, 0.0):
+        return _does_not_fit(deployment, fixed, capacity if engine.is_utilization_of_free else frac * capacity)
+    tokens = left / per_token if per_token > 0 else float("inf")
+    if per_token > 0:
+        tokens = floor((left - per_sequence) / (per_token * engine.block_tokens)) * float(engine.block_tokens)
+    return Memory(
+        capacity_bytes=device.memory_capacity_bytes,
+        usable_bytes=left + fixed, weights_bytes=cut.weight_bytes, activation_bytes=activations,
+        communication_bytes=buffers, context_bytes=engine.context_bytes, kv_capacity_bytes=left,
+        kv_bytes_per_token=per_token, state_bytes_per_sequence=per_sequence, kv_capacity_tokens=tokens,
+        max_num_seqs=max_num_seqs(deployment), max_num_batched_tokens=max_num_batched_tokens(deployment),
+    )  # fmt: skip
+
+
+def activation_bytes(deployment: Deployment) -> float:
+    """Peak working set of a step at the full token budget.
+
+    The residual stream and its normed copy, the widest pair of neighbouring activations of a layer, and the logits.
+    """
+    cut, model = shard(deployment), deployment.model
+    widest = max((x.n * x.groups + x.k * x.groups for x in cut.linears if not x.is_head), default=0)
+    routed = max((2 * e.experts.experts_per_token * (e.experts.ffn_size // e.tp + e.experts.hidden_size) // e.ep
+                  for e in cut.experts), default=0)  # fmt: skip
+    tokens = max_num_batched_tokens(deployment)
+    logits = max_num_seqs(deployment) * model.vocab_size * LOGITS_BYTES
+    return 2.0 * tokens * (2 * model.hidden_size + max(widest, routed)) + logits
+
+
+def communication_bytes(deployment: Deployment) -> float:
+    """Buffers of the collectives: one message of the largest step, kept twice, where there is more than one device."""
+    layout = deployment.layout
+    if layout.tp * layout.pp * layout.ep == 1:
+        return 0.0
+    return 2.0 * 2.0 * max_num_batched_tokens(deployment) * deployment.model.hidden_size
+
+
+def _does_not_fit(deployment: Deployment, fixed: float, limit: float) -> Infeasible:
+    """Say what the weights need and the fewest devices that would hold them."""
+    weights = shard(deployment).weight_bytes
+    rest = fixed - weights
+    layout = deployment.layout
+    now = layout.tp * layout.pp
+    ways = now
+    while ways < 1024 and weights * now / ways + rest > 0.9 * limit:
+        ways *= 2
+    change = "Store the weights in fewer bits, or use devices with more memory."
+    if now < ways < 1024:
+        change = f"Cut it over {ways} devices (tensor or pipeline parallel), or store the weights in fewer bits."
+    return Infeasible(
+        what=f"{deployment.model.name} in {deployment.formats.weights} on {deployment.cluster.device.name} ({layout})",
+        need=fixed, have=limit, unit="bytes", smallest_change=change,
+    )  # fmt: skip

@@ -1,0 +1,174 @@
+"""One configuration, one answer: speed, memory, power, what limits it, and how sure we are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from orrery.base.cost import Cost, Interval, Spread
+from orrery.base.errors import ScenarioError
+from orrery.execution.explain import explain, limit_of
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.execution.power import step_power_w
+from orrery.execution.step import Step
+from orrery.serving import online, runs
+from orrery.serving.clock import Ticks
+from orrery.serving.sureness import notes_of, spread_of
+from orrery.serving.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """What a deployment does under a workload. Rates are of the whole deployment, times are means."""
+
+    ttft_s: float
+    tpot_s: float
+    latency_s: float  # of one request; of the whole batch in a static run; of the whole run offline
+    requests_per_s: float
+    output_tokens_per_s: float
+    total_tokens_per_s: float
+    concurrency: float
+    num_devices: int
+    memory: Memory
+    peak_memory_bytes: float
+    power_w: float  # all devices together
+    energy_j_per_token: float  # per output token (per token where nothing is put out)
+    bound_by: str
+    cost: Cost  # one decode step on one device
+    prefill_cost: Cost  # one step that carries prompt tokens
+    intervals: Mapping[str, Interval]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Answer:
+    """What each mode finds, before power, intervals and reasons are added."""
+
+    ttft_s: float
+    tpot_s: float
+    latency_s: float
+    requests_per_s: float
+    concurrency: float
+    ticks: Ticks
+    decode_entry: int
+    prompt_entry: int
+    prompt_share: float  # of the time spent in steps that carry prompts
+
+
+def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
+    """Answer one workload; Infeasible where the model does not fit."""
+    memory = memory_of(deployment)
+    if isinstance(memory, Infeasible):
+        return memory
+    answer = _ANSWERS[workload.mode](deployment, memory, workload)
+    return _finish(deployment, memory, workload, answer)
+
+
+def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
+    batch = float(_positive(workload.batch_size, "batch", workload))
+    run = runs.static_run(
+        deployment, memory, max(1.0, batch / deployment.layout.dp), workload.input_tokens, workload.output_tokens
+    )
+    return _Answer(
+        ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=batch / run.latency_s,
+        concurrency=run.batch * deployment.layout.dp, ticks=run.ticks, decode_entry=1, prompt_entry=3,
+        prompt_share=run.prompt_share,
+    )  # fmt: skip
+
+
+def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
+    limit = runs.batch_limit(deployment, memory, workload.input_tokens, workload.output_tokens)
+    replicas = deployment.layout.dp
+    num_requests = float(workload.num_requests or 10 * limit * replicas)
+    run = runs.offline_run(
+        deployment, memory, max(1.0, num_requests / replicas), workload.input_tokens, workload.output_tokens
+    )
+    size = run.ticks.time_s.size // 2
+    return _Answer(
+        ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=num_requests / run.latency_s,
+        concurrency=run.batch * replicas, ticks=run.ticks, decode_entry=size - 1, prompt_entry=2 * size - 1,
+        prompt_share=run.prompt_share,
+    )  # fmt: skip
+
+
+def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
+    concurrency = np.array([float(_positive(workload.concurrency, "concurrency", workload))])
+    points = online.sweep(
+        deployment, memory, workload.input_tokens, workload.output_tokens, concurrency, float(workload.num_requests)
+    )
+    return _online(workload, points)
+
+
+def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
+    rate = _positive(workload.request_rate_per_s, "rate", workload)
+    points = online.at_rate(
+        deployment, memory, workload.input_tokens, workload.output_tokens, rate, float(workload.num_requests)
+    )
+    return _online(workload, points)
+
+
+def _online(workload: Workload, points: online.Points) -> _Answer:
+    state, size = points.state, points.state.ticks.time_s.size // 2
+    ttft_s, tpot_s = float(points.ttft_s[0]), float(points.tpot_s[0])
+    return _Answer(
+        ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
+        requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]), ticks=state.ticks,
+        decode_entry=size - 1, prompt_entry=2 * size - 1, prompt_share=float(state.mixed_share[0]),
+    )  # fmt: skip
+
+
+_ANSWERS = {"static": _static, "offline": _offline, "closed": _closed, "open": _open}
+
+
+def _positive(value: float, flag: str, workload: Workload) -> float:
+    if value <= 0:
+        raise ScenarioError(f"A {workload.mode} run needs --{flag} N with N > 0; got {value:g}.")
+    return value
+
+
+def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answer) -> Estimate:
+    layout, done = deployment.layout, a.ticks.done
+    output_rate = a.requests_per_s * workload.output_tokens
+    total_rate = a.requests_per_s * (workload.input_tokens + workload.output_tokens)
+    device_w = step_power_w(deployment, done, a.ticks.time_s)
+    power_w = layout.num_devices * float(
+        (1 - a.prompt_share) * device_w[a.decode_entry] + a.prompt_share * device_w[a.prompt_entry]
+    )
+    values = {
+        "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
+        "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
+    }  # fmt: skip
+    energy_j = device_w * a.ticks.time_s
+    return Estimate(
+        **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
+        peak_memory_bytes=_peak_memory_bytes(memory, workload, a.concurrency / layout.dp),
+        energy_j_per_token=power_w / (output_rate or total_rate),
+        bound_by=_limit(a), intervals=_intervals(deployment, workload, done, values),
+        cost=explain(deployment, done, a.decode_entry, "decode step", float(energy_j[a.decode_entry])),
+        prefill_cost=explain(deployment, done, a.prompt_entry, "step with prompts", float(energy_j[a.prompt_entry])),
+        notes=notes_of(deployment, done),
+    )  # fmt: skip
+
+
+def _limit(a: _Answer) -> str:
+    """What takes most of the time: the host where it is slower than the device, else a resource of the device."""
+    entry = a.prompt_entry if a.prompt_share > 0.5 else a.decode_entry
+    return "host" if a.ticks.host_s[entry] > a.ticks.done.time_s[entry] else limit_of(a.ticks.done, entry)
+
+
+def _peak_memory_bytes(memory: Memory, workload: Workload, sequences: float) -> float:
+    """Everything but the cache, and the cache that the running sequences fill at their longest."""
+    each = (workload.input_tokens + workload.output_tokens) * memory.kv_bytes_per_token
+    filled = min(sequences * (each + memory.state_bytes_per_sequence), memory.kv_capacity_bytes)
+    return memory.usable_bytes - memory.kv_capacity_bytes + filled
+
+
+def _intervals(
+    deployment: Deployment, workload: Workload, done: Step, values: Mapping[str, float]
+) -> dict[str, Interval]:
+    out: dict[str, Interval] = {}
+    for metric, value in values.items():
+        spread: Spread = spread_of(deployment, workload.mode, metric, done)
+        out[metric] = spread.around(value)
+    return out
