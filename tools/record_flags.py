@@ -55,7 +55,11 @@ def literal_flags(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             for argument in node.args:
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and FLAG.match(argument.value):
+                if (
+                    isinstance(argument, ast.Constant)
+                    and isinstance(argument.value, str)
+                    and FLAG.match(argument.value)
+                ):
                     yield argument.value
 
 
@@ -69,7 +73,11 @@ def field_flags(tree: ast.AST, *, every: bool) -> Iterator[str]:
         if not (marked or every) or ("no_cli" in words and ast.unparse(words["no_cli"]) == "True"):
             continue
         written = words.get("cli_name")
-        name = str(written.value) if isinstance(written, ast.Constant) and written.value else node.target.id.replace("_", "-")
+        name = (
+            str(written.value)
+            if isinstance(written, ast.Constant) and written.value
+            else node.target.id.replace("_", "-")
+        )
         yield "--" + name.removeprefix("--")
         for alias in ast.walk(words["aliases"]) if "aliases" in words else ():
             if isinstance(alias, ast.Constant) and isinstance(alias.value, str) and FLAG.match(alias.value):
@@ -103,7 +111,10 @@ def main() -> None:
     fact = {
         "engine": given.engine,
         "version": given.version,
-        "source": {"title": f"{given.engine} {given.version}, wheel: {', '.join(files[:4])}", "url": HOME[given.engine]},
+        "source": {
+            "title": f"{given.engine} {given.version}, wheel: {', '.join(files[:4])}",
+            "url": HOME[given.engine],
+        },
         "flags": flags,
     }
     target = given.out / f"{given.engine}-{given.version}.toml"

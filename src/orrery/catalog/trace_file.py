@@ -44,7 +44,10 @@ def read_trace(path: Path) -> Columns:
     first = text.lstrip()[:1]
     notes: tuple[str, ...] = ()
     if first == "[":
-        rows, notes = _sharegpt(path, text), (f"{path.name}: token counts taken as characters / {CHARACTERS_PER_TOKEN:g}",)
+        rows, notes = (
+            _sharegpt(path, text),
+            (f"{path.name}: token counts taken as characters / {CHARACTERS_PER_TOKEN:g}",),
+        )
     elif first == "{":
         rows = [_mooncake(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     else:
@@ -101,7 +104,9 @@ def _reader(path: Path, header: Sequence[str]) -> Callable[[int, dict[str, str]]
     for needed, reader in readers:
         if needed <= set(header):
             return reader
-    raise ScenarioError(f"{path}: line 1: the columns {', '.join(header[:8]) or '(none)'} are no trace's; write {KNOWN}.")
+    raise ScenarioError(
+        f"{path}: line 1: the columns {', '.join(header[:8]) or '(none)'} are no trace's; write {KNOWN}."
+    )
 
 
 def _cell(path: Path, number: int, cells: dict[str, str], column: str) -> str:
@@ -171,7 +176,9 @@ def _sharegpt(path: Path, text: str) -> list[Row]:
         turns = cast(dict[str, Any], entry).get("conversations") if isinstance(entry, dict) else None
         if not isinstance(turns, list):
             raise ScenarioError(f"{path}: entry {len(rows) + 1}: has no conversations; ShareGPT entries do.")
-        said = [str(cast(dict[str, Any], t).get("value", "")) for t in cast(list[Any], turns)[:2] if isinstance(t, dict)]
+        said = [
+            str(cast(dict[str, Any], t).get("value", "")) for t in cast(list[Any], turns)[:2] if isinstance(t, dict)
+        ]
         if len(said) == 2:
             prompt, answer = (max(1, round(len(s) / CHARACTERS_PER_TOKEN)) for s in said)
             rows.append((0.0, prompt, answer))

@@ -17,7 +17,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def as_json(function: F) -> F:
     """``--json``: one object on standard output, nothing else there."""
-    return click.option("--json", "is_json", is_flag=True, help="One JSON object on standard output, SI units.")(function)
+    return click.option("--json", "is_json", is_flag=True, help="One JSON object on standard output, SI units.")(
+        function
+    )
 
 
 def scenario_flags(command: str) -> Callable[[F], F]:
@@ -26,7 +28,10 @@ def scenario_flags(command: str) -> Callable[[F], F]:
     def add(function: F) -> F:
         function = as_json(function)
         function = click.option(
-            "--save-scenario", type=click.Path(path_type=Path), metavar="FILE", help="Write these settings to a TOML file."
+            "--save-scenario",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Write these settings to a TOML file.",
         )(function)
         function = click.option(
             "--scenario", "scenario_file", type=click.Path(path_type=Path), metavar="FILE",
@@ -46,7 +51,11 @@ def scenario_from(flags: Mapping[str, Any], file: Path | None, save: Path | None
     from orrery.scenario.file import read_settings, save_scenario
     from orrery.scenario.schema import read_scenario
 
-    given = {key: list(value) if isinstance(value, tuple) else value for key, value in flags.items() if value not in (None, ())}
+    given = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in flags.items()
+        if value not in (None, ())
+    }
     settings = read_settings(file) if file else {}
     overridden = {key.replace("-", "_"): value for key, value in settings.items()} | given
     scenario = read_scenario(overridden, where=str(file) if file and not given else "")

@@ -1,0 +1,26 @@
+"""Dollars: what a device costs by the hour, dated, and what that makes a million tokens cost."""
+
+from dataclasses import dataclass
+
+J_PER_KWH = 3.6e6
+S_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """What one device costs: by the hour, and the electricity on top where the user asks for it."""
+
+    usd_per_hour: float | None  # None: no price is known
+    electricity_usd_per_kwh: float = 0.0
+    because: str = ""  # whose price, of which day
+
+    def usd_per_s(self, num_devices: float, power_w: float) -> float | None:
+        """Dollars a second for some devices that draw that power in all."""
+        if self.usd_per_hour is None:
+            return None
+        return num_devices * self.usd_per_hour / S_PER_HOUR + power_w * self.electricity_usd_per_kwh / J_PER_KWH
+
+    def usd_per_million(self, num_devices: float, power_w: float, tokens_per_s: float) -> float | None:
+        """Dollars for a million tokens at that rate."""
+        usd_per_s = self.usd_per_s(num_devices, power_w)
+        return None if usd_per_s is None or tokens_per_s <= 0 else usd_per_s / tokens_per_s * 1e6

@@ -1,0 +1,189 @@
+"""From what a user wrote to what the house understands; every default taken is said in a note."""
+
+from dataclasses import dataclass
+from math import prod
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
+from orrery.execution.engine import Engine
+from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Device
+from orrery.models.model import Model
+from orrery.numerics.registry import get_format
+from orrery.planner.space import activations_for, wide_format
+from orrery.scenario.schema import Scenario
+from orrery.serving.workload import Workload
+
+DEFAULT_ENGINE = "vllm"
+"""The most used open engine; another is one flag away."""
+
+DEGREES = ("tp", "pp", "dp", "ep", "cp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """The named things of a scenario, found in the catalogue."""
+
+    model: Model
+    device: Device
+    engine: Engine
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """One deployment and its traffic, ready to be estimated."""
+
+    deployment: Deployment
+    workload: Workload
+    notes: tuple[str, ...]
+
+
+def resolve(scenario: Scenario) -> Question:
+    """The deployment and traffic of a scenario that describes exactly one of each."""
+    parts = find(scenario, one_device(scenario))
+    layout, layout_notes = layout_of(scenario, parts)
+    formats, format_notes = formats_of(scenario, parts)
+    deployment = deploy(scenario, parts, layout, formats)
+    return Question(
+        deployment=deployment, workload=workload_of(scenario), notes=(*parts.notes, *layout_notes, *format_notes)
+    )
+
+
+def one_device(scenario: Scenario) -> str:
+    """The one device a scenario names."""
+    names = device_names(scenario)
+    if len(names) > 1:
+        raise ScenarioError(f"device: got {len(names)} devices; estimate takes one, plan takes several.")
+    return names[0]
+
+
+def device_names(scenario: Scenario) -> tuple[str, ...]:
+    """The devices a scenario names, separated by commas."""
+    if scenario.device is None:
+        raise ScenarioError('device: is missing; write a name, such as device = "h100-sxm" (`orrery show devices`).')
+    return words(scenario.device)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a list with commas, each once."""
+    return tuple(dict.fromkeys(w.strip() for w in text.split(",") if w.strip()))
+
+
+def find(scenario: Scenario, device_name: str) -> Parts:
+    """Model, device and engine by name, with notes on every spelling that was interpreted."""
+    if scenario.model is None:
+        raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
+    model, device = get_model(scenario.model), get_device(device_name)
+    engine = get_engine(scenario.engine or DEFAULT_ENGINE, scenario.engine_version or "", device)
+    notes = [*device.notes]
+    if scenario.engine is None:
+        notes.append(f"engine: {engine.name} (default)")
+    return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
+
+
+def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]]:
+    """The layout that was asked for; devices without a layout become tensor parallelism."""
+    given = {d: n for d in DEGREES if (n := getattr(scenario, d)) is not None}
+    world = {d: n for d, n in given.items() if d != "ep"}
+    notes: tuple[str, ...] = ()
+    if scenario.devices is not None and "tp" not in given:
+        rest = prod(world.values())
+        if scenario.devices % rest:
+            raise ScenarioError(
+                f"devices: {scenario.devices} cannot be cut into {_said(world)}; write a multiple of {rest}."
+            )
+        given["tp"] = scenario.devices // rest
+        notes = (f"layout: tp = {given['tp']} (the devices that pp, dp and cp leave)",) if given["tp"] > 1 else ()
+    layout = Layout(**given)
+    if scenario.devices is not None and scenario.devices != layout.num_devices:
+        raise ScenarioError(
+            f"devices: {scenario.devices} is not what {_said(world)} takes; write devices = {layout.num_devices}, "
+            "or leave it out."
+        )
+    check_layout(layout, parts.model)
+    return layout, notes
+
+
+def check_layout(layout: Layout, model: Model) -> None:
+    """Refuse what no engine could run: experts that do not exist, more stages than layers, heads that do not divide."""
+    experts = max((b.experts.num_experts for b in model.blocks if b.experts), default=0)
+    if layout.ep > 1 and not experts:
+        raise ScenarioError(f"ep: {layout.ep} ranks for experts, but {model.name} has no experts; leave ep out.")
+    if layout.ep > 1 and experts % layout.ep:
+        raise ScenarioError(f"ep: {layout.ep} does not divide the {experts} experts of {model.name}; write a divisor.")
+    if layout.ep > layout.tp * layout.dp or (layout.tp * layout.dp) % layout.ep:
+        raise ScenarioError(
+            f"ep: {layout.ep} must divide tp x dp = {layout.tp * layout.dp}, the ranks it is spread over."
+        )
+    if layout.pp > model.num_layers:
+        raise ScenarioError(f"pp: {layout.pp} stages for {model.num_layers} layers; write at most {model.num_layers}.")
+    if bad := [h for h in head_counts(model) if h % layout.tp]:
+        raise ScenarioError(
+            f"tp: {layout.tp} does not divide {bad[0]} attention heads of {model.name}; write a divisor of it."
+        )
+
+
+def head_counts(model: Model) -> tuple[int, ...]:
+    """The numbers of heads that tensor parallelism must divide."""
+    found = [b.mixer.num_heads for b in model.blocks if b.mixer]
+    return tuple(dict.fromkeys(h for h in found if h > 0))
+
+
+def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ...]]:
+    """The formats that were asked for; blanks follow the checkpoint and the device."""
+    notes: list[str] = []
+    weights = scenario.weights
+    if weights is None:
+        weights = parts.model.weights_format
+        notes.append(f"weights: {weights} (as the checkpoint holds them)")
+    weights = get_format(weights).name
+    activations = (
+        get_format(scenario.activations).name if scenario.activations else activations_for(weights, parts.device)
+    )
+    if scenario.activations is None:
+        notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
+    kv = get_format(scenario.kv).name if scenario.kv else wide_format(parts.device)
+    if scenario.kv is None:
+        notes.append(f"kv: {kv} (engines' default)")
+    return Formats(weights=weights, activations=activations, kv=kv), tuple(notes)
+
+
+def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -> Deployment:
+    """The deployment of a layout and formats, with the scenario's limits."""
+    return Deployment(
+        model=parts.model,
+        cluster=Cluster(
+            device=parts.device, num_devices=layout.num_devices, devices_per_node=parts.device.devices_per_node
+        ),
+        layout=layout, formats=formats, engine=parts.engine,
+        max_num_seqs=scenario.max_num_seqs or 0,
+        max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
+        max_model_tokens=scenario.max_model_len or 0,
+        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
+    )  # fmt: skip
+
+
+def workload_of(scenario: Scenario) -> Workload:
+    """The traffic of an estimate: a static batch, a closed loop, or arrivals at a rate."""
+    if scenario.input_tokens is None or scenario.output_tokens is None:
+        missing = "input_tokens" if scenario.input_tokens is None else "output_tokens"
+        raise ScenarioError(f"{missing}: is missing; write the mean length, such as {missing} = 1024.")
+    lengths = {
+        "input_tokens": float(scenario.input_tokens), "output_tokens": float(scenario.output_tokens),
+        "input_tokens_std": scenario.input_tokens_std or 0.0, "output_tokens_std": scenario.output_tokens_std or 0.0,
+    }  # fmt: skip
+    if scenario.batch is not None:
+        return Workload(mode="static", batch_size=scenario.batch, **lengths)
+    if scenario.concurrency is not None:
+        return Workload(mode="closed", concurrency=scenario.concurrency, **lengths)
+    if scenario.rate is not None:
+        return Workload(mode="open", request_rate_per_s=scenario.rate, **lengths)
+    raise ScenarioError("batch, concurrency and rate: all missing; write one, such as concurrency = 32.")
+
+
+def _said(degrees: dict[str, int]) -> str:
+    return " x ".join(f"{k} {v}" for k, v in degrees.items()) or "tp 1"
