@@ -1,0 +1,1 @@
+"""Ways to run a collective: one file each, found because it is here."""

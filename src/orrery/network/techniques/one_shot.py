@@ -1,0 +1,26 @@
+"""One-shot all-reduce: every device reads the whole buffer of every other and adds; an engine's own kernel."""
+
+from orrery.base.technique import Technique
+from orrery.network.group import Group
+from orrery.network.traffic import NoKnobs, Traffic
+
+
+def rule(group: Group) -> Traffic | None:
+    """One exchange of (n - 1) S, inside one node."""
+    if group.kind != "all_reduce" or group.num_nodes > 1:
+        return None
+    return Traffic(
+        steps=1.0, wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,
+        staged_ratio=1.0, transports=("fused",),
+    )  # fmt: skip
+
+
+TECHNIQUE = Technique(
+    name="one-shot",
+    seam="network.collective",
+    rule=rule,
+    knobs=NoKnobs,
+    gains="One synchronisation in all: the fastest for small messages.",
+    costs="Sends (n - 1) S: n/2 times what a ring sends.",
+    claims=("tensorrt-llm-all-reduce", "vllm-custom-all-reduce"),
+)

@@ -1,0 +1,27 @@
+"""Two-shot all-reduce: each device sums its n-th of the buffer, then all read the sums; an engine's own kernel."""
+
+from orrery.base.technique import Technique
+from orrery.network.group import Group
+from orrery.network.traffic import NoKnobs, Traffic
+
+
+def rule(group: Group) -> Traffic | None:
+    """Two exchanges of (n - 1)/n S, inside one node of more than two devices."""
+    n = group.num_devices
+    if group.kind != "all_reduce" or group.num_nodes > 1 or n < 3:
+        return None
+    return Traffic(
+        steps=2.0, wire_ratio=2.0 * (n - 1) / n * group.crowding_ratio * group.num_dimensions,
+        staged_ratio=1.0, transports=("fused",),
+    )  # fmt: skip
+
+
+TECHNIQUE = Technique(
+    name="two-shot",
+    seam="network.collective",
+    rule=rule,
+    knobs=NoKnobs,
+    gains="As few bytes as a ring, in two steps for any number of devices.",
+    costs="One synchronisation more than one-shot; all devices must see each other.",
+    claims=("tensorrt-llm-all-reduce", "vllm-custom-all-reduce"),
+)

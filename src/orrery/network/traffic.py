@@ -1,0 +1,29 @@
+"""What an algorithm asks of the links, per byte of message: messages that wait for each other, and bytes sent."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """The work of one device in one algorithm; the busiest device counts.
+
+    ``steps`` and ``out_steps`` are messages that must follow each other on the scale-up and the scale-out link;
+    ``wire_ratio`` and ``out_ratio`` are bytes that a device sends over each, per byte of message; ``staged_ratio`` is
+    what it copies through its own buffers. ``transports`` are the ways of moving bytes that the algorithm can use.
+    """
+
+    steps: float
+    wire_ratio: float
+    out_steps: float = 0.0
+    out_ratio: float = 0.0
+    staged_ratio: float = 1.0
+    transports: tuple[str, ...] = ("low_latency", "bulk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoKnobs:
+    """An algorithm with nothing to set."""
+
+
+SHARE = {"all_gather": 1.0, "reduce_scatter": 1.0, "all_reduce": 2.0}
+"""Passes over the buffer: an all-reduce is a reduce-scatter and an all-gather."""
