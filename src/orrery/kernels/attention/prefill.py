@@ -1,0 +1,65 @@
+"""Prefill attention: query tiles spread over the compute units, a memory floor, and the pass before it."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+from orrery.kernels.attention import _kernel as kernel
+from orrery.kernels.attention.choice import Choice, choose
+from orrery.kernels.attention.timing import as_columns, timing
+from orrery.kernels.ops import AttentionPrefill, Floats, Timing
+
+CONSTANTS = (
+    "launch_s", "product_64_frac", "product_128_frac", "product_192_frac", "product_256_frac", "memory_frac",
+    "entry_frac", "tile_blocks", "edge_blocks", "cache_ratio", "query_tile", "key_tile", "packs_groups", "row_granule",
+)  # fmt: skip
+"""Order of the kernel's constants; the last four say how the kernel is built and are whole numbers."""
+
+
+def machine(device: Device, choice: Choice) -> Floats:
+    """The device as the kernel sees it."""
+    units = float(device.num_compute_units)
+    return np.array([
+        choice.peak_flops_per_s, device.memory_bandwidth_bytes_per_s, units, exponentials_per_s(device),
+        device.last_level_cache_bytes, choice.element_bytes, choice.kv_element_bytes,
+    ])  # fmt: skip
+
+
+def exponentials_per_s(device: Device) -> float:
+    """16 a clock and compute unit, or one for 16 vector flops where units are wider.
+
+    16 a clock is the special-function throughput of an SM (CUDA C++ Programming Guide, arithmetic throughput table).
+    """
+    return max(16.0 * device.num_compute_units * device.compute_clock_hz, device.vector_flops_per_s / 16.0)
+
+
+def vector(constants: Mapping[str, float]) -> Floats:
+    """A calibration's constants in the kernel's order."""
+    return np.array([constants[name] for name in CONSTANTS], dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _ready(device: Device, format: str, kv_format: str, engine: str) -> tuple[Calibration, Floats, Floats]:
+    choice = choose(device, "attention_prefill", format, kv_format, engine)
+    return choice.calibration, machine(device, choice), vector(choice.calibration.constants)
+
+
+def calibration(op: AttentionPrefill, device: Device, engine: str = "") -> Calibration:
+    """Whose constants answer for ``op``, with their spread."""
+    return _ready(device, op.format, op.kv_format, engine)[0]
+
+
+def predict_prefill(op: AttentionPrefill, device: Device, engine: str = "") -> Timing:
+    """Time of ``op`` on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
+    _, roofs, constants = _ready(device, op.format, op.kv_format, engine)
+    sizes = (
+        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads,
+        op.head_size, op.value_head_size, op.window_tokens,
+    )  # fmt: skip
+    shape, columns = as_columns(sizes)
+    if shape is None:
+        return timing(kernel.prefill_scalar(*columns, op.is_causal, roofs, constants))
+    return timing(kernel.prefill(*columns, op.is_causal, roofs, constants), shape)
