@@ -1,0 +1,204 @@
+"""Score tables of measured runs: predict every row, compare, and say what was declined and why."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence import collective_rows, kernel_rows, serving_rows
+from orrery.evidence.answers import Answers, Rows
+from orrery.evidence.columns import check_by, check_columns, kinds_of
+from orrery.evidence.metrics import (
+    FITS,
+    OUT_OF_MEMORY,
+    OUTCOME_COLUMNS,
+    RAN,
+    measured_columns,
+)
+from orrery.evidence.report import Group, Report
+from orrery.evidence.score import relative_error, score_errors
+from orrery.evidence.tables import Table, read_table
+from orrery.evidence.write import write_rows
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+TRAINING_IS_MISSING = "training is not modelled yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Checked:
+    """One table beside its answers. ``counted`` marks the rows that state a metric of the schema."""
+
+    table: Table
+    measured: dict[str, Floats]
+    answers: Answers
+    counted: NDArray[np.bool_]
+
+    def scored(self, metric: str) -> NDArray[np.bool_]:
+        """The rows that both state and are given a value of ``metric``."""
+        if metric not in self.measured or metric not in self.answers.predicted:
+            return np.zeros(len(self.table), dtype=np.bool_)
+        known = np.isfinite(self.measured[metric]) & np.isfinite(self.answers.predicted[metric])
+        known[list(self.answers.declined)] = False
+        return known
+
+    def error(self, metric: str, rows: NDArray[np.bool_]) -> Floats:
+        """The signed relative error of some rows; of an outcome, 0 when it was foreseen and 1 when not."""
+        predicted, measured = self.answers.predicted[metric][rows], self.measured[metric][rows]
+        return (predicted != measured).astype(np.float64) if metric == FITS else relative_error(predicted, measured)
+
+
+def check(
+    paths: Sequence[Path | str], by: Sequence[str] = (), on_progress: Progress | None = None, out: Path | None = None
+) -> Report:
+    """Predict every row of the tables and score each metric, over all rows and by the words of ``by``.
+
+    ``out`` names a CSV file for the rows with their predictions; ``on_progress`` is told (rows done, rows in all).
+    """
+    tables = [read_table(Path(p)) for p in paths]
+    check_by(by, tables)
+    checked = [check_table(table, on_progress) for table in tables]
+    if out is not None:
+        write_rows(Path(out), checked)
+    return report(checked, by)
+
+
+def check_table(table: Table, on_progress: Progress | None = None) -> Checked:
+    """Predict every row of one table."""
+    kinds = kinds_of(table)
+    check_columns(table, kinds)
+    measured, counted = _measurements(table, kinds)
+    answers = Answers(len(table))
+    for kind, answer in (("kernel", kernel_rows.answer), ("collective", collective_rows.answer)):
+        if (rows := _rows(counted & (kinds == kind))).size:
+            answer(table, rows, answers)
+    if (rows := _rows(counted & (kinds == "serving"))).size:
+        serving_rows.answer(table, rows, answers, on_progress)
+    answers.decline(_rows(counted & (kinds == "training")), TRAINING_IS_MISSING)
+    return Checked(table=table, measured=measured, answers=answers, counted=counted)
+
+
+def _rows(mask: NDArray[np.bool_]) -> Rows:
+    return np.flatnonzero(mask)
+
+
+def _measurements(table: Table, kinds: NDArray[np.str_]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
+    """Every measured column as numbers (with ``fits`` from the outcome columns), and which rows state any."""
+    columns = list(table.columns)
+    measured: dict[str, Floats] = {}
+    for kind in sorted(set(kinds.tolist())):
+        for column in measured_columns(kind, columns):
+            values = np.where(kinds == kind, table.numbers(column), np.nan)
+            earlier = measured.get(column)
+            measured[column] = values if earlier is None else np.where(np.isnan(earlier), values, earlier)
+            _refuse_absurd(table, column, values)
+    outcome = _outcome(table, measured)
+    if outcome is not None:
+        measured[FITS] = outcome
+    counted = np.zeros(len(table), dtype=np.bool_)
+    for values in measured.values():
+        counted |= np.isfinite(values)
+    return measured, counted
+
+
+def _refuse_absurd(table: Table, column: str, values: Floats) -> None:
+    """A measurement is a positive number."""
+    wrong = np.flatnonzero((values <= 0) | np.isinf(values))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ScenarioError(
+            f"{table.name}, row {row + 2}, column {column}: {values[row]:g} is not a positive number; "
+            "leave the cell empty where nothing was measured."
+        )
+
+
+def _outcome(table: Table, measured: dict[str, Floats]) -> Floats | None:
+    """1 where a run ended well, 0 where memory ran out, NaN where it failed otherwise; None if no row says."""
+    present = [c for c in OUTCOME_COLUMNS if c in table.columns]
+    if not present:
+        return None
+    states = np.zeros(len(table), dtype=np.bool_)
+    for values in measured.values():
+        states |= np.isfinite(values)
+    out = np.where(states, 1.0, np.nan)
+    for column in present:
+        words = np.char.lower(table.words(column))
+        out[~np.isin(words, sorted(RAN))] = np.nan
+        out[np.isin(words, sorted(OUT_OF_MEMORY))] = 0.0
+    return out
+
+
+def report(tables: Sequence[Checked], by: Sequence[str] = ()) -> Report:
+    """The scores of checked tables together: first over all rows, then by the words of ``by``."""
+    metrics = list(dict.fromkeys(m for t in tables for m in (*t.measured,)))
+    declined: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    for t in tables:
+        declined.update(reason for row, reason in t.answers.declined.items() if t.counted[row])
+        for metric in metrics:
+            left_out[metric] += _not_predicted(t, metric)
+    return Report(
+        rows=sum(int(t.counted.sum()) for t in tables),
+        declined=declined,
+        groups=[*_groups(tables, metrics, ()), *(_groups(tables, metrics, by) if by else ())],
+        assumed=sum((t.answers.assumed for t in tables), Counter[str]()),
+        left_out=+left_out,
+        beat_bound=sum(_beat_bound(t) for t in tables),
+    )
+
+
+def _not_predicted(t: Checked, metric: str) -> int:
+    """Cells of answered rows whose metric has no prediction."""
+    if metric not in t.measured:
+        return 0
+    stated = np.isfinite(t.measured[metric]) & ~t.scored(metric)
+    stated[list(t.answers.declined)] = False
+    return int(stated.sum())
+
+
+def _beat_bound(t: Checked) -> int:
+    """Rows whose measured time is below the least that the datasheet allows."""
+    time = next((t.measured[m] for m in ("time_s", "latency_s") if m in t.measured), None)
+    return 0 if time is None else int(np.sum(time < t.answers.bound_s))
+
+
+def _groups(tables: Sequence[Checked], metrics: Sequence[str], by: Sequence[str]) -> list[Group]:
+    """One group for each metric and each combination of words that occurs."""
+    out: list[Group] = []
+    for metric in metrics:
+        parts: dict[tuple[str, ...], list[tuple[Floats, Floats, Floats]]] = {}
+        for t in tables:
+            rows = t.scored(metric)
+            for key, mask in _split(t.table, rows, by):
+                measured = t.measured[metric]
+                inside = [t.answers.inside(metric, measured, percent)[mask] for percent in (80, 95)]
+                parts.setdefault(key, []).append((t.error(metric, mask), inside[0], inside[1]))
+        for key in sorted(parts):
+            error, inside_80, inside_95 = (np.concatenate(column) for column in zip(*parts[key], strict=True))
+            words = dict(zip(by, key, strict=True))
+            out.append(Group(by=words, metric=metric, score=score_errors(error, inside_80, inside_95)))
+    return out
+
+
+def _split(table: Table, rows: NDArray[np.bool_], by: Sequence[str]) -> list[tuple[tuple[str, ...], NDArray[np.bool_]]]:
+    """The chosen rows by the words of ``by``, as (words, mask)."""
+    index = np.flatnonzero(rows)
+    if not index.size:
+        return []
+    if not by:
+        return [((), rows)]
+    columns = [table.words(c) for c in by]
+    members: dict[tuple[str, ...], list[int]] = {}
+    for row in index.tolist():
+        members.setdefault(tuple(str(c[row]) for c in columns), []).append(row)
+    out: list[tuple[tuple[str, ...], NDArray[np.bool_]]] = []
+    for key, chosen in members.items():
+        mask = np.zeros(len(table), dtype=np.bool_)
+        mask[chosen] = True
+        out.append((key, mask))
+    return out

@@ -1,0 +1,69 @@
+"""Whether a table can be read at all: the right columns, in the right units, every row of a known kind."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.evidence.metrics import METRICS, NEEDED, OUTCOME_COLUMNS, measured_columns, mistaken_for
+from orrery.evidence.tables import KINDS, Table
+
+
+def kinds_of(table: Table) -> NDArray[np.str_]:
+    """The kind of every row; refuses a table that does not say it."""
+    if "kind" not in table.columns:
+        raise ScenarioError(
+            f"{table.name}: has no column kind (its columns: {_listed(list(table.columns))}); "
+            f"add one that says {', '.join(KINDS[:-1])} or {KINDS[-1]} in every row."
+        )
+    kinds = table.words("kind")
+    for row, kind in enumerate(kinds.tolist()):
+        if kind not in KINDS:
+            raise ScenarioError(
+                f"{table.name}, row {row + 2}, column kind: {kind!r} is none of {', '.join(KINDS)}; write one of them."
+            )
+    return kinds
+
+
+def check_columns(table: Table, kinds: NDArray[np.str_]) -> None:
+    """Refuse a table with a measurement in another unit, or without a column that every row of its kind needs."""
+    present = list(table.columns)
+    for kind in sorted(set(kinds.tolist())):
+        for column in present:
+            if (meant := mistaken_for(column, kind)) and meant[0] not in present:
+                raise ScenarioError(
+                    f"{table.name}: column {column!r} looks like {meant[0]}, which must be {meant[1]}; "
+                    f"convert it and name the column {meant[0]}."
+                )
+        if not states_anything(table, kind):
+            continue
+        for column in NEEDED[kind]:
+            if column not in present:
+                near = nearest(column, present, 1)
+                found = f"; the nearest column is {near[0]!r}" if near else ""
+                raise ScenarioError(
+                    f"{table.name}: rows of kind {kind} need a column {column}{found} "
+                    f"(needed: {', '.join(NEEDED[kind])}; measured: any of {', '.join(METRICS[kind])})."
+                )
+
+
+def states_anything(table: Table, kind: str) -> bool:
+    """Whether a table has a column that measures something, or one that says how a run ended."""
+    return bool(measured_columns(kind, list(table.columns))) or any(c in table.columns for c in OUTCOME_COLUMNS)
+
+
+def check_by(by: Sequence[str], tables: Sequence[Table]) -> None:
+    """Refuse a grouping column that no table has, with the nearest one that some table has."""
+    known = list(dict.fromkeys(c for t in tables for c in t.columns))
+    for column in by:
+        if column not in known:
+            near = nearest(column, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the columns are {_listed(known)}."
+            raise ScenarioError(f"--by: no table has a column {column!r}; {hint}")
+
+
+def _listed(columns: list[str], most: int = 12) -> str:
+    """The first columns of a list, and how many more there are."""
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return ", ".join(columns[:most]) + more

@@ -1,0 +1,197 @@
+"""Kernel rows to predictions: rows that share device, op, formats and engine become one op object of arrays.
+
+Stand-alone measurements read warm caches and quantise their own inputs; a kernel inside a model does neither, and the
+op objects say which is meant.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery import kernels
+from orrery.base.errors import OrreryError, UnknownName
+from orrery.catalog.devices import get_device
+from orrery.evidence.answers import Answers, Rows
+from orrery.evidence.tables import Table
+from orrery.hardware.device import Device
+from orrery.kernels.ops import (
+    AttentionDecode,
+    AttentionPrefill,
+    Elementwise,
+    Gemm,
+    LatentDecode,
+    LatentPrefill,
+    MoE,
+    Op,
+    Timing,
+)
+from orrery.numerics.registry import get_format
+
+Sizes = Mapping[str, NDArray[np.int64]]
+Numbers = Callable[[str], NDArray[np.float64]]
+Build = Callable[[Sizes, str, str], Op]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """How the rows of one op become an op object: columns that a row must fill, columns that may stay blank."""
+
+    build: Build
+    needs: tuple[str, ...]
+    may: Mapping[str, int]  # column -> what a blank means
+
+
+def _gemm(s: Sizes, format: str, kv: str, batch: str = "batch") -> Op:
+    return Gemm(m=s["m"], n=s["n"], k=s["k"], batch=s[batch], format=format, quantises_input=True, is_cold=False)
+
+
+def _absorb(s: Sizes, format: str, kv: str) -> Op:
+    return Gemm(m=s["m"], n=s["n"], k=s["k"], batch=s["batch"], format=format, quantises_input=False, is_cold=False)
+
+
+def _prefill(s: Sizes, format: str, kv: str) -> Op:
+    return AttentionPrefill(
+        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["context_tokens"],
+        num_heads=s["num_heads"], num_kv_heads=s["num_kv_heads"], head_size=s["head_size"],
+        window_tokens=s["window_tokens"], value_head_size=s["value_head_size"], format=format, kv_format=kv,
+    )  # fmt: skip
+
+
+def _decode(s: Sizes, format: str, kv: str) -> Op:
+    return AttentionDecode(
+        batch=s["batch"], context_tokens=s["context_tokens"], num_heads=s["num_heads"],
+        num_kv_heads=s["num_kv_heads"], head_size=s["head_size"], window_tokens=s["window_tokens"],
+        query_tokens=s["query_tokens"], format=format, kv_format=kv, is_cold=False,
+    )  # fmt: skip
+
+
+def _latent_prefill(s: Sizes, format: str, kv: str) -> Op:
+    return LatentPrefill(
+        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["context_tokens"],
+        num_heads=s["num_heads"], head_size=s["head_size"], value_head_size=s["value_head_size"],
+        format=format, kv_format=kv,
+    )  # fmt: skip
+
+
+def _latent_decode(s: Sizes, format: str, kv: str) -> Op:
+    return LatentDecode(
+        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["context_tokens"],
+        num_heads=s["num_heads"], head_size=s["head_size"], value_head_size=s["value_head_size"],
+        format=format, kv_format=kv, is_cold=False,
+    )  # fmt: skip
+
+
+def _elementwise(s: Sizes, format: str, kv: str, kind: str) -> Op:
+    return Elementwise(kind=kind, tokens=s["tokens"], width=s["width"], format=format)
+
+
+_HEADS = ("batch", "context_tokens", "num_heads", "num_kv_heads", "head_size")
+_LATENT = ("batch", "context_tokens", "num_heads")
+READERS: dict[str, Reader] = {
+    "gemm": Reader(build=_gemm, needs=("m", "n", "k"), may={"batch": 1}),
+    "grouped_gemm": Reader(build=partial(_gemm, batch="groups"), needs=("m", "n", "k", "groups"), may={}),
+    "mla_absorb_query": Reader(build=_absorb, needs=("m", "n", "k", "batch"), may={}),
+    "mla_absorb_value": Reader(build=_absorb, needs=("m", "n", "k", "batch"), may={}),
+    "attention_prefill": Reader(
+        build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0}
+    ),
+    "attention_decode": Reader(build=_decode, needs=_HEADS, may={"window_tokens": 0, "query_tokens": 1}),
+    "mla_prefill": Reader(
+        build=_latent_prefill, needs=("query_tokens", *_LATENT),
+        may={"head_size": 192, "value_head_size": 128},
+    ),
+    "mla_decode": Reader(
+        build=_latent_decode, needs=_LATENT,
+        may={"query_tokens": 1, "head_size": 576, "value_head_size": 512},
+    ),
+    **{
+        kind: Reader(build=partial(_elementwise, kind=kind), needs=("tokens", "width"), may={})
+        for kind in ("norm", "rope", "gated_activation", "add", "embedding", "softmax")
+    },
+}  # fmt: skip
+"""How rows are read, by op; ``moe`` has words beside its sizes and is read by ``_moe``."""
+
+MOE = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token")
+
+
+def answer(table: Table, rows: Rows, answers: Answers) -> None:
+    """Predict ``time_s`` of the given rows of kernels."""
+    words = {c: table.words(c) for c in ("device", "op", "format", "kv_format", "engine", "gated_ffn", "routing")}
+    keys = list(zip(*(words[c][rows] for c in words), strict=True))
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row, key in zip(rows.tolist(), keys, strict=True):
+        groups.setdefault(tuple(map(str, key)), []).append(row)
+    numbers = cache(table.numbers)
+    for key, members in groups.items():
+        _group(numbers, np.array(members), answers, dict(zip(words, key, strict=True)))
+
+
+def _group(numbers: Numbers, rows: Rows, answers: Answers, word: Mapping[str, str]) -> None:
+    """Predict rows that differ in their sizes only."""
+    if not word["device"]:
+        return answers.decline(rows, "device is blank")
+    if word["op"] != "moe" and word["op"] not in READERS:
+        return answers.decline(rows, f"unknown op {word['op']}")
+    try:
+        device = get_device(word["device"])
+        format = get_format(word["format"] or "bf16").name
+        kv = get_format(word["kv_format"]).name if word["kv_format"] else format
+    except UnknownName as error:
+        return answers.decline(rows, f"unknown {error.kind} {error.name}")
+    if not word["format"]:
+        answers.assumed["format: bf16"] += len(rows)
+    reader = READERS.get(word["op"])
+    needs, may = (reader.needs, reader.may) if reader else (MOE, {"tp": 1, "ep": 1})
+    if (sizes := _sizes(numbers, rows, answers, needs, may)) is None:
+        return None
+    rows, columns = sizes
+    try:
+        op = reader.build(columns, format, kv) if reader else _moe(columns, format, word)
+        timing = kernels.predict(op, device, word["engine"])
+        answers.predict("time_s", rows, timing.time_s, kernels.spread(op, device, word["engine"]))
+    except OrreryError as error:
+        return answers.decline(rows, str(error))
+    answers.bound_s[rows] = bound(timing, device)
+    return None
+
+
+def bound(timing: Timing, device: Device) -> NDArray[np.float64]:
+    """The least time that the datasheet allows: peak arithmetic, and memory where the last-level cache cannot help."""
+    warm = timing.bytes < device.last_level_cache_bytes
+    return np.maximum(timing.compute_s, np.where(warm, 0.0, timing.memory_s))
+
+
+def _sizes(
+    numbers: Numbers, rows: Rows, answers: Answers, needs: tuple[str, ...], may: Mapping[str, int]
+) -> tuple[Rows, Sizes] | None:
+    """The size columns of the rows that have them all, and those rows; the others are declined."""
+    read = {c: numbers(c)[rows] for c in (*needs, *may)}
+    keep = np.ones(len(rows), dtype=bool)
+    for column in needs:
+        blank, absurd = np.isnan(read[column]), read[column] < 0
+        answers.decline(rows[blank], f"{column} is blank")
+        answers.decline(rows[absurd], f"{column} is negative")
+        keep &= ~blank & ~absurd
+    if not keep.any():
+        return None
+    filled = {c: np.where(np.isnan(v), may.get(c, 0), v)[keep] for c, v in read.items()}
+    return rows[keep], {c: v.astype(np.int64) for c, v in filled.items()}
+
+
+def _moe(s: Sizes, format: str, word: Mapping[str, str]) -> Op:
+    return MoE(
+        tokens=s["tokens"], hidden_size=s["hidden_size"], ffn_size=s["ffn_size"], num_experts=s["num_experts"],
+        experts_per_token=s["experts_per_token"], tp=s["tp"], ep=s["ep"], format=format,
+        is_gated=word["gated_ffn"].casefold() not in ("false", "0", "no"), skew=skew(word["routing"]),
+    )  # fmt: skip
+
+
+def skew(routing: str) -> float:
+    """The law that expert loads follow: ``balanced`` is 0, ``power_law_x`` is x; -1 (at random) when nobody says."""
+    law, _, exponent = routing.casefold().rpartition("_")
+    if law == "power_law":
+        return float(exponent)
+    return 0.0 if routing.casefold() == "balanced" else -1.0

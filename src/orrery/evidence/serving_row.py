@@ -1,0 +1,188 @@
+"""One row of a serving table as a deployment and a workload; every default that a blank takes is written down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import isnan
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import UNVERSIONED, get_engine
+from orrery.catalog.models import get_model
+from orrery.execution.engine import Engine
+from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.hardware.cluster import Cluster
+from orrery.numerics.registry import get_format
+from orrery.planner.space import activations_for, wide_format
+from orrery.scenario.resolve import DEFAULT_ENGINE
+from orrery.serving.workload import REQUESTS_PER_SLOT, Mode, Workload
+
+MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "closed", "open": "open"}
+
+NOT_MODELLED = {
+    "prefill_workers": "separate prefill and decode workers",
+    "decode_workers": "separate prefill and decode workers",
+}
+"""Columns that, when filled, describe something that the closed forms leave out."""
+
+PLAIN_TECHNIQUES = frozenset({"", "none"})
+
+Cells = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Row:
+    """The cells of one row, and the defaults that its blanks took."""
+
+    cells: Cells
+    assumed: list[str] = field(default_factory=list[str])
+
+    def word(self, column: str) -> str:
+        """A cell as text; empty where it is blank or there is no such column."""
+        return self.cells.get(column, "")
+
+    def count(self, column: str) -> int:
+        """A cell as a whole number; 0 where it is blank."""
+        return round(self.number(column))
+
+    def number(self, column: str) -> float:
+        """A cell as a number; 0 where it is blank. Negative ones are refused."""
+        if not (text := self.word(column)):
+            return 0.0
+        try:
+            value = float(text)
+        except ValueError:
+            raise ScenarioError(f"{column} is not a number") from None
+        if value < 0 or isnan(value):
+            raise ScenarioError(f"{column} is negative")
+        return value
+
+    def needed(self, column: str) -> float:
+        """A cell that must be a number above zero."""
+        if not self.word(column):
+            raise ScenarioError(f"{column} is blank")
+        if (value := self.number(column)) <= 0:
+            raise ScenarioError(f"{column} is zero")
+        return value
+
+    def default(self, column: str, value: str) -> str:
+        """Take ``value`` for a blank, and remember it."""
+        self.assumed.append(f"{column}: {value}")
+        return value
+
+
+def read_row(row: Row) -> tuple[Deployment, Workload]:
+    """What was run and under which traffic. Raises an OrreryError whose text is the reason to decline."""
+    for column, what in NOT_MODELLED.items():
+        if row.word(column):
+            raise ScenarioError(f"{what} are not modelled yet")
+    if (technique := row.word("technique").casefold()) not in PLAIN_TECHNIQUES:
+        raise ScenarioError(f"technique {technique} is not modelled yet")
+    for column in ("model", "device"):
+        if not row.word(column):
+            raise ScenarioError(f"{column} is blank")
+    workload = _workload(row)
+    device = get_device(row.word("device"))
+    engine_name = row.word("engine") or row.default("engine", DEFAULT_ENGINE)
+    engine = get_engine(engine_name, row.word("engine_version") or UNVERSIONED, device)
+    layout = _layout(row, engine)
+    model = get_model(row.word("model"))
+    stored = model.weights_format
+    weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
+    usual = activations_for(weights, device)
+    activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
+    kv_default = default_kv(weights, activations, engine, wide_format(device))
+    kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
+    share = row.number("gpu_memory_utilization_frac")
+    key = (
+        row.word("model"), row.word("device"), engine_name, row.word("engine_version") or UNVERSIONED, layout,
+        Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
+        row.count("max_num_batched_tokens"), share,
+    )  # fmt: skip
+    return _deployment(*key), workload
+
+
+@cache
+def _deployment(
+    model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
+    tokens: int, share: float,
+) -> Deployment:  # fmt: skip
+    """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
+    device = get_device(device_name)
+    return Deployment(
+        model=get_model(model),
+        cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
+        layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
+        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share,
+    )  # fmt: skip
+
+
+def default_kv(weights: str, activations: str, engine: Engine, wide: str) -> str:
+    """The cache format that nobody stated: 16 bits, or FP8 where the engine's checkpoints bring it."""
+    narrow = get_format(activations).element_bits < 16 and "fp8" in get_format(weights).rates
+    return "fp8" if engine.kv_follows_weights and narrow else wide
+
+
+def _layout(row: Row, engine: Engine) -> Layout:
+    """The stated degrees; what they leave of the devices becomes tensor parallelism, or replicas if that is stated."""
+    tp, pp, dp, ep = (row.count(c) for c in ("tp", "pp", "dp", "ep"))
+    devices = row.count("num_devices")
+    if not devices:
+        devices = max(tp, 1) * max(pp, 1) * max(dp, 1)
+        if devices == 1:
+            row.default("num_devices", "1")
+    if not tp:
+        rest = devices // (max(pp, 1) * max(dp, 1))
+        if engine.splits_layers and not pp:
+            tp, pp = 1, int(row.default("pp", str(rest)))
+        else:
+            tp = max(1, rest) if rest <= 1 else int(row.default("tp", str(rest)))
+    pp = max(pp, 1)
+    if not dp:
+        dp = max(1, devices // (tp * pp))
+        if dp > 1:
+            row.default("dp", str(dp))
+    if tp * pp * dp != devices:
+        raise ScenarioError("num_devices is not tp x pp x dp")
+    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1))
+
+
+def _workload(row: Row) -> Workload:
+    """The traffic that ``mode`` describes."""
+    mode = MODES.get(row.word("mode"))
+    if mode is None:
+        word = row.word("mode")
+        raise ScenarioError(f"unknown mode {word}" if word else "mode is blank")
+    inputs, outputs = _lengths(row, mode)
+    concurrency = round(row.needed("concurrency")) if mode == "closed" else 0
+    return Workload(
+        mode=mode, input_tokens=inputs, output_tokens=outputs,
+        input_tokens_std=row.number("input_tokens_std"), output_tokens_std=row.number("output_tokens_std"),
+        batch_size=(row.count("batch_size") or int(row.default("batch_size", "1"))) if mode == "static" else 0,
+        concurrency=concurrency,
+        request_rate_per_s=row.needed("request_rate_per_s") if mode == "open" else 0.0,
+        num_requests=_num_requests(row, mode, concurrency),
+    )  # fmt: skip
+
+
+def _lengths(row: Row, mode: Mode) -> tuple[float, float]:
+    """Mean prompt and answer; a static run may leave one blank (a decode rate from a short prompt, a prompt alone)."""
+    if mode != "static":
+        return row.needed("input_tokens"), row.needed("output_tokens")
+    inputs, outputs = row.number("input_tokens"), row.number("output_tokens")
+    if not row.word("input_tokens"):
+        inputs = float(row.default("input_tokens", "1"))
+    if not row.word("output_tokens"):
+        outputs = float(row.default("output_tokens", "1"))
+    if inputs + outputs <= 0:
+        raise ScenarioError("input_tokens and output_tokens are zero")
+    return inputs, outputs
+
+
+def _num_requests(row: Row, mode: Mode, concurrency: int) -> int:
+    """Requests of the run; a closed loop that does not say ran ten times its concurrency."""
+    stated = row.count("num_requests")
+    if mode == "closed" and not stated:
+        row.default("num_requests", f"{REQUESTS_PER_SLOT} x concurrency")
+        return REQUESTS_PER_SLOT * concurrency
+    return stated

@@ -1,0 +1,108 @@
+"""Serving rows to predictions: each distinct deployment and workload is estimated once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from orrery.base.cost import Interval
+from orrery.base.errors import OrreryError, UnknownName
+from orrery.evidence.answers import Answers, Rows
+from orrery.evidence.metrics import FITS, METRICS, OUTCOME_COLUMNS, base_metric
+from orrery.evidence.serving_row import Row, read_row
+from orrery.evidence.tables import Table
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible
+from orrery.execution.shard import shard
+from orrery.numerics.registry import get_format
+from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.workload import Workload
+
+Progress = Callable[[int, int], None]
+
+DOES_NOT_FIT = "predicted not to fit in memory"
+REPORT_EVERY = 200
+ACCEPTED = tuple(c for c in METRICS["serving"])
+MEDIAN = "_p50"
+"""Medians are compared with the predicted mean; other percentiles are not predicted."""
+
+
+def answer(table: Table, rows: Rows, answers: Answers, on_progress: Progress | None = None) -> None:
+    """Predict every metric that the given serving rows state."""
+    metrics = [c for c in table.columns if base_metric(c) in ACCEPTED and _is_mean(c)]
+    has_outcome = any(c in table.columns for c in OUTCOME_COLUMNS)
+    known: dict[tuple[Deployment, Workload], Estimate | Infeasible] = {}
+    for done, number in enumerate(map(int, rows), start=1):
+        row = Row({c: v[number] for c, v in table.columns.items()})
+        try:
+            deployment, workload = read_row(row)
+            if (found := known.get((deployment, workload))) is None:
+                found = known.setdefault((deployment, workload), estimate(deployment, workload))
+        except UnknownName as error:
+            answers.decline([number], f"unknown {error.kind} {error.name}")
+        except OrreryError as error:
+            answers.decline([number], str(error))
+        else:
+            _note(answers, number, row, deployment, workload, found, metrics, has_outcome=has_outcome)
+        if on_progress and (done % REPORT_EVERY == 0 or done == len(rows)):
+            on_progress(done, len(rows))
+
+
+def _is_mean(column: str) -> bool:
+    return column in ACCEPTED or column.endswith(MEDIAN)
+
+
+def _note(
+    answers: Answers, number: int, row: Row, deployment: Deployment, workload: Workload, found: Estimate | Infeasible,
+    metrics: list[str], *, has_outcome: bool,
+) -> None:  # fmt: skip
+    """Write one row's answer down."""
+    if has_outcome:
+        answers.predict_one(FITS, number, float(isinstance(found, Estimate)))
+    if isinstance(found, Infeasible):
+        if not has_outcome:
+            answers.decline([number], DOES_NOT_FIT)
+        return
+    answers.assumed.update(row.assumed)
+    for column in metrics:
+        if row.word(column):
+            value, interval = metric_of(found, base_metric(column), deployment, workload)
+            answers.predict_one(column, number, value, interval)
+    if workload.mode == "static":
+        answers.bound_s[number] = static_bound_s(deployment, workload)
+
+
+def metric_of(
+    found: Estimate, metric: str, deployment: Deployment, workload: Workload
+) -> tuple[float, Interval | None]:
+    """The estimate's value of a metric of the schema, and its interval where there is one."""
+    if metric == "itl_s":
+        return found.tpot_s, found.intervals.get("tpot_s")
+    if metric == "decode_tokens_per_s":
+        return found.concurrency / found.tpot_s, _inverse(found.intervals.get("tpot_s"), found.concurrency)
+    if metric == "kv_cache_tokens":
+        return found.memory.kv_capacity_tokens * deployment.layout.dp, None
+    return getattr(found, metric), found.intervals.get(metric)
+
+
+def _inverse(interval: Interval | None, scale: float) -> Interval | None:
+    """The interval of scale / value: the ends change places."""
+    if interval is None:
+        return None
+    return replace(
+        interval, low_80=scale / interval.high_80, high_80=scale / interval.low_80,
+        low_95=scale / interval.high_95, high_95=scale / interval.low_95,
+    )  # fmt: skip
+
+
+def static_bound_s(deployment: Deployment, workload: Workload) -> float:
+    """The least time of a static batch that the datasheet allows.
+
+    Each answer token reads all active weights once, at the full bandwidth of all devices; and all tokens need their
+    multiply-adds, at the full dense peak: max(output x weight bytes / (devices x W), flops / (devices x F)).
+    """
+    device, model, devices = deployment.cluster.device, deployment.model, deployment.layout.num_devices
+    stored = shard(deployment).weight_bytes * deployment.layout.tp * deployment.layout.pp
+    active = stored * min(1.0, model.num_active_parameters / max(1, model.num_parameters))
+    _, peak = device.peak_flops_per_s(get_format(deployment.formats.activations).rates)
+    tokens = workload.batch_size * (workload.input_tokens + workload.output_tokens)
+    reading_s = workload.output_tokens * active / (devices * device.memory_bandwidth_bytes_per_s)
+    return max(reading_s, 2.0 * model.num_active_parameters * tokens / (devices * peak))

@@ -1,0 +1,66 @@
+"""Every example in the documentation is run: Python blocks as doctests, console blocks through the command line."""
+
+import contextlib
+import doctest
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from orrery.cli.main import run
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXIT = re.compile(r"#\s*exit (\d)")  # a command that is meant to fail says so: # exit 3
+
+
+def blocks(language):
+    """(page and number, text) of every fenced block in that language."""
+    for page in PAGES:
+        found = [text for word, text in FENCE.findall(page.read_text(encoding="utf-8")) if word == language]
+        for number, text in enumerate(found, start=1):
+            yield pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
+
+
+def commands(text):
+    """The ``orrery`` commands of a console block, continued lines joined."""
+    joined = text.replace("\\\n", " ")
+    return [line[2:] for line in joined.splitlines() if line.startswith("$ orrery ")]
+
+
+@pytest.mark.parametrize("text", list(blocks("python")))
+def test_python_examples_hold(text):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    example = doctest.DocTestParser().get_doctest(text, {}, "example", None, 0)
+    assert example.examples, "a Python block must be an interactive session (>>>)"
+    said = io.StringIO()
+    failed = doctest.DocTestRunner(optionflags=flags).run(example, out=said.write).failed
+    assert not failed, said.getvalue()
+
+
+@pytest.mark.parametrize("text", [p for p in blocks("console") if commands(p.values[0])])
+def test_commands_in_the_docs_run(text, tmp_path, monkeypatch):
+    for name in ("data",):
+        if (ROOT / "docs" / name).is_dir():
+            (tmp_path / name).symlink_to(ROOT / "docs" / name)
+    monkeypatch.chdir(tmp_path)
+    for command in commands(text):
+        expected = int(found[1]) if (found := EXIT.search(command)) else 0
+        said, wrong = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+            code = run(shlex.split(command, comments=True)[1:])
+        assert code == expected, f"{command}\n{wrong.getvalue()}"
+        if expected == 0:
+            assert said.getvalue().strip(), f"{command} printed nothing"
+
+
+def test_links_between_pages_lead_somewhere():
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://")) and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    assert not broken, "\n".join(broken)
