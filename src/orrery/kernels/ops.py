@@ -49,7 +49,10 @@ class AttentionPrefill:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttentionDecode:
-    """One new token (or ``query_tokens`` to verify) a sequence against a paged cache of ``context_tokens``."""
+    """One new token (or ``query_tokens`` to verify) a sequence against a paged cache of ``context_tokens``.
+
+    ``is_cold``: the cache comes from memory, as in a model with many layers; False as in a loop over one layer.
+    """
 
     batch: Size
     context_tokens: Size
@@ -60,6 +63,7 @@ class AttentionDecode:
     kv_format: str
     window_tokens: Size = 0
     query_tokens: Size = 1
+    is_cold: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +82,10 @@ class LatentPrefill:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LatentDecode:
-    """MLA decode, absorbed: heads read one latent of ``head_size`` 576; its first ``value_head_size`` are values."""
+    """MLA decode, absorbed: heads read one latent of ``head_size`` 576; its first ``value_head_size`` are values.
+
+    ``is_cold`` as in ``AttentionDecode``.
+    """
 
     batch: Size
     context_tokens: Size
@@ -88,6 +95,7 @@ class LatentDecode:
     head_size: Size = 576
     value_head_size: Size = 512
     query_tokens: Size = 1
+    is_cold: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,7 +103,8 @@ class MoE:
     """A routed feed-forward block on one device: permute, grouped products, activation, combine.
 
     ``tokens`` enter before routing, over all ``ep`` ranks; each device holds num_experts/ep experts of ffn_size/tp.
-    ``skew`` is the exponent of the power law that expert loads follow (0 = balanced; the busiest rank is timed).
+    ``skew`` is the exponent of the power law that expert loads follow (0 = dealt out evenly, -1 = every token picks its
+    experts at random, all alike); the busiest rank is timed.
     """
 
     tokens: Size
@@ -123,7 +132,25 @@ class Elementwise:
     format: str = "bf16"
 
 
-Op = Gemm | AttentionPrefill | AttentionDecode | LatentPrefill | LatentDecode | MoE | Elementwise
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recurrent:
+    """A recurrent token mixer without its projections: ``tokens`` new tokens of ``sequences`` through a fixed state.
+
+    ``state_elements`` are per sequence and layer; decoding reads and writes the whole state for one token a sequence,
+    prefill keeps it in chunks and multiplies (``flops_per_token``). ``width`` elements a token enter (and leave).
+    """
+
+    tokens: Size
+    sequences: Size
+    state_elements: Size
+    flops_per_token: float | Floats
+    format: str = "bf16"
+    state_bytes_per_element: float = 4.0
+    is_decode: bool = True
+    width: Size = 0
+
+
+Op = Gemm | AttentionPrefill | AttentionDecode | LatentPrefill | LatentDecode | MoE | Elementwise | Recurrent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
