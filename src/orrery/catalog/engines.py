@@ -86,6 +86,13 @@ def _typed(value: float | str | bool, kind: Any) -> Any:
     return int(value) if kind is int else bool(value) if kind is bool else value
 
 
+def era_of(name: str, version: str) -> str:
+    """The release that last changed the engine's defaults before ``version``."""
+    if version == UNVERSIONED:
+        return UNVERSIONED
+    return [table["from"] for table in _raw(name)["version"] if _is_past(table["from"], version)][-1]
+
+
 def _is_past(since: str, version: str) -> bool:
     """Whether ``version`` has reached ``since``; a blank version is the newest, an unknown one the oldest that is."""
     return not version or (version != UNVERSIONED and _numbers(version) >= _numbers(since)) or since == "0"
@@ -105,11 +112,12 @@ def _fitted_entries() -> tuple[list[dict[str, Any]], dict[str, Source]]:
 
 
 def _fitted(name: str, version: str) -> tuple[Mapping[str, Any], Fact]:
-    """The entry for this engine and era, else the pooled one (name "")."""
+    """The entry for this engine and era, else for the engine at any time, else the pooled one (name "")."""
     entries, sources = _fitted_entries()
-    mine = [e for e in entries if e["name"] == name and _covers(e, version)]
+    mine = [e for e in entries if e["name"] == name]
+    covering = [e for e in mine if _covers(e, version)]
     pooled = [e for e in entries if e["name"] == ""]
-    for entry in (*mine[-1:], *pooled):
+    for entry in (*covering[-1:], *mine[-1:], *pooled):
         fact = Fact(name="host constants", value=entry["name"] or "any engine", basis=Basis.MEASURED,
                     source=sources[entry["source"]], at=entry["at"])  # fmt: skip
         return entry, fact
@@ -119,6 +127,7 @@ def _fitted(name: str, version: str) -> tuple[Mapping[str, Any], Fact]:
 
 
 def _covers(entry: Mapping[str, Any], version: str) -> bool:
-    if (entry.get("version") == UNVERSIONED) != (version == UNVERSIONED):
-        return False
-    return version == UNVERSIONED or _is_past(entry["version"], version)
+    """Whether a fitted entry's era is at or before ``version``; runs without a version have an entry of their own."""
+    if UNVERSIONED in (entry["version"], version):
+        return entry["version"] == version
+    return _is_past(entry["version"], version)

@@ -25,16 +25,18 @@ def _compute_format(weights: str, activations: str, native: frozenset[str]) -> s
     bits = round(stored.element_bits)
     if stored.weight_only or bits >= 16:
         return weights
-    if active.element_bits >= 16 or not native & set(stored.rates[: _native_rates(weights)]):
+    if active.element_bits >= 16 or not native & _native_rates(weights):
         return "mxfp4_weight_only" if weights.startswith("mxfp4") else WEIGHT_ONLY_BY_BITS.get(bits, "int4_weight_only")
     if weights == "mxfp4" and active.element_bits == 8:
         return "mxfp4_mxfp8"
     return weights
 
 
-def _native_rates(weights: str) -> int:
-    """How many of a format's rates mean that the device multiplies it as it is stored, not after unpacking."""
-    return sum(1 for rate in get_format(weights).rates if rate not in ("bf16", "fp16", "fp32"))
+def _native_rates(weights: str) -> set[str]:
+    """The rates that multiply a format as it is stored; mixed formats unpack to their 8-bit partner in registers."""
+    stored = get_format(weights)
+    bits = 8 if stored.kind == "mixed" else stored.element_bits
+    return {rate for rate in stored.rates if get_format(rate).element_bits == bits}
 
 
 @cache

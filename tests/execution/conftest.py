@@ -1,0 +1,35 @@
+from collections.abc import Callable
+
+import pytest
+
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
+from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.hardware.cluster import Cluster
+
+
+def _deploy(
+    model: str = "meta-llama/Llama-3.1-70B", device: str = "h100-sxm", engine: str = "vllm", weights: str = "bf16",
+    activations: str = "bf16", kv: str = "bf16", **degrees: int,
+) -> Deployment:  # fmt: skip
+    hardware, layout = get_device(device), Layout(**degrees)
+    return Deployment(
+        model=get_model(model),
+        cluster=Cluster(device=hardware, num_devices=layout.num_devices, devices_per_node=hardware.devices_per_node),
+        layout=layout,
+        formats=Formats(weights=weights, activations=activations, kv=kv),
+        engine=get_engine(engine, "", hardware),
+    )
+
+
+@pytest.fixture
+def deploy() -> Callable[..., Deployment]:
+    """Makes a deployment; everything has a default."""
+    return _deploy
+
+
+@pytest.fixture(scope="module")
+def deploy_any() -> Callable[..., Deployment]:
+    """The same for property tests, which want a fixture that lives longer than one example."""
+    return _deploy

@@ -1,0 +1,73 @@
+"""A cut model keeps every weight and every cached byte, no more and no fewer than the layout says."""
+
+import pytest
+
+from orrery.execution.shard import cache_bytes, has_exchange, shard
+
+
+@pytest.mark.parametrize("tp", [1, 2, 4, 8])
+def test_tensor_parallel_shards_add_up_to_the_model(deploy, tp):
+    deployment = deploy(tp=tp)
+    norms = 2.0 * (80 * 2 * 8192 + 8192)
+    whole = 2.0 * deployment.model.num_parameters
+    assert shard(deployment).weight_bytes * tp == pytest.approx(whole + (tp - 1) * norms, rel=1e-6)
+
+
+def test_key_value_heads_replicate_below_one_a_device(deploy):
+    eight, sixteen = deploy(tp=8), deploy(tp=16)
+    assert cache_bytes(eight)[0] == 80 * 2 * 128 * 2
+    assert cache_bytes(sixteen)[0] == cache_bytes(eight)[0], "one head is the least a device can hold"
+    qkv = [next(x for x in shard(d).linears if x.name == "qkv").n for d in (eight, sixteen)]
+    assert qkv == [(64 * 128) // 8 + 2 * 128, (64 * 128) // 16 + 2 * 128]
+
+
+def test_cache_bytes_of_known_models(deploy):
+    assert cache_bytes(deploy())[0] == 327_680
+    assert cache_bytes(deploy(kv="fp8"))[0] == 163_840
+    assert cache_bytes(deploy(model="deepseek-ai/DeepSeek-V3"))[0] == 61 * 576 * 2
+
+
+def test_a_latent_cache_is_whole_on_every_device(deploy):
+    one, eight = (deploy(model="deepseek-ai/DeepSeek-V3", tp=tp) for tp in (1, 8))
+    assert cache_bytes(one)[0] == cache_bytes(eight)[0]
+
+
+def test_a_window_bounds_what_a_sequence_holds(deploy):
+    per_token, per_sequence = cache_bytes(deploy(model="openai/gpt-oss-20b"))
+    assert per_token == 12 * 2 * 8 * 64 * 2, "half of the 24 layers attend to everything"
+    assert per_sequence == 12 * 128 * 2 * 8 * 64 * 2, "the other half keeps 128 tokens"
+
+
+def test_pipeline_stages_hold_their_own_layers(deploy):
+    whole, half = deploy(), deploy(pp=2)
+    assert cache_bytes(half)[0] == cache_bytes(whole)[0] / 2
+    assert shard(half).weight_bytes < 0.52 * shard(whole).weight_bytes
+
+
+def test_experts_spread_over_ranks(deploy):
+    whole, spread = deploy(model="mistralai/Mixtral-8x7B-v0.1"), deploy(model="mistralai/Mixtral-8x7B-v0.1", dp=4, ep=4)
+    assert shard(spread).experts[0].weight_bytes == shard(whole).experts[0].weight_bytes / 4
+    assert not has_exchange(whole)
+    assert has_exchange(spread)
+    attention = [x.weight_bytes for x in shard(spread).linears if x.name == "qkv"]
+    assert attention == [x.weight_bytes for x in shard(whole).linears if x.name == "qkv"], "attention stays whole"
+
+
+def test_formats_set_the_stored_bytes_but_not_of_the_head(deploy):
+    wide, narrow = deploy(), deploy(weights="fp8", activations="fp8")
+    head = [next(x.weight_bytes for x in shard(d).linears if x.is_head) for d in (wide, narrow)]
+    down = [next(x.weight_bytes for x in shard(d).linears if x.name == "down") for d in (wide, narrow)]
+    assert head[0] == head[1]
+    assert down[0] == 2 * down[1]
+
+
+def test_a_device_without_the_format_unpacks_it(deploy):
+    formats = {
+        (device, weights): {
+            x.format
+            for x in shard(deploy(device=device, weights=weights, activations=weights)).linears
+            if not x.is_head
+        }
+        for device, weights in (("h100-sxm", "fp8"), ("a100-sxm-80gb", "fp8"), ("h100-sxm", "nvfp4"), ("b200", "nvfp4"))
+    }
+    assert list(formats.values()) == [{"fp8"}, {"int8_weight_only"}, {"int4_weight_only"}, {"nvfp4"}]

@@ -1,0 +1,184 @@
+"""Fit what an engine's host costs, from measured serving runs, and the error that remains.
+
+    python tools/fit/engines.py --data ../shared/data
+
+Four constants for each engine and era (the [[version]] tables of its fact file; ``unknown`` for runs that do not say):
+seconds a step, a sequence, a layer, and a request. Rows are split by model and device count: 20 % fit the constants,
+20 % give the intervals, 60 % are only scored here. Rows that beat the datasheet's bound are left out by that bound.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+from scipy.optimize import minimize
+
+from orrery.base.errors import OrreryError
+from orrery.base.files import write_atomically
+from orrery.catalog.engines import FITTED, UNVERSIONED, era_of
+from orrery.evidence.serving_row import Row, read_row
+from orrery.evidence.serving_rows import metric_of, static_bound_s
+from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
+from orrery.evidence.tables import read_table
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible
+from orrery.serving.estimate import estimate
+from orrery.serving.workload import Workload
+
+CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s")
+START = np.log([1e-3, 1e-5, 8e-6, 1e-2])
+LOW, HIGH = np.log([1e-5, 1e-7, 1e-7, 1e-4]), np.log([5e-2, 1e-3, 2e-4, 5e-1])
+PRIOR_WEIGHT = 0.002
+"""Pull of each constant towards its start, per unit of log distance squared: decides what the rows leave open."""
+
+METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s",),
+           "closed": ("tpot_s", "ttft_s"), "open": ("tpot_s", "ttft_s")}  # fmt: skip
+"""What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
+
+FIRST_TOKEN_WEIGHT = 0.3
+"""Queues decide the first token's time and the constants here do not; so it counts less."""
+
+MIN_CALIBRATE = 20
+"""Fewer rows than this do not make quantiles: the interval then comes from all engines together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One row: what was run, what was measured, on which side it stands."""
+
+    deployment: Deployment
+    workload: Workload
+    values: dict[str, float]
+    side: str
+    file: str
+
+
+def read_rows(data: Path) -> list[Measured]:
+    """Every serving row that can be answered and does not beat the datasheet."""
+    rows: list[Measured] = []
+    for path in sorted((data / "serving").glob("*.csv")):
+        table = read_table(path)
+        for number, side in enumerate(sides(table, "serving")):
+            row = Row(cells={c: v[number] for c, v in table.columns.items()})
+            try:
+                deployment, workload = read_row(row)
+            except OrreryError:
+                continue
+            values = {m: row.number(m) for m in METRICS[workload.mode] if row.word(m)}
+            bound_s = static_bound_s(deployment, workload) if workload.mode == "static" else 0.0
+            if values and values.get("latency_s", np.inf) >= bound_s:
+                rows.append(Measured(deployment, workload, values, str(side), path.name))
+    return rows
+
+
+def ratios(rows: Sequence[Measured], constants: dict[str, float] | None = None) -> dict[tuple[str, str], np.ndarray]:
+    """log(measured / predicted) by (mode, metric)."""
+    out: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        deployment = row.deployment
+        if constants is not None:
+            deployment = replace(deployment, engine=replace(deployment.engine, **constants))
+        try:
+            found = estimate(deployment, row.workload)
+        except OrreryError:
+            continue
+        if isinstance(found, Infeasible):
+            continue
+        for metric, value in row.values.items():
+            predicted, _ = metric_of(found, metric, deployment, row.workload)
+            out[row.workload.mode, metric].append(np.log(value / predicted))
+    return {key: np.array(values) for key, values in out.items()}
+
+
+def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
+    """Mean absolute log error, smooth near zero; first tokens count less."""
+    constants = dict(zip(CONSTANTS, np.exp(np.clip(theta, LOW, HIGH)).tolist(), strict=True))
+    total = weight = 0.0
+    for (_, metric), errors in ratios(rows, constants).items():
+        w = FIRST_TOKEN_WEIGHT if metric == "ttft_s" else 1.0
+        total += w * float(np.sum(np.sqrt(errors**2 + 0.01**2)))
+        weight += w * errors.size
+    outside = float(np.sum(np.maximum(theta - HIGH, 0) + np.maximum(LOW - theta, 0)))
+    return total / max(weight, 1.0) + PRIOR_WEIGHT * float(np.sum((theta - START) ** 2)) + outside
+
+
+def fit(rows: Sequence[Measured]) -> dict[str, float]:
+    """The four constants that explain the fit rows best."""
+    found = minimize(lambda t: loss(rows, t), START, method="Nelder-Mead",
+                     options={"xatol": 0.03, "fatol": 1e-4, "maxfev": 160, "initial_simplex": _simplex()})  # fmt: skip
+    return {k: float(f"{v:.4g}") for k, v in zip(CONSTANTS, np.exp(np.clip(found.x, LOW, HIGH)), strict=True)}
+
+
+def _simplex() -> np.ndarray:
+    return np.vstack([START, START + np.diag([1.0, 1.0, 1.0, 1.0])])
+
+
+def spread(errors: np.ndarray) -> dict[str, float]:
+    """Quantiles of measured / predicted."""
+    q = np.exp(np.quantile(errors, [0.1, 0.9, 0.025, 0.975]))
+    return dict(zip(("low_80", "high_80", "low_95", "high_95"), (float(f"{x:.4g}") for x in q), strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path, default=FITTED)
+    parser.add_argument("--dry", action="store_true", help="print, write nothing")
+    arguments = parser.parse_args()
+    rows = read_rows(arguments.data)
+    groups: dict[tuple[str, str], list[Measured]] = defaultdict(list)
+    for row in rows:
+        engine = row.deployment.engine
+        groups[engine.name, era_of(engine.name, engine.version)].append(row)
+    pooled = ratios([r for r in rows if r.side == CALIBRATE])
+    entries = [_entry("", "", rows, pooled)]
+    entries += [_entry(*key, members, pooled) for key, members in sorted(groups.items()) if _count(members, FIT) >= 5]
+    content = tomli_w.dumps({"sources": SOURCES, "engine": entries})
+    if not arguments.dry:
+        write_atomically(arguments.out, f"# made by: python tools/fit/engines.py\n{content}")
+
+
+SOURCES = {"runs": {"title": "Published serving runs, tables of docs/scorecard.md", "retrieved": "2026-11"}}
+
+
+def _count(rows: Sequence[Measured], side: str) -> int:
+    return sum(r.side == side for r in rows)
+
+
+def _entry(name: str, era: str, rows: list[Measured], pooled: dict[tuple[str, str], np.ndarray]) -> dict[str, object]:
+    """Fit one engine and era, print its errors on every side, and make its entry."""
+    chosen = [r for r in rows if r.side == FIT]
+    if not name:  # the pooled entry: at most 40 rows of each file, evenly, so that no table outvotes the others
+        chosen = _thin(chosen, 40)
+    constants = fit(chosen)
+    calibrate = ratios([r for r in rows if r.side == CALIBRATE], constants)
+    test = ratios([r for r in rows if r.side == TEST], constants)
+    print(f"\n{name or 'any'} {era}: {constants}  fit {len(chosen)} rows")
+    for key, errors in sorted(test.items()):
+        off = np.abs(np.expm1(-errors)) * 100
+        print(f"  {'/'.join(key):30} test {errors.size:5}  median {np.median(off):5.1f}  mean {off.mean():6.1f}  "
+              f"p90 {np.quantile(off, 0.9):6.1f}  bias {np.median(np.expm1(-errors)) * 100:+6.1f}")  # fmt: skip
+    spreads = {}
+    for key in sorted(set(calibrate) | (set(pooled) if not name else set())):
+        errors = calibrate.get(key, np.empty(0))
+        spreads[".".join(key)] = spread(errors if errors.size >= MIN_CALIBRATE else pooled[key])
+    at = f"{len(chosen)} rows fitted, {_count(rows, CALIBRATE)} for the intervals, {_count(rows, TEST)} tested"
+    return {
+        "name": name, "version": era or UNVERSIONED, "source": "runs", "at": at, "constants": constants,
+        "spread": spreads,
+    }  # fmt: skip
+
+
+def _thin(rows: list[Measured], most: int) -> list[Measured]:
+    by_file: dict[str, list[Measured]] = defaultdict(list)
+    for row in rows:
+        by_file[row.file].append(row)
+    return [m for members in by_file.values() for m in members[:: max(1, len(members) // most)]]
+
+
+if __name__ == "__main__":
+    main()
