@@ -21,7 +21,7 @@ SHAPE_COLUMNS: dict[str, tuple[str, ...]] = {
     "mla_absorb_query": ("batch",),
     "mla_absorb_value": ("batch",),
     "moe": ("hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep"),
-    "elementwise": ("op", "width"),
+    "elementwise": ("op", "tokens", "width"),
     "collective": ("collective", "num_devices", "message_bytes"),
     "moe_dispatch": ("hidden_size", "num_experts", "experts_per_token"),
     "serving": ("model", "num_devices"),

@@ -1,0 +1,150 @@
+# pyright: basic
+"""The inner loop of the MoE rule: what lands on the busiest rank, and what its two grouped products cost.
+
+A device holds ``experts = num_experts / ep`` experts with ``ffn = ffn_size / tp``. Of ``tokens * topk`` assignments
+``rows`` land on it, on ``hit`` distinct experts; tiles of ``a`` rows number ``sum over experts ceil(load / a)``.
+
+    time  = overhead + expert experts + moved / (elementwise W) + ((products)^p + dram^p)^(1/p)
+    mma   = waves 2 a 128 (k + fill) S / (peak F)                 waves = max(1, tiles ceil(n / 128) / S)
+    feed  = waves (a ba + 128 bw) (k + fill) S / (feed W)         one product = (mma^p + feed^p)^(1/p)
+    dram  = bytes of the experts hit / (bandwidth W), halved at most where they fit the last-level cache
+
+The tile height is the best one, or (``sees_all``) the one that fits if every assignment landed on this rank.
+``CONSTANTS`` and ``MACHINE`` name the entries of the two vectors; rule.py fills them.
+"""
+
+import numpy as np
+from numba import njit
+
+CONSTANTS = (
+    "overhead_s", "plain_overhead_s", "expert_s", "peak_frac", "bandwidth_frac", "feed_ratio", "elementwise_ratio",
+    "fill_elements", "overlap_power", "cache_ratio", "sees_all",
+)  # fmt: skip
+MACHINE = ("units", "flops", "bandwidth", "cache", "activation_bytes", "weight_bytes")
+
+TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES, HIT, ROWS = range(8)
+COLUMNS = 8
+
+NUM_HEIGHTS = 6  # tiles of 8, 16, 32, 64, 128, 256 rows
+WIDTH = 128.0  # columns of a tile: what the measured kernels mostly use, and what half and double fit no better
+GRID_PER_OCTAVE = 2  # how densely a load table is sampled in tokens
+CACHE_GAIN_FRAC = 0.5  # the loops repeat the same experts, but activations pass through the same cache
+SIXTEEN_BIT_BYTES = 2.0
+
+
+@njit(cache=True)
+def _norm(a, b, power):
+    """(a^power + b^power)^(1/power), exact under a change of unit."""
+    high, low = max(a, b), min(a, b)
+    if high <= 0.0:
+        return 0.0
+    return high * (1.0 + (low / high) ** power) ** (1.0 / power)
+
+
+@njit(cache=True)
+def _dealt(tokens, experts, topk, ep, load):
+    """Loads when assignments are dealt out evenly; the busiest rank and experts round up."""
+    rows = max(1.0, np.ceil(tokens * topk / ep - 1e-9))
+    hit = min(experts, rows)
+    low = np.floor(rows / hit + 1e-9)
+    fuller = rows - low * hit
+    load[0], load[1] = rows, hit
+    height = 8.0
+    for i in range(NUM_HEIGHTS):
+        load[2 + i] = fuller * np.ceil((low + 1.0) / height) + (hit - fuller) * np.ceil(low / height)
+        height *= 2.0
+
+
+@njit(cache=True)
+def _drawn(tokens, table, load):
+    """Loads read from a table of draws, linear in log(tokens) between its points; beyond the last, in tokens."""
+    last = table.shape[0] - 1
+    place = GRID_PER_OCTAVE * np.log2(tokens)
+    if place >= last:
+        grow = tokens / 2.0 ** (last / GRID_PER_OCTAVE)
+        for i in range(2 + NUM_HEIGHTS):
+            load[i] = table[last, i] * (1.0 if i == 1 else grow)
+        return
+    below = int(place)
+    share = place - below
+    for i in range(2 + NUM_HEIGHTS):
+        load[i] = table[below, i] + share * (table[below + 1, i] - table[below, i])
+
+
+@njit(cache=True)
+def _products(load, height_index, hidden, ffn, ups, constants, machine):
+    """Time of the two grouped products with tiles of one height."""
+    peak, feed, fill, power = constants[3], constants[5], constants[7], constants[8]
+    units, flops, bandwidth = machine[0], machine[1], machine[2]
+    height = 8.0 * 2.0**height_index
+    total = 0.0
+    for product in range(2):
+        columns, depth = (ups * ffn, hidden) if product == 0 else (hidden, ffn)
+        waves = max(1.0, load[2 + height_index] * np.ceil(columns / WIDTH) / units)
+        mma = waves * 2.0 * height * WIDTH * (depth + fill) * units / (peak * flops)
+        moved = height * machine[4] + WIDTH * machine[5]
+        total += _norm(mma, waves * moved * (depth + fill) * units / (feed * bandwidth), power)
+    return total
+
+
+@njit(cache=True)
+def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, constants, machine, load, out):
+    """Fill ``out`` (COLUMNS long) for one block; ``table`` with no rows deals the assignments out evenly."""
+    if tokens <= 0.0 or topk <= 0.0:
+        for column in range(COLUMNS):
+            out[column] = 0.0
+        return
+    ep = min(ep, num_experts)
+    experts, ffn = num_experts / ep, ffn_size / tp
+    if table.shape[0] == 0:
+        _dealt(tokens, experts, topk, ep, load)
+    else:
+        _drawn(tokens, table, load)
+    rows, hit = load[0], load[1]
+
+    if constants[10] > 0.0:
+        seen = min(max(tokens * topk / experts, 8.0), 8.0 * 2.0 ** (NUM_HEIGHTS - 1))
+        products = _products(load, int(np.ceil(np.log2(seen) - 1e-9)) - 3, hidden, ffn, ups, constants, machine)
+    else:
+        products = np.inf
+        for i in range(1, NUM_HEIGHTS):
+            products = min(products, _products(load, i, hidden, ffn, ups, constants, machine))
+
+    bandwidth, ba, bw = machine[2], machine[4], machine[5]
+    weights = hit * (ups + 1.0) * hidden * ffn * bw
+    ends = (min(tokens, rows) + tokens) * hidden * SIXTEEN_BIT_BYTES
+    between = rows * (hidden * (2.0 * SIXTEEN_BIT_BYTES + ba) + ffn * (ups * SIXTEEN_BIT_BYTES + ba))
+    kept = min(1.0, max(0.0, 1.5 - weights / (constants[9] * machine[3])))
+    dram = weights * (1.0 - CACHE_GAIN_FRAC * kept) / (constants[4] * bandwidth)
+    overhead = (constants[0] if ups > 1.0 else constants[1]) + constants[2] * experts
+
+    out[OVERHEAD] = overhead
+    out[FLOPS] = 2.0 * rows * (ups + 1.0) * hidden * ffn
+    out[BYTES] = weights + ends
+    out[COMPUTE] = out[FLOPS] / machine[1]
+    out[MEMORY] = out[BYTES] / bandwidth
+    elementwise = (between + tokens * hidden * SIXTEEN_BIT_BYTES) / (constants[6] * bandwidth)
+    out[TIME] = overhead + elementwise + _norm(products, dram, constants[8])
+    out[HIT], out[ROWS] = hit, rows
+
+
+@njit(cache=True)
+def scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine):
+    """One block; returns the columns."""
+    out = np.empty(COLUMNS)
+    load = np.empty(2 + NUM_HEIGHTS)
+    _one(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine, load, out)
+    return out
+
+
+@njit(cache=True)
+def many(tokens, hidden, ffn, experts, topk, tp, ep, ups, which, tables, constants, machine, out):
+    """Many blocks; ``which`` names each one's load table, -1 for dealt evenly."""
+    load = np.empty(2 + NUM_HEIGHTS)
+    none = tables[0, :0]
+    for i in range(tokens.size):
+        table = none if which[i] < 0 else tables[which[i]]
+        _one(
+            tokens[i], hidden[i], ffn[i], experts[i], topk[i], tp[i], ep[i], ups, table, constants, machine, load,
+            out[i],
+        )  # fmt: skip

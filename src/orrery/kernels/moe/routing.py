@@ -1,0 +1,79 @@
+"""Who gets the tokens: expert loads on the busiest rank, drawn many times and averaged.
+
+Two laws. ``skew`` > 0 draws every expert's share from a power law of that exponent, bounded as the public MoE
+benchmark of AIConfigurator bounds it: on [1, 0.8 tokens] where there are more assignments than experts, else on
+[0.01, 2]; shares are scaled to the assignments, rounded, and the rank with the largest sum is the one that counts.
+``skew`` = RANDOM lets every token pick its experts at random, all alike (binomial loads).
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.kernels.moe._kernel import GRID_PER_OCTAVE, NUM_HEIGHTS
+
+Floats = NDArray[np.float64]
+
+RANDOM = -1.0
+"""The ``skew`` that stands for experts picked at random, all alike."""
+
+NUM_DRAWS = 64  # the mean over these is good to about 2 % where loads are most uneven
+NUM_OCTAVES = 18  # up to a quarter of a million tokens; beyond, loads grow in proportion
+SEED = 1
+
+
+@lru_cache(maxsize=4096)
+def load_table(num_experts: int, experts_per_token: int, ep: int, skew: float) -> Floats:
+    """Rows for tokens = 2^(j / GRID_PER_OCTAVE): assignments and distinct experts on the busiest rank, tiles by height.
+
+    Loads never fall as tokens grow: the same draws serve every row, and what rounding undoes is put back.
+    """
+    generator = np.random.default_rng(SEED)
+    uniform = np.sort(generator.random((NUM_DRAWS, num_experts)), axis=1)[:, ::-1]
+    places = generator.permuted(np.tile(np.arange(num_experts), (NUM_DRAWS, 1)), axis=1)
+    rows: list[Floats] = []
+    for step in range(NUM_OCTAVES * GRID_PER_OCTAVE + 1):
+        tokens = 2.0 ** (step / GRID_PER_OCTAVE)
+        if skew == RANDOM:
+            loads = _random(tokens, num_experts, experts_per_token)
+        else:
+            loads = np.take_along_axis(_power_law(uniform, tokens, experts_per_token, skew), places, axis=1)
+        rows.append(_busiest(loads, min(ep, num_experts)))
+    return np.maximum.accumulate(np.array(rows), axis=0)
+
+
+def _random(tokens: float, num_experts: int, experts_per_token: int) -> Floats:
+    generator = np.random.default_rng(SEED)
+    share = min(1.0, experts_per_token / num_experts)
+    return generator.binomial(round(tokens), share, (NUM_DRAWS, num_experts)).astype(np.float64)
+
+
+def _power_law(uniform: Floats, tokens: float, experts_per_token: int, skew: float) -> Floats:
+    """Loads of all experts, largest first, a draw a line; no expert gets more than every token once."""
+    num_experts = uniform.shape[1]
+    assignments = tokens * experts_per_token
+    low, high = (1.0, 0.8 * tokens) if assignments > num_experts and tokens > 2.0 else (0.01, 2.0)
+    power = 1.0 - skew
+    if power == 0.0:
+        shares = low * (high / low) ** uniform
+    else:
+        shares = ((high**power - low**power) * uniform + low**power) ** (1.0 / power)
+    loads = np.round(shares / shares.sum(axis=1, keepdims=True) * assignments)
+    missing = np.round(assignments - loads.sum(axis=1, keepdims=True))
+    order = np.arange(num_experts)
+    loads += np.floor(np.maximum(missing, 0.0) / num_experts) + (order < np.maximum(missing, 0.0) % num_experts)
+    loads[:, :1] = np.maximum(loads[:, :1] + np.minimum(missing, 0.0), 0.0)
+    spilled = np.maximum(loads - tokens, 0.0).sum(axis=1, keepdims=True)
+    loads = np.minimum(loads, tokens)
+    return np.minimum(loads + np.round(spilled / max(num_experts - 1, 1)) * (loads < tokens), tokens)
+
+
+def _busiest(loads: Floats, ep: int) -> Floats:
+    """Means over draws for the rank with the most assignments."""
+    draws, num_experts = loads.shape
+    each = num_experts // ep
+    ranks = loads[:, : each * ep].reshape(draws, ep, each)
+    busiest = ranks[np.arange(draws), ranks.sum(axis=2).argmax(axis=1)]
+    tiles = [np.ceil(busiest / (8 * 2**i)).sum(axis=1).mean() for i in range(NUM_HEIGHTS)]
+    return np.array([max(busiest.sum(axis=1).mean(), 1.0), max((busiest > 0).sum(axis=1).mean(), 1.0), *tiles])

@@ -1,0 +1,113 @@
+"""How long a routed feed-forward block takes on a device: loads of the busiest rank, measured constants, one pass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import OutOfRange
+from orrery.hardware.device import Device
+from orrery.kernels.moe import _kernel as kernel
+from orrery.kernels.moe.routing import RANDOM, load_table
+from orrery.kernels.ops import MoE, Timing
+from orrery.kernels.resolve import find
+from orrery.numerics.format import Format
+from orrery.numerics.registry import get_format
+
+Floats = NDArray[np.float64]
+
+EVENLY = np.zeros((0, 2 + kernel.NUM_HEIGHTS))
+"""A load table without rows: assignments dealt out evenly."""
+
+
+@lru_cache(maxsize=4096)
+def _ready(device: Device, format: str, engine: str) -> tuple[Floats, Floats]:
+    """Constants and machine, the two vectors that do not depend on the shape."""
+    number = get_format(format)
+    found = find(device, "moe", number.name, engine)
+    return constants_vector(found.constants), machine_vector(device, number)
+
+
+def constants_vector(constants: Mapping[str, float]) -> Floats:
+    """The fitted constants in the kernel's order."""
+    return np.array([constants[name] for name in kernel.CONSTANTS])
+
+
+def machine_vector(device: Device, number: Format) -> Floats:
+    """Units, roofs, cache, and the bytes of one element of the activations and of the weights."""
+    return np.array([
+        float(device.num_compute_units), peak_flops_per_s(device, number), device.memory_bandwidth_bytes_per_s,
+        max(device.last_level_cache_bytes, 1.0), activation_bytes(number), number.bytes_per_element,
+    ])  # fmt: skip
+
+
+def peak_flops_per_s(device: Device, number: Format) -> float:
+    """The dense matrix peak; where the device states none for this format, the rate of its vector units."""
+    try:
+        return device.peak_flops_per_s(number.rates)[1]
+    except OutOfRange:
+        return device.vector_flops_per_s
+
+
+def activation_bytes(number: Format) -> float:
+    """Bytes of one element that enters a product: 16 bits beside packed weights, 8 where two formats mix."""
+    if number.weight_only:
+        return 2.0
+    return 1.0 if number.kind == "mixed" else number.bytes_per_element
+
+
+def _table(num_experts: int, experts_per_token: int, ep: int, skew: float) -> Floats:
+    if skew == 0.0 or num_experts <= 1:
+        return EVENLY
+    if skew < 0.0 and skew != RANDOM:
+        raise OutOfRange(
+            f"skew = {skew:g} is no power law; write 0 (even), a positive exponent, or {RANDOM:g} (random)."
+        )
+    return load_table(num_experts, experts_per_token, ep, skew)
+
+
+def predict(op: MoE, device: Device, engine: str = "") -> Timing:
+    """Time of ``op`` on ``device``; arrays of the op's broadcast shape."""
+    rows = columns(op, *_ready(device, op.format, engine))
+    return Timing(
+        time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
+        overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
+    )  # fmt: skip
+
+
+def loads(op: MoE) -> tuple[Floats, Floats]:
+    """Assignments and distinct experts on the busiest rank, whatever the device."""
+    rows = columns(op, np.ones(len(kernel.CONSTANTS)), np.ones(len(kernel.MACHINE)))
+    return rows[kernel.ROWS], rows[kernel.HIT]
+
+
+def columns(op: MoE, constants: Floats, machine: Floats) -> Floats:
+    """The kernel's columns, first axis; further axes are the op's broadcast shape."""
+    sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts, op.experts_per_token, op.tp, op.ep)
+    ups = 2.0 if op.is_gated else 1.0
+    if isinstance(op.skew, float | int) and all(isinstance(x, int) for x in sizes):
+        tokens, hidden, ffn, experts, topk, tp, ep = sizes
+        table = EVENLY if op.skew == 0.0 else _table(experts, topk, ep, float(op.skew))
+        return kernel.scalar(
+            float(tokens), float(hidden), float(ffn), float(experts), float(topk), float(tp), float(ep), ups,
+            table, constants, machine,
+        )  # fmt: skip
+    arrays = np.broadcast_arrays(*sizes, op.skew)
+    flat = [np.ascontiguousarray(a, dtype=np.float64).ravel() for a in arrays]
+    which, tables = _tables(*flat[3:5], flat[6], flat[7])
+    out = np.zeros((flat[0].size, kernel.COLUMNS))
+    kernel.many(*flat[:7], ups, which, tables, constants, machine, out)
+    return out.T.reshape(kernel.COLUMNS, *arrays[0].shape)
+
+
+def _tables(experts: Floats, topk: Floats, ep: Floats, skew: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """For every row the index of its load table (-1 = dealt evenly), and the tables."""
+    which = np.full(experts.size, -1)
+    uneven = np.flatnonzero((skew != 0.0) & (experts > 1.0))
+    if not uneven.size:
+        return which, np.zeros((1, 1, 2 + kernel.NUM_HEIGHTS))
+    keys, inverse = np.unique(np.column_stack([experts, topk, ep, skew])[uneven], axis=0, return_inverse=True)
+    which[uneven] = inverse.ravel()
+    return which, np.stack([_table(int(e), int(k), int(p), float(s)) for e, k, p, s in keys])
