@@ -13,6 +13,7 @@ from typing import Any
 from orrery.base.cost import Spread
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.catalog.residuals import residual_of
 from orrery.hardware.calibration import Calibration
 
 FOLDER = Path(__file__).parent / "facts" / "calibrations"
@@ -67,4 +68,5 @@ def calibrations_for(device: str, generation: str, measured_as: str = "") -> dic
     if measured_as:
         sibling = by_device.get(measured_as, {})
         found |= {k: replace(c, origin="generation") for k, c in sibling.items()}
-    return found | by_device.get(device, {})
+    own = by_device.get(device, {})
+    return found | {k: replace(c, residual=residual_of(device, *k)) for k, c in own.items()}

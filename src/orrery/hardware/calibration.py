@@ -3,8 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from orrery.base.cost import Spread
 from orrery.base.sources import Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ResidualTrees:
+    """A learned correction of log(measured / physics): trees as flat arrays, one entry a node.
+
+    A row goes to ``low`` where its feature is <= threshold, else to the node after it; a leaf leads to itself. The
+    answer is the sum of the values of the leaves reached, over the trees that start at ``roots``.
+    """
+
+    names: tuple[str, ...]  # of the features, in order
+    roots: NDArray[np.int32]
+    depths: NDArray[np.int32]  # steps from each root to its deepest leaf
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    low: NDArray[np.int32]
+    value: NDArray[np.float32]  # 0 for nodes that are no leaves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,3 +43,4 @@ class Calibration:
     spread: Spread
     range: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     fact: Fact | None = None  # the tables they were fitted from
+    residual: ResidualTrees | None = None  # what trees learned from the same rows beyond the physics

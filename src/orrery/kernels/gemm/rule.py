@@ -1,7 +1,9 @@
 """How long a dense product takes on a device: measured constants, datasheet roofs, one pass of the kernel."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from orrery.kernels.resolve import find
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
+
+_scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
+_many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,11 +63,11 @@ def _rows(op: Gemm, ready: _Ready) -> Floats:
     quantises = ready.quantises and op.quantises_input
     fixed = (ready.constants, ready.machine, ready.tiles, op.is_cold, quantises)
     if isinstance(op.m, int) and isinstance(op.n, int) and isinstance(op.k, int) and isinstance(op.batch, int):
-        return kernel.scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
+        return _scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
     sizes = np.broadcast_arrays(op.m, op.n, op.k, op.batch)
     flat = [np.ascontiguousarray(size, dtype=np.float64).ravel() for size in sizes]
     out = np.zeros((flat[0].size, kernel.COLUMNS))
-    kernel.many(*flat, *fixed, out)
+    _many(*flat, *fixed, out)
     return out.T.reshape(kernel.COLUMNS, *sizes[0].shape)
 
 

@@ -1,0 +1,45 @@
+"""Learned corrections: one file of trees an operation, ``facts/residuals/<op>.npz``, made by ``tools/fit``.
+
+All forests of a file lie behind one another in the same arrays; ``keys`` says whose they are
+("device|format|engine"), ``forests`` where the roots of each begin and ``trees`` where the nodes of each tree begin.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from orrery.hardware.calibration import ResidualTrees
+
+FOLDER = Path(__file__).parent / "facts" / "residuals"
+
+
+def residual_of(device: str, op: str, format: str, engine: str) -> ResidualTrees | None:
+    """The trees that were trained on this very device, format and engine, if that earned its place."""
+    return _forests(op).get(f"{device}|{format}|{engine}")
+
+
+@cache
+def _forests(op: str) -> Mapping[str, ResidualTrees]:
+    path = FOLDER / f"{op}.npz"
+    return read_forests(path) if path.exists() else {}
+
+
+def read_forests(path: Path) -> dict[str, ResidualTrees]:
+    """Every forest of a file, by key."""
+    with np.load(path) as stored:
+        names = tuple(str(n) for n in stored["names"])
+        keys, forests, trees, depths = (stored[k] for k in ("keys", "forests", "trees", "depths"))
+        feature, threshold, low, value = (stored[k] for k in ("feature", "threshold", "low", "value"))
+    found: dict[str, ResidualTrees] = {}
+    for i, key in enumerate(keys):
+        mine = slice(int(forests[i]), int(forests[i + 1]))
+        roots = trees[mine]
+        nodes = slice(int(roots[0]), int(trees[mine.stop]))
+        found[str(key)] = ResidualTrees(
+            names=names, roots=(roots - roots[0]).astype(np.int32), depths=depths[mine].astype(np.int32),
+            feature=feature[nodes].astype(np.int32), threshold=threshold[nodes].astype(np.float32),
+            low=low[nodes].astype(np.int32), value=value[nodes].astype(np.float32),
+        )  # fmt: skip
+    return found

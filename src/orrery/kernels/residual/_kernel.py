@@ -1,0 +1,35 @@
+# pyright: basic
+"""Walk a small forest of regression trees for every row of a feature table.
+
+Nodes of all trees lie in one array; ``low`` is a node's child for feature <= threshold and its neighbour ``low + 1``
+the other one. A leaf points to itself with an infinite threshold, so every walk takes the tree's depth, without
+branches that a processor could mispredict.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def total(x, roots, depths, feature, threshold, low, value, out):
+    """``out[i]`` = sum over trees of the value of the leaf that row i reaches."""
+    for i in range(x.shape[0]):
+        row_sum = 0.0
+        for t in range(roots.size):
+            node = roots[t]
+            for _ in range(depths[t]):
+                node = low[node] + np.int32(x[i, feature[node]] > threshold[node])
+            row_sum += value[node]
+        out[i] = row_sum
+
+
+@njit(cache=True)
+def faded(size, low, high, out):
+    """Multiply ``out`` by 1 inside [low, high], falling to 0 in log size over the next factor of 2 on either side."""
+    for i in range(size.size):
+        if size[i] <= 0.0:
+            out[i] = 0.0
+            continue
+        beyond = max(np.log2(low / size[i]), np.log2(size[i] / high))
+        if beyond > 0.0:
+            out[i] *= max(0.0, 1.0 - beyond)
