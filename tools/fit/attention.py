@@ -19,7 +19,8 @@ from orrery.kernels.attention.choice import Choice, matrix_peak_flops_per_s
 from orrery.numerics.registry import get_format
 
 
-def _choice(device: Device, format: str, kv_format: str) -> Choice:
+def choice_of(device: Device, format: str, kv_format: str) -> Choice:
+    """The roofs of a measured row; its constants are still to be found."""
     compute, kv = get_format(format), get_format(kv_format)
     return Choice(
         calibration=None,  # type: ignore[arg-type]
@@ -53,7 +54,7 @@ PREFILL = Rule(
     ],
     columns=("batch", "query_tokens", "context_tokens", "num_heads", "num_kv_heads", "head_size", "value_head_size",
              "window_tokens"),
-    machine=lambda device, format, kv: prefill.machine(device, _choice(device, format, kv)),
+    machine=lambda device, format, kv: prefill.machine(device, choice_of(device, format, kv)),
     vector=prefill.vector,
     rows=_prefill_rows,
 )  # fmt: skip
@@ -71,7 +72,7 @@ DECODE = Rule(
         for widest, single, copies in ((0, 0, 0), (0, 0, 1), (16, 0, 0), (32, 0, 0), (32, 1, 0))
     ],
     columns=("batch", "context_tokens", "num_heads", "num_kv_heads", "head_size", "window_tokens", "query_tokens"),
-    machine=lambda device, format, kv: decode.machine(device, _choice(device, format, kv)),
+    machine=lambda device, format, kv: decode.machine(device, choice_of(device, format, kv)),
     vector=decode.vector,
     rows=_decode_rows,
 )  # fmt: skip

@@ -99,6 +99,21 @@ class LatentDecode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LatentAbsorb:
+    """MLA's absorption, a product a head: ``part`` "query" takes tokens x head_size to the latent, "value" takes the
+    latent back to head_size. ``is_cold`` as in ``Gemm``.
+    """
+
+    part: str  # "query" or "value"
+    tokens: Size
+    num_heads: Size
+    format: str
+    head_size: Size = 128
+    latent_size: Size = 512
+    is_cold: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MoE:
     """A routed feed-forward block on one device: permute, grouped products, activation, combine.
 
@@ -150,7 +165,7 @@ class Recurrent:
     width: Size = 0
 
 
-Op = Gemm | AttentionPrefill | AttentionDecode | LatentPrefill | LatentDecode | MoE | Elementwise | Recurrent
+Op = Gemm | AttentionPrefill | AttentionDecode | LatentPrefill | LatentDecode | LatentAbsorb | MoE | Elementwise | Recurrent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

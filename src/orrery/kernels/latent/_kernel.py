@@ -1,0 +1,129 @@
+# pyright: basic
+"""Latent attention on flat arrays: one decode step over shared latents, and the products that absorb projections.
+
+Every function writes time, bare compute roof, bare memory roof, launch, flops and bytes. Formulas: docs/models/attention.md.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True)
+def decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out):
+    """All heads of a sequence share one latent a token; blocks of query rows stream it, splitting the context."""
+    peak, bandwidth, units, cache, element, kv_element = machine
+    launch, c_memory, c_feed, c_product, c_start, again, c_split, c_cache, c_rows = constants[:9]
+    row_tile = constants[9]
+    for i in range(6):
+        out[i] = 0.0
+    if batch <= 0 or heads <= 0 or query <= 0:
+        return
+    rows = float(heads) * query
+    blocks = math.ceil(rows / row_tile)
+    columns = batch * blocks
+    seen = float(context)
+    splits = max(1.0, min(units / columns, seen / c_split))
+    keys = max(seen / splits, 16.0)
+    token = size * kv_element
+    padded = row_tile if blocks > 1 else 16.0 * math.ceil(rows / 16.0)
+    if row_tile <= 64.0:
+        padded = row_tile
+    product = 2.0 * padded * (size + value_size) * units / (c_product * peak)
+    per_key = max(token * units / (c_feed * bandwidth), product)
+    waves = max(1.0, columns * splits / units)
+    waves = 0.5 * (waves + math.ceil(waves))
+    beginning = c_start * 1152.0 * units / bandwidth  # c_start latents of 576 in 16 bits, at a unit's share
+    reading = waves * (keys * per_key + beginning)
+    moved = batch * seen * token + batch * rows * (size + value_size) * element
+    hit = min(1.0, max(0.0, 1.5 - moved / (c_cache * cache))) if cache > 0.0 and not is_cold else 0.0
+    moving = moved / (c_memory * bandwidth) * (1.0 - 0.7 * hit)
+    entering = batch * rows * (size + value_size) * 4.0 / (c_rows * bandwidth)
+    context = max(context, query)
+    visible = query * (2.0 * context - query + 1.0) / 2.0
+    flops = 2.0 * (size + value_size) * heads * batch * visible
+    out[0] = launch + (reading**3 + moving**3) ** (1.0 / 3.0) + again * min(1.0, splits - 1.0) + entering
+    out[1] = flops / peak
+    out[2] = moved / bandwidth
+    out[3] = launch
+    out[4] = flops
+    out[5] = moved
+
+
+@njit(cache=True)
+def _decode(batch, context, heads, size, value_size, query, is_cold, machine, constants):
+    """``decode_one`` for every element."""
+    answer = np.empty((6, batch.size))
+    out = np.empty(6)
+    for i in range(batch.size):
+        decode_one(
+            batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out
+        )  # fmt: skip
+        answer[:, i] = out
+    return answer
+
+
+@njit(cache=True)
+def _decode_scalar(batch, context, heads, size, value_size, query, is_cold, machine, constants):
+    """``decode_one`` for plain numbers."""
+    out = np.empty(6)
+    decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out)
+    return out
+
+
+@njit(cache=True)
+def absorb_one(m, n, k, heads, is_cold, machine, constants, out):
+    """``heads`` products of (m, k) by (k, n): tiles of 128 x 128 over the units, a memory floor, a pass to quantise."""
+    peak, bandwidth, units, cache, element = machine
+    launch, c_product, c_memory, c_depth, c_cache, c_entry, enters = constants
+    for i in range(6):
+        out[i] = 0.0
+    if m <= 0 or heads <= 0:
+        return
+    tiles = math.ceil(m / 128.0) * math.ceil(n / 128.0) * heads
+    waves = max(1.0, tiles / units)
+    waves = 0.5 * (waves + math.ceil(waves))
+    computing = waves * 2.0 * 128.0 * 128.0 * (k + c_depth) * units / (c_product * peak)
+    moved = heads * ((float(m) * k + float(k) * n) * element + float(m) * n * 2.0)
+    hit = min(1.0, max(0.0, 1.5 - moved / (c_cache * cache))) if cache > 0.0 and not is_cold else 0.0
+    moving = moved / (c_memory * bandwidth) * (1.0 - 0.7 * hit)
+    time = launch + (computing**3 + moving**3) ** (1.0 / 3.0)
+    if enters > 0.0:
+        passed = float(m) * k if enters < 2.0 else float(k) * n
+        time += heads * passed * 3.0 / (c_entry * bandwidth)
+    out[0] = time
+    out[4] = 2.0 * heads * float(m) * n * k
+    out[1] = out[4] / peak
+    out[2] = moved / bandwidth
+    out[3] = launch
+    out[5] = moved
+
+
+@njit(cache=True)
+def _absorb(m, n, k, heads, is_cold, machine, constants):
+    """``absorb_one`` for every element."""
+    answer = np.empty((6, m.size))
+    out = np.empty(6)
+    for i in range(m.size):
+        absorb_one(m[i], n[i], k[i], heads[i], is_cold, machine, constants, out)
+        answer[:, i] = out
+    return answer
+
+
+@njit(cache=True)
+def _absorb_scalar(m, n, k, heads, is_cold, machine, constants):
+    """``absorb_one`` for plain numbers."""
+    out = np.empty(6)
+    absorb_one(m, n, k, heads, is_cold, machine, constants, out)
+    return out
+
+
+Rule = Callable[..., NDArray[np.float64]]
+
+decode: Rule = _decode
+decode_scalar: Rule = _decode_scalar
+absorb: Rule = _absorb
+absorb_scalar: Rule = _absorb_scalar

@@ -1,0 +1,46 @@
+"""MLA decode, absorbed: every head of a sequence reads the same latents."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+from orrery.kernels.attention.choice import choose
+from orrery.kernels.attention.decode import machine
+from orrery.kernels.attention.timing import as_columns, timing
+from orrery.kernels.latent import _kernel as kernel
+from orrery.kernels.ops import Floats, LatentDecode, Timing
+
+CONSTANTS = (
+    "launch_s", "memory_frac", "feed_ratio", "product_frac", "start_latents", "again_s", "split_keys", "cache_ratio",
+    "entry_frac", "row_tile",
+)  # fmt: skip
+"""Order of the kernel's constants; the last says how the kernel is built and is a whole number."""
+
+
+def vector(constants: Mapping[str, float]) -> Floats:
+    """A calibration's constants in the kernel's order."""
+    return np.array([constants[name] for name in CONSTANTS], dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _ready(device: Device, format: str, kv_format: str, engine: str) -> tuple[Calibration, Floats, Floats]:
+    choice = choose(device, "mla_decode", format, kv_format, engine)
+    return choice.calibration, machine(device, choice), vector(choice.calibration.constants)
+
+
+def calibration(op: LatentDecode, device: Device, engine: str = "") -> Calibration:
+    """Whose constants answer for ``op``, with their spread."""
+    return _ready(device, op.format, op.kv_format, engine)[0]
+
+
+def predict_decode(op: LatentDecode, device: Device, engine: str = "") -> Timing:
+    """Time of ``op`` on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
+    _, roofs, constants = _ready(device, op.format, op.kv_format, engine)
+    sizes = (op.batch, op.context_tokens, op.num_heads, op.head_size, op.value_head_size, op.query_tokens)
+    shape, columns = as_columns(sizes)
+    if shape is None:
+        return timing(kernel.decode_scalar(*columns, op.is_cold, roofs, constants))
+    return timing(kernel.decode(*columns, op.is_cold, roofs, constants), shape)
