@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from orrery.scenario.ask import CannotBe
+
 
 def print_json(answer: Mapping[str, Any]) -> None:
     """One object; not-a-number never leaves the house."""
@@ -24,4 +26,15 @@ def console() -> "Console":
     """Standard output as a rich console; plain where it is no terminal."""
     from rich.console import Console
 
+    from orrery.scenario.ask import CannotBe
+
     return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+
+
+def print_infeasible(answer: "CannotBe", is_json: bool) -> int:
+    """Say what is missing; the exit code is 3."""
+    if is_json:
+        print_json(answer.to_json())
+    print_notes(answer.notes)
+    print(f"Infeasible: {answer.infeasible}", file=sys.stderr)
+    return 3

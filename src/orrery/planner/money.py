@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from orrery.hardware.device import Device
+
 J_PER_KWH = 3.6e6
 S_PER_HOUR = 3600.0
 
@@ -13,6 +15,7 @@ class Tariff:
     usd_per_hour: float | None  # None: no price is known
     electricity_usd_per_kwh: float = 0.0
     because: str = ""  # whose price, of which day
+    notes: tuple[str, ...] = ()
 
     def usd_per_s(self, num_devices: float, power_w: float) -> float | None:
         """Dollars a second for some devices that draw that power in all."""
@@ -24,3 +27,11 @@ class Tariff:
         """Dollars for a million tokens at that rate."""
         usd_per_s = self.usd_per_s(num_devices, power_w)
         return None if usd_per_s is None or tokens_per_s <= 0 else usd_per_s / tokens_per_s * 1e6
+
+
+def tariff_of(device: Device, usd_per_hour: float | None, electricity_usd_per_kwh: float | None) -> Tariff:
+    """The user's own price, else the catalogue's newest rental price of the device."""
+    per_kwh = electricity_usd_per_kwh or 0.0
+    if usd_per_hour is not None:
+        return Tariff(usd_per_hour=usd_per_hour, electricity_usd_per_kwh=per_kwh, because="your own price")
+    return Tariff(usd_per_hour=None, electricity_usd_per_kwh=per_kwh, because="no price is known")

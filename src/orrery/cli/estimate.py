@@ -1,0 +1,37 @@
+"""``orrery estimate``: one configuration."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orrery.cli.options import scenario_flags, scenario_from
+
+EXAMPLES = """\b
+Examples:
+  orrery estimate --model llama-3.1-70b --device h100-sxm --tp 4 --input-tokens 1024 --output-tokens 256 --concurrency 32
+  orrery estimate --model ./config.json --device mi300x --input-tokens 512 --output-tokens 512 --batch 16 --json
+  orrery estimate --scenario mine.toml --weights fp8"""
+
+
+@click.command("estimate", epilog=EXAMPLES)
+@scenario_flags("estimate")
+def COMMAND(  # noqa: N802 - the seam that main looks for
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
+) -> int:
+    """One configuration: how fast, how much memory, energy and money, and what limits it."""
+    scenario = scenario_from(flags, scenario_file, save_scenario)
+    from orrery.cli.output import print_infeasible, print_json, print_notes
+    from orrery.scenario.ask import CannotBe, estimate
+
+    answer = estimate(scenario)
+    if isinstance(answer, CannotBe):
+        return print_infeasible(answer, is_json)
+    if is_json:
+        print_json(answer.to_json())
+    else:
+        from orrery.cli.views import print_estimate
+
+        print_estimate(answer)
+    print_notes(answer.notes)
+    return 0

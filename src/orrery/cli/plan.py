@@ -1,0 +1,39 @@
+"""``orrery plan``: the best ways to serve a model."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orrery.cli.options import scenario_flags, scenario_from
+
+EXAMPLES = """\b
+Examples:
+  orrery plan --model llama-3.1-70b --device h100-sxm --max-devices 8 --trace chat --slo ttft:1000 --slo tpot:50
+  orrery plan --model qwen3-32b --device h100-sxm,l40s --rate 4 --input-tokens 1024 --output-tokens 256 --slo tpot:40
+  orrery plan --scenario mine.toml --max-devices 16 --json"""
+
+
+@click.command("plan", epilog=EXAMPLES)
+@scenario_flags("plan")
+def COMMAND(  # noqa: N802 - the seam that main looks for
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
+) -> int:
+    """The best ways to serve a model on some devices, for your traffic and objectives.
+
+    Every layout, format and token budget that fits is costed; plans are ranked by dollars an hour for the traffic
+    (or by throughput), and what was rejected says what is missing.
+    """
+    scenario = scenario_from(flags, scenario_file, save_scenario)
+    from orrery.cli.output import print_json, print_notes
+    from orrery.scenario.ask import plan
+
+    answer = plan(scenario)
+    if is_json:
+        print_json(answer.to_json())
+    else:
+        from orrery.cli.views import print_plans
+
+        print_plans(answer)
+    print_notes(answer.notes)
+    return 3 if answer.infeasible else 0

@@ -1,0 +1,93 @@
+"""From an operation to a plan: what the estimate of one replica says, times the replicas, in watts and dollars."""
+
+from dataclasses import replace
+
+from orrery.base.cost import Interval
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible
+from orrery.planner.goal import Goal
+from orrery.planner.launch import launch
+from orrery.planner.plan import Operation, Plan
+from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.workload import Workload
+
+LONG_RUN = 1000
+"""Rounds of a closed loop after which its start no longer shows in the means."""
+
+
+def detail(goal: Goal, operation: Operation) -> Plan:
+    """Everything about one operation."""
+    found = estimate(operation.deployment, workload_of(goal, operation))
+    if isinstance(found, Infeasible):
+        raise AssertionError(f"a plan stopped fitting: {found}")
+    replicas, traffic = operation.replicas, goal.traffic
+    output_rate = operation.output_tokens_per_s
+    total_rate = operation.requests_per_s * (traffic.input_tokens + traffic.output_tokens)
+    power_w = found.power_w * replicas
+    tariff, devices = operation.candidate.option.tariff, operation.num_devices
+    usd_per_s = tariff.usd_per_s(devices, power_w)
+    commands, launch_notes = launch(_limited(operation), longest_tokens=traffic.longest_tokens, replicas=replicas)
+    return Plan(
+        operation=operation, output_tokens_per_s=output_rate, total_tokens_per_s=total_rate, power_w=power_w,
+        energy_j_per_token=power_w / output_rate,
+        usd_per_hour=None if usd_per_s is None else usd_per_s * 3600,
+        usd_per_million_tokens=tariff.usd_per_million(devices, power_w, output_rate),
+        usd_per_million_total_tokens=tariff.usd_per_million(devices, power_w, total_rate),
+        bound_by=found.bound_by, intervals=_around(operation, found), notes=(*found.notes, *quality_notes(operation)),
+        launch=commands, launch_notes=launch_notes,
+    )  # fmt: skip
+
+
+def workload_of(goal: Goal, operation: Operation) -> Workload:
+    """The traffic of one replica: its share of the arrivals, or a full closed loop where no rate is demanded."""
+    traffic = goal.traffic
+    if traffic.request_rate_per_s and operation.requests_per_s < 0.99 * operation.highest_requests_per_s:
+        return Workload(
+            mode="open", input_tokens=traffic.input_tokens, output_tokens=traffic.output_tokens,
+            request_rate_per_s=operation.requests_per_s / operation.replicas,
+        )  # fmt: skip
+    concurrency = max(1, round(operation.concurrency))
+    return Workload(
+        mode="closed", input_tokens=traffic.input_tokens, output_tokens=traffic.output_tokens, concurrency=concurrency,
+        num_requests=LONG_RUN * concurrency,
+    )  # fmt: skip
+
+
+def _limited(operation: Operation) -> Deployment:
+    """The deployment with the batch limit that keeps it inside the objectives, per data-parallel rank."""
+    deployment = operation.deployment
+    seqs = max(1, int(operation.max_concurrency / deployment.layout.dp))
+    return replace(deployment, max_num_seqs=min(seqs, operation.memory.max_num_seqs))
+
+
+def _around(operation: Operation, found: Estimate) -> dict[str, Interval]:
+    """The estimate's relative intervals, around the operation's own numbers."""
+    mine = {
+        "ttft_s": operation.ttft_s, "tpot_s": operation.tpot_s, "output_tokens_per_s": operation.output_tokens_per_s,
+    }  # fmt: skip
+    return {
+        name: _scaled(found.intervals[name], value / getattr(found, name))
+        for name, value in mine.items()
+        if name in found.intervals and getattr(found, name) > 0
+    }
+
+
+def _scaled(interval: Interval, factor: float) -> Interval:
+    return Interval(
+        low_80=interval.low_80 * factor, high_80=interval.high_80 * factor,
+        low_95=interval.low_95 * factor, high_95=interval.high_95 * factor, because=interval.because,
+    )  # fmt: skip
+
+
+def quality_notes(operation: Operation) -> tuple[str, ...]:
+    """What a plan changes about the model's answers, for somebody to measure."""
+    deployment = operation.deployment
+    own = deployment.model.weights_format
+    notes: list[str] = []
+    if deployment.formats.weights != own:
+        notes.append(
+            f"weights in {deployment.formats.weights}, the checkpoint holds {own}: measure what that does to answers"
+        )
+    if deployment.formats.kv == "fp8":
+        notes.append("cache in fp8: measure what that does to long answers")
+    return tuple(notes)

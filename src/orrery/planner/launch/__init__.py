@@ -1,0 +1,31 @@
+"""Launch commands: one file an engine, held to the flags that a version of it really accepts."""
+
+from orrery.execution.layout import Deployment
+from orrery.planner.launch import sglang, tensorrt_llm, vllm
+from orrery.planner.launch.command import Launch
+from orrery.planner.launch.manifest import Manifest, manifest_for
+
+WRITERS = {"vllm": vllm.write, "sglang": sglang.write, "tensorrt-llm": tensorrt_llm.write}
+"""Engine -> how its command is written."""
+
+
+def launch(
+    deployment: Deployment, *, longest_tokens: float = 0.0, replicas: int = 1, versions: dict[str, str] | None = None
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """A command for every engine (its newest recorded version unless one is named), and what to know about them."""
+    commands: dict[str, str] = {}
+    notes: list[str] = []
+    for engine, write in WRITERS.items():
+        asked = (versions or {}).get(engine, "")
+        if deployment.engine.name == engine:
+            asked = asked or deployment.engine.version
+        manifest = manifest_for(engine, asked)
+        written: Launch = write(deployment, manifest, longest_tokens)
+        commands[engine] = written.text
+        notes.extend(f"{engine} {manifest.version}: {note}" for note in written.notes)
+    if replicas > 1:
+        notes.append(f"start {replicas} of these behind a load balancer; each is one replica")
+    return commands, tuple(notes)
+
+
+__all__ = ["WRITERS", "Launch", "Manifest", "launch", "manifest_for"]

@@ -1,0 +1,280 @@
+"""Exhaustive search: every candidate swept over concurrency, the objectives applied, the traffic spread over replicas.
+
+Each candidate is swept once, over a geometric ladder of concurrencies up to what its cache and batch limit hold. Then::
+
+    highest   = the largest concurrency whose mean latencies meet the objectives
+    replicas  = ceil(demanded rate / rate at the highest concurrency)
+    operation = the concurrency at which as many requests leave as arrive (Little's law on the swept curve)
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import OutOfRange
+from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.planner.goal import Goal, Objectives
+from orrery.planner.pareto import front
+from orrery.planner.plan import Found, FrontPoint, Operation, Reason, Rejected
+from orrery.planner.space import Candidate
+from orrery.planner.why_not import explain
+from orrery.serving.online import Points, sweep
+from orrery.serving.steady import batch_limit
+
+Floats = NDArray[np.float64]
+
+RUNGS = 16
+"""Concurrencies on the ladder; between two of them the curves are interpolated on logarithms."""
+
+WITHOUT_FIRST_ROUND = -1.0
+"""Tells ``sweep`` that traffic has no beginning: nobody waits for a start-up burst."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Curve:
+    """One candidate swept: latencies and rates of one replica along its ladder."""
+
+    candidate: Candidate
+    memory: Memory
+    concurrency: Floats
+    ttft_s: Floats
+    tpot_s: Floats
+    e2el_s: Floats
+    requests_per_s: Floats
+
+    def metric(self, name: str) -> Floats:
+        """``ttft_s``, ``tpot_s`` or ``e2el_s`` along the ladder."""
+        values: Floats = getattr(self, name)
+        return values
+
+    def at(self, concurrency: float, values: Floats) -> float:
+        """A curve between its rungs."""
+        safe = np.maximum(values, 1e-12)
+        return float(np.exp(np.interp(np.log(concurrency), np.log(self.concurrency), np.log(safe))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Miss:
+    """A candidate that fell out of the search, before it is explained; ``curve`` where it fits at all."""
+
+    candidate: Candidate
+    reason: Reason
+    lacks: Infeasible
+    excess_ratio: float
+    curve: Curve | None = None
+    replicas: int = 0
+
+
+def search(goal: Goal, candidates: Iterable[Candidate]) -> Found:
+    """Every candidate either becomes a plan or says why not."""
+    operations: list[Operation] = []
+    misses: list[Miss] = []
+    curves: list[Curve] = []
+    count = 0
+    for candidate in candidates:
+        count += 1
+        curve = curve_of(goal, candidate)
+        if isinstance(curve, Miss):
+            misses.append(curve)
+            continue
+        curves.append(curve)
+        found = operate(goal, curve)
+        if isinstance(found, Miss):
+            misses.append(found)
+        else:
+            operations.append(found)
+    plans = tuple(best_budgets(sorted(operations, key=ranking(goal))))
+    rejected = tuple(_explained(goal, misses, plans))
+    return Found(
+        plans=plans, rejected=rejected, front=_front(goal, curves), num_candidates=count, evaluated=len(curves) * RUNGS
+    )
+
+
+def curve_of(goal: Goal, candidate: Candidate) -> Curve | Miss:
+    """Sweep one candidate, or say what keeps it from running at all."""
+    deployment, traffic = candidate.deployment, goal.traffic
+    memory = memory_of(deployment)
+    if isinstance(memory, Infeasible):
+        return Miss(candidate=candidate, reason="memory", lacks=memory, excess_ratio=memory.need / memory.have)
+    room = memory.kv_capacity_tokens
+    if room < traffic.fitting_tokens:
+        lacks = Infeasible(
+            what="cache for the longest request",
+            need=traffic.fitting_tokens,
+            have=room,
+            unit="tokens",
+            smallest_change="",
+        )
+        return Miss(
+            candidate=candidate, reason="length", lacks=lacks, excess_ratio=traffic.fitting_tokens / max(room, 1)
+        )
+    limit = batch_limit(deployment, memory, traffic.input_tokens, traffic.output_tokens) * deployment.layout.dp
+    ladder = np.geomspace(min(deployment.layout.dp, limit), limit, RUNGS) if limit > 1 else np.ones(1)
+    try:
+        points = sweep(deployment, memory, traffic.input_tokens, traffic.output_tokens, ladder, WITHOUT_FIRST_ROUND)
+    except OutOfRange as error:
+        lacks = Infeasible(what=str(error), need=1.0, have=0.0, unit="ratio", smallest_change="")
+        return Miss(candidate=candidate, reason="range", lacks=lacks, excess_ratio=float("inf"))
+    return _curve(goal, candidate, memory, ladder, points)
+
+
+def _curve(goal: Goal, candidate: Candidate, memory: Memory, ladder: Floats, points: Points) -> Curve:
+    later = max(0.0, goal.traffic.output_tokens - 1.0)
+    tpot_s = points.tpot_s if later else np.zeros_like(points.tpot_s)
+    return Curve(
+        candidate=candidate, memory=memory, concurrency=ladder, ttft_s=points.ttft_s, tpot_s=tpot_s,
+        e2el_s=points.ttft_s + later * tpot_s, requests_per_s=points.requests_per_s,
+    )  # fmt: skip
+
+
+def operate(goal: Goal, curve: Curve) -> Operation | Miss:
+    """Put a candidate to work on the goal's traffic."""
+    highest = highest_concurrency(goal.objectives, curve)
+    if highest is None:
+        return _too_slow(goal.objectives, curve)
+    most = goal.max_devices // curve.candidate.deployment.layout.num_devices
+    top_rate = curve.at(highest, curve.requests_per_s)
+    demanded = goal.traffic.request_rate_per_s
+    replicas = max(1, ceil(demanded / top_rate - 1e-9)) if demanded else most
+    if replicas > most:
+        return _too_few(goal, curve, replicas)
+    rate = demanded / replicas if demanded else top_rate
+    concurrency = min(highest, concurrency_at(curve, rate, goal.traffic.output_tokens)) if demanded else highest
+    return _operation(goal, curve, replicas, concurrency, highest, rate)
+
+
+def _operation(goal: Goal, curve: Curve, replicas: int, concurrency: float, highest: float, rate: float) -> Operation:
+    top = curve.at(highest, curve.requests_per_s)
+    at = max(concurrency, float(curve.concurrency[0]))
+    return Operation(
+        candidate=curve.candidate, memory=curve.memory, replicas=replicas, concurrency=concurrency,
+        max_concurrency=highest, ttft_s=curve.at(at, curve.ttft_s),
+        tpot_s=curve.at(at, curve.tpot_s) if goal.traffic.output_tokens > 1 else 0.0,
+        requests_per_s=rate * replicas, highest_requests_per_s=top * replicas,
+        output_tokens_per_s=rate * replicas * goal.traffic.output_tokens,
+        highest_output_tokens_per_s=top * replicas * goal.traffic.output_tokens,
+    )  # fmt: skip
+
+
+def highest_concurrency(objectives: Objectives, curve: Curve) -> float | None:
+    """The largest concurrency below which every objective holds; None where even the lowest misses one."""
+    highest = float(curve.concurrency[-1])
+    for name, limit in objectives.limits():
+        values = curve.metric(name)
+        over = np.flatnonzero(values > limit)
+        if not over.size:
+            continue
+        first = int(over[0])
+        if first == 0:
+            return None
+        x, y = np.log(curve.concurrency[first - 1 : first + 1]), np.log(values[first - 1 : first + 1])
+        highest = min(highest, float(np.exp(np.interp(np.log(limit), y, x))))
+    return highest
+
+
+def concurrency_at(curve: Curve, rate: float, output_tokens: float) -> float:
+    """Requests in flight when ``rate`` arrive and leave: the swept curve inverted; below it, Little's law at its foot."""
+    rising = np.maximum.accumulate(curve.requests_per_s)
+    if rate <= rising[0]:
+        return float(rate * curve.e2el_s[0])
+    return float(np.exp(np.interp(np.log(rate), np.log(rising), np.log(curve.concurrency))))
+
+
+def _too_slow(objectives: Objectives, curve: Curve) -> Miss:
+    """Even with one request at a time an objective is missed; the worst one is named."""
+    missed = [(float(curve.metric(n)[0]) / limit, n, limit) for n, limit in objectives.limits()]
+    ratio, name, limit = max(missed)
+    lacks = Infeasible(
+        what=f"{name.removesuffix('_s')} at concurrency {curve.concurrency[0]:.3g}", need=limit, have=ratio * limit,
+        unit="s", smallest_change="",
+    )  # fmt: skip
+    return Miss(candidate=curve.candidate, reason="objective", lacks=lacks, excess_ratio=ratio, curve=curve)
+
+
+def _too_few(goal: Goal, curve: Curve, replicas: int) -> Miss:
+    need = replicas * curve.candidate.deployment.layout.num_devices
+    lacks = Infeasible(
+        what=f"devices for {goal.traffic.request_rate_per_s:.3g} requests/s within the objectives",
+        need=float(need), have=float(goal.max_devices), unit="devices", smallest_change="",
+    )  # fmt: skip
+    return Miss(
+        candidate=curve.candidate, reason="devices", lacks=lacks, excess_ratio=need / goal.max_devices, curve=curve,
+        replicas=replicas,
+    )  # fmt: skip
+
+
+def ranking(goal: Goal) -> Callable[[Operation], tuple[float, ...]]:
+    """The order of plans, best first.
+
+    cost: dollars an hour (devices, where a price is unknown), then the checkpoint's own formats, then headroom.
+    throughput: output tokens a second and device.
+    """
+
+    def by_cost(o: Operation) -> tuple[float, ...]:
+        price = o.candidate.option.tariff.usd_per_hour
+        return (
+            float(price is None), o.num_devices * (price if price is not None else 1.0),
+            -o.highest_output_tokens_per_s / o.num_devices,
+        )  # fmt: skip
+
+    def by_throughput(o: Operation) -> tuple[float, ...]:
+        return (-o.highest_output_tokens_per_s / o.num_devices, float(o.num_devices))
+
+    return by_cost if goal.best == "cost" and goal.traffic.request_rate_per_s else by_throughput
+
+
+def best_budgets(operations: Iterable[Operation]) -> Iterable[Operation]:
+    """Of plans that differ in the token budget only, the first (the best) stands for all."""
+    seen: set[object] = set()
+    for operation in operations:
+        d = operation.deployment
+        key = (d.cluster.device.name, d.layout, d.formats)
+        if key not in seen:
+            seen.add(key)
+            yield operation
+
+
+def _explained(goal: Goal, misses: Sequence[Miss], plans: Sequence[Operation]) -> Iterable[Rejected]:
+    """The rejected, one for each device, layout and formats, with the smallest change that would make them work."""
+    accepted = {_key(p.candidate) for p in plans}
+    closest: dict[object, Miss] = {}
+    for miss in misses:
+        key = _key(miss.candidate)
+        if key not in accepted and (key not in closest or miss.excess_ratio < closest[key].excess_ratio):
+            closest[key] = miss
+    others = [m.candidate for m in closest.values() if m.reason not in ("memory", "length", "range")]
+    for miss in sorted(closest.values(), key=lambda m: m.excess_ratio):
+        lacks = explain(goal, miss.candidate, miss.reason, miss.lacks, [p.candidate for p in plans], others)
+        yield Rejected(candidate=miss.candidate, reason=miss.reason, lacks=lacks, excess_ratio=miss.excess_ratio)
+
+
+def _key(candidate: Candidate) -> tuple[object, ...]:
+    d = candidate.deployment
+    return d.cluster.device.name, d.layout, d.formats
+
+
+def _front(goal: Goal, curves: Sequence[Curve]) -> tuple[FrontPoint, ...]:
+    """The Pareto front over every rung of every candidate that fits."""
+    if not curves or goal.traffic.output_tokens <= 1:
+        return ()
+    tpot = np.concatenate([c.tpot_s for c in curves])
+    ttft = np.concatenate([c.ttft_s for c in curves])
+    owner = np.concatenate([np.full(c.concurrency.size, i) for i, c in enumerate(curves)])
+    rung = np.concatenate([c.concurrency for c in curves])
+    per_device = np.concatenate(
+        [c.requests_per_s * goal.traffic.output_tokens / c.candidate.deployment.layout.num_devices for c in curves]
+    )
+    ok = np.ones(tpot.size, dtype=bool)
+    for name, limit in goal.objectives.limits():
+        ok &= np.concatenate([c.metric(name) for c in curves]) <= limit
+    return tuple(
+        FrontPoint(
+            candidate=curves[int(owner[i])].candidate, concurrency=float(rung[i]), ttft_s=float(ttft[i]),
+            tpot_s=float(tpot[i]), output_tokens_per_s_per_user=float(1 / tpot[i]),
+            output_tokens_per_s_per_device=float(per_device[i]), meets_objectives=bool(ok[i]),
+        )
+        for i in front(1 / tpot, per_device)
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""The questions that can be asked, from Python and from every window, and their answers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.base.cost import Interval
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible
+from orrery.planner.money import Tariff, tariff_of
+from orrery.scenario.answer import to_json
+from orrery.scenario.plan import plan_scenario
+from orrery.scenario.plan_answer import PlanAnswer, memory_json
+from orrery.scenario.resolve import Question, resolve
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.serving.estimate import Estimate
+from orrery.serving.estimate import estimate as estimate_deployment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answer:
+    """One configuration: what it does, what it costs, and what was assumed on the way."""
+
+    question: Question
+    estimate: Estimate
+    tariff: Tariff
+    notes: tuple[str, ...]
+
+    @property
+    def usd_per_million_tokens(self) -> float | None:
+        """Dollars for a million output tokens; None where no price is known."""
+        return self._usd_per_million(self.estimate.output_tokens_per_s)
+
+    @property
+    def usd_per_million_total_tokens(self) -> float | None:
+        """Dollars for a million tokens, prompts counted too."""
+        return self._usd_per_million(self.estimate.total_tokens_per_s)
+
+    def _usd_per_million(self, tokens_per_s: float) -> float | None:
+        return self.tariff.usd_per_million(self.estimate.num_devices, self.estimate.power_w, tokens_per_s)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units."""
+        e = self.estimate
+        money = {
+            "usd_per_million_tokens": self.usd_per_million_tokens,
+            "usd_per_million_total_tokens": self.usd_per_million_total_tokens,
+        }
+        return to_json(
+            {
+                "ttft_s": e.ttft_s, "tpot_s": e.tpot_s, "latency_s": e.latency_s,
+                "output_tokens_per_s": e.output_tokens_per_s, "total_tokens_per_s": e.total_tokens_per_s,
+                "requests_per_s": e.requests_per_s, "concurrency": e.concurrency, "num_devices": e.num_devices,
+                "memory": {**memory_json(e.memory), "peak_bytes": e.peak_memory_bytes}, "power_w": e.power_w, "energy_j_per_token": e.energy_j_per_token,
+                **money, "bound_by": e.bound_by,
+                "intervals": {**e.intervals, **self._money_intervals(money)},
+                "deployment": deployment_json(self.question.deployment), "notes": self.notes,
+            }
+        )  # fmt: skip
+
+    def _money_intervals(self, money: dict[str, float | None]) -> dict[str, Interval]:
+        """Dollars go with the inverse of the rate; the price itself is taken as exact."""
+        rate, around = self.estimate.output_tokens_per_s, self.estimate.intervals.get("output_tokens_per_s")
+        if around is None or not rate:
+            return {}
+        return {name: _inverse(value, rate, around) for name, value in money.items() if value is not None}
+
+
+def _inverse(value: float, rate: float, around: Interval) -> Interval:
+    return Interval(
+        low_80=value * rate / around.high_80, high_80=value * rate / around.low_80,
+        low_95=value * rate / around.high_95, high_95=value * rate / around.low_95, because=around.because,
+    )  # fmt: skip
+
+
+def deployment_json(deployment: Deployment) -> dict[str, Any]:
+    """What was estimated, by name."""
+    return {
+        "model": deployment.model.name, "device": deployment.cluster.device.name,
+        "layout": deployment.layout, "formats": deployment.formats,
+        "engine": deployment.engine.name, "engine_version": deployment.engine.version,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CannotBe:
+    """Infeasible, with numbers: a result, not an error."""
+
+    infeasible: Infeasible
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"infeasible": {"need", "have", "smallest_change", …}}``."""
+        return {"infeasible": to_json(self.infeasible), "notes": list(self.notes)}
+
+
+def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | CannotBe:
+    """One configuration: how fast, how much memory, energy and money, and what limits it.
+
+    Settings are those of a scenario file; given beside a scenario they override it.
+    """
+    asked = _merged(scenario, settings)
+    question = resolve(asked)
+    found = estimate_deployment(question.deployment, question.workload)
+    if isinstance(found, Infeasible):
+        return CannotBe(infeasible=found, notes=question.notes)
+    tariff = tariff_of(question.deployment.cluster.device, asked.usd_per_hour, asked.electricity)
+    notes = tuple(dict.fromkeys((*question.notes, *found.notes, *tariff.notes)))
+    return Answer(question=question, estimate=found, tariff=tariff, notes=notes)
+
+
+def plan(scenario: Scenario | None = None, /, **settings: Any) -> PlanAnswer:
+    """The best ways to serve a model on some devices, for your traffic and objectives.
+
+    Settings are those of a scenario file; given beside a scenario they override it.
+    """
+    return plan_scenario(_merged(scenario, settings))
+
+
+def _merged(scenario: Scenario | None, settings: dict[str, Any]) -> Scenario:
+    return read_scenario({**(scenario.written() if scenario else {}), **settings})

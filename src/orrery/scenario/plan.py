@@ -1,0 +1,123 @@
+"""Planning from a scenario: its devices, formats and traffic as a search space and a goal."""
+
+import time
+from collections.abc import Sequence
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.traces import load_trace, stats
+from orrery.numerics.registry import get_format
+from orrery.planner.detail import detail
+from orrery.planner.goal import Goal, Objectives, Traffic
+from orrery.planner.money import tariff_of
+from orrery.planner.search import search
+from orrery.planner.space import Fixed, Option, Space, candidates
+from orrery.scenario.objectives import read_objectives
+from orrery.scenario.plan_answer import PlanAnswer, nothing_works
+from orrery.scenario.resolve import Parts, device_names, find, words
+from orrery.scenario.schema import Scenario
+
+MOST_DEVICES = 8
+"""Without --max-devices: one usual server."""
+
+IN_FULL = 5
+"""Plans that are worked out in full; the rest are counted."""
+
+
+def plan_scenario(scenario: Scenario, count: int = IN_FULL) -> PlanAnswer:
+    """Search the space of a scenario for its goal."""
+    started = time.perf_counter()
+    found_parts = [find(scenario, name) for name in device_names(scenario)]
+    goal, traffic_notes = goal_of(scenario)
+    space = space_of(scenario, found_parts, goal.max_devices)
+    found = search(goal, candidates(space))
+    if not found.num_candidates:
+        raise ScenarioError(_empty(scenario, goal))
+    plans = tuple(detail(goal, operation) for operation in found.plans[:count])
+    infeasible = None if plans else nothing_works(found.rejected)
+    notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal)]
+    notes += [n for option in space.options for n in option.tariff.notes]
+    return PlanAnswer(
+        goal=goal, plans=plans, num_plans=len(found.plans), rejected=found.rejected, front=found.front,
+        infeasible=infeasible, evaluated=found.evaluated, num_candidates=found.num_candidates,
+        seconds=time.perf_counter() - started, notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def goal_of(scenario: Scenario) -> tuple[Goal, tuple[str, ...]]:
+    """The goal of a scenario, and what was assumed about its traffic."""
+    traffic, notes = traffic_of(scenario)
+    limits = {f"{o.metric}_s": o.limit_s for o in read_objectives(scenario.slo)}
+    most = scenario.max_devices or scenario.devices or MOST_DEVICES
+    best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
+    return Goal(objectives=Objectives(**limits), traffic=traffic, max_devices=most, best=best), notes
+
+
+def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
+    """From a trace, or from lengths and a rate; lengths beside a trace override its own."""
+    if scenario.batch is not None or scenario.concurrency is not None:
+        raise ScenarioError("plan finds the concurrency itself; write rate or trace instead of batch or concurrency.")
+    if scenario.trace is None:
+        return _stated(scenario), ()
+    trace = load_trace(scenario.trace, scenario.seed or 0)
+    found = stats(trace)
+    said = (
+        f"trace {trace.name}: {found.num_requests} requests, {found.request_rate_per_s:.3g}/s, "
+        f"mean {found.input_mean_tokens:.0f} in and {found.output_mean_tokens:.0f} out, "
+        f"longest {found.longest_tokens}; planned for its means, bursts take the simulator"
+    )
+    given = scenario.input_tokens or scenario.output_tokens
+    traffic = Traffic(
+        input_tokens=float(scenario.input_tokens or found.input_mean_tokens),
+        output_tokens=float(scenario.output_tokens or found.output_mean_tokens),
+        request_rate_per_s=found.request_rate_per_s, input_tokens_std=found.input_std_tokens,
+        output_tokens_std=found.output_std_tokens, longest_tokens=0.0 if given else float(found.longest_tokens),
+    )  # fmt: skip
+    return traffic, (*trace.notes, said)
+
+
+def _stated(scenario: Scenario) -> Traffic:
+    if scenario.input_tokens is None or scenario.output_tokens is None:
+        raise ScenarioError('traffic: is missing; write trace = "chat", or rate with input_tokens and output_tokens.')
+    return Traffic(
+        input_tokens=float(scenario.input_tokens), output_tokens=float(scenario.output_tokens),
+        request_rate_per_s=scenario.rate or 0.0, input_tokens_std=scenario.input_tokens_std or 0.0,
+        output_tokens_std=scenario.output_tokens_std or 0.0,
+    )  # fmt: skip
+
+
+def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Space:
+    """What may be tried: everything the scenario does not fix."""
+    options = [
+        Option(
+            device=p.device, engine=p.engine, tariff=tariff_of(p.device, scenario.usd_per_hour, scenario.electricity)
+        )
+        for p in parts
+    ]
+    fixed = Fixed(
+        tp=scenario.tp or 0, pp=scenario.pp or 0, dp=scenario.dp or 0, ep=scenario.ep or 0,
+        weights=_formats(scenario.weights), kv=_formats(scenario.kv),
+        activations=get_format(scenario.activations).name if scenario.activations else "",
+        max_num_seqs=scenario.max_num_seqs or 0, max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
+        max_model_tokens=scenario.max_model_len or 0, memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
+    )  # fmt: skip
+    return Space(model=parts[0].model, options=options, max_devices=max_devices, fixed=fixed)
+
+
+def _formats(text: str | None) -> tuple[str, ...]:
+    return tuple(get_format(word).name for word in words(text)) if text else ()
+
+
+def _scope_notes(scenario: Scenario, goal: Goal) -> tuple[str, ...]:
+    notes: list[str] = []
+    if scenario.max_devices is None and scenario.devices is None:
+        notes.append(f"max_devices: {goal.max_devices} (one usual server)")
+    if goal.objectives.limits():
+        notes.append("objectives are held against mean latencies; percentiles take the simulator")
+    if not goal.traffic.request_rate_per_s:
+        notes.append("no rate is given: plans are ranked by the most output tokens a second and device")
+    return tuple(notes)
+
+
+def _empty(scenario: Scenario, goal: Goal) -> str:
+    degrees = ", ".join(f"{d} = {n}" for d in ("tp", "pp", "dp", "ep") if (n := getattr(scenario, d)))
+    return f"No layout of at most {goal.max_devices} devices has {degrees or 'these degrees'}; raise max_devices, or free one."

@@ -1,0 +1,110 @@
+"""The planner's answer: plans best first, what was rejected and why, and the Pareto front."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.execution.memory import Infeasible, Memory
+from orrery.planner.goal import Goal
+from orrery.planner.plan import FrontPoint, Plan, Rejected
+from orrery.planner.space import Candidate
+from orrery.scenario.answer import to_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlanAnswer:
+    """What a search came back with; ``infeasible`` where no plan works."""
+
+    goal: Goal
+    plans: tuple[Plan, ...]  # the best, in full
+    num_plans: int  # how many work
+    rejected: tuple[Rejected, ...]
+    front: tuple[FrontPoint, ...]
+    infeasible: Infeasible | None
+    evaluated: int
+    num_candidates: int
+    seconds: float
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units."""
+        out: dict[str, Any] = {"infeasible": self.infeasible} if self.infeasible else {}
+        return to_json(
+            out
+            | {
+                "plans": [plan_json(p) for p in self.plans],
+                "num_plans": self.num_plans,
+                "rejected": [rejected_json(r) for r in self.rejected],
+                "front": [point_json(p) for p in self.front],
+                "goal": self.goal, "evaluated": self.evaluated, "num_candidates": self.num_candidates,
+                "seconds": self.seconds, "notes": self.notes,
+            }
+        )  # fmt: skip
+
+
+def candidate_json(candidate: Candidate) -> dict[str, Any]:
+    """A candidate by name."""
+    d = candidate.deployment
+    return {
+        "device": d.cluster.device.name, "layout": d.layout, "formats": d.formats,
+        "max_num_batched_tokens": d.max_num_batched_tokens, "engine": d.engine.name,
+    }  # fmt: skip
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """One plan."""
+    o = plan.operation
+    return {
+        **candidate_json(o.candidate),
+        "replicas": o.replicas, "num_devices": o.num_devices, "concurrency": o.concurrency * o.replicas,
+        "max_num_seqs": max(1, int(o.max_concurrency / o.deployment.layout.dp)),
+        "ttft_s": o.ttft_s, "tpot_s": o.tpot_s, "requests_per_s": o.requests_per_s,
+        "output_tokens_per_s": plan.output_tokens_per_s, "total_tokens_per_s": plan.total_tokens_per_s,
+        "output_tokens_per_s_per_device": plan.output_tokens_per_s_per_device,
+        "output_tokens_per_s_per_user": plan.output_tokens_per_s_per_user,
+        "highest_requests_per_s": o.highest_requests_per_s,
+        "highest_output_tokens_per_s": o.highest_output_tokens_per_s,
+        "bound_by": plan.bound_by, "memory": memory_json(o.memory), "power_w": plan.power_w,
+        "energy_j_per_token": plan.energy_j_per_token, "usd_per_hour": plan.usd_per_hour,
+        "usd_per_million_tokens": plan.usd_per_million_tokens,
+        "usd_per_million_total_tokens": plan.usd_per_million_total_tokens,
+        "intervals": plan.intervals, "launch": plan.launch, "launch_notes": plan.launch_notes, "notes": plan.notes,
+    }  # fmt: skip
+
+
+def rejected_json(rejected: Rejected) -> dict[str, Any]:
+    """One rejected candidate: what is missing, and the smallest change."""
+    lacks = rejected.lacks
+    return {
+        **candidate_json(rejected.candidate), "reason": rejected.reason, "what": lacks.what, "need": lacks.need,
+        "have": lacks.have, "unit": lacks.unit, "smallest_change": lacks.smallest_change,
+    }  # fmt: skip
+
+
+def point_json(point: FrontPoint) -> dict[str, Any]:
+    """One point of the front."""
+    return {
+        **candidate_json(point.candidate), "concurrency": point.concurrency, "ttft_s": point.ttft_s,
+        "tpot_s": point.tpot_s, "output_tokens_per_s_per_user": point.output_tokens_per_s_per_user,
+        "output_tokens_per_s_per_device": point.output_tokens_per_s_per_device,
+        "meets_objectives": point.meets_objectives,
+    }  # fmt: skip
+
+
+def memory_json(memory: Memory) -> dict[str, Any]:
+    """Memory of the fullest device by category, and the cache it leaves."""
+    return {
+        "weights_bytes": memory.weights_bytes, "kv_capacity_bytes": memory.kv_capacity_bytes,
+        "activation_bytes": memory.activation_bytes, "communication_bytes": memory.communication_bytes,
+        "context_bytes": memory.context_bytes, "usable_bytes": memory.usable_bytes,
+        "capacity_bytes": memory.capacity_bytes, "kv_bytes_per_token": memory.kv_bytes_per_token,
+        "state_bytes_per_sequence": memory.state_bytes_per_sequence, "kv_capacity_tokens": memory.kv_capacity_tokens,
+        "max_num_seqs": memory.max_num_seqs, "max_num_batched_tokens": memory.max_num_batched_tokens,
+    }  # fmt: skip
+
+
+def nothing_works(rejected: Sequence[Rejected]) -> Infeasible | None:
+    """The candidate that comes closest, for an answer without plans: few devices before slow, slow before too small."""
+    order = ("devices", "objective", "length", "memory", "range")
+    closest = min(rejected, key=lambda r: (order.index(r.reason), r.excess_ratio), default=None)
+    return closest.lacks if closest else None
