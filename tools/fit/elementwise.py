@@ -157,7 +157,7 @@ def main() -> None:
     folder = parser.parse_args().data / "kernels"
     small = read_table(folder / "small_kernels.csv")
     # PyTorch's norm on an A100 starts at 50 us there: the host's time. Only softmax, which no other table has.
-    small = small.take((small.words("op") == "softmax"))
+    small = small.take(small.words("op") == "softmax")
     parts = [r for t in (read_table(folder / "model_layers.csv.gz"), small) for r in groups(t)]
     entries: list[dict[str, object]] = []
     scores: list[Score] = []

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from kernel_scores import Score, Spread, baseline, print_scores, quantiles, write_calibrations
+from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from orrery.catalog.devices import get_device
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
 from orrery.evidence.tables import Table, read_table
 from orrery.kernels.moe import _kernel as kernel
-from orrery.kernels.moe.rule import columns, constants_vector, machine_vector
+from orrery.kernels.moe.rule import columns, machine_vector
 from orrery.kernels.ops import MoE
 from orrery.numerics.registry import get_format
 

@@ -1,7 +1,6 @@
 """How long a routed feed-forward block takes on a device: loads of the busiest rank, measured constants, one pass."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
