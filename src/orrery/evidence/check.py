@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.errors import ScenarioError
 from orrery.evidence import collective_rows, kernel_rows, serving_rows
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.columns import check_by, check_columns, kinds_of
@@ -74,6 +73,9 @@ def check_table(table: Table, on_progress: Progress | None = None) -> Checked:
     check_columns(table, kinds)
     measured, counted = _measurements(table, kinds)
     answers = Answers(len(table))
+    for column, values in measured.items():
+        if column != FITS:
+            answers.decline(_rows((values <= 0) | np.isinf(values)), f"{column} is not a positive number")
     for kind, answer in (("kernel", kernel_rows.answer), ("collective", collective_rows.answer)):
         if (rows := _rows(counted & (kinds == kind))).size:
             answer(table, rows, answers)
@@ -96,25 +98,13 @@ def _measurements(table: Table, kinds: NDArray[np.str_]) -> tuple[dict[str, Floa
             values = np.where(kinds == kind, table.numbers(column), np.nan)
             earlier = measured.get(column)
             measured[column] = values if earlier is None else np.where(np.isnan(earlier), values, earlier)
-            _refuse_absurd(table, column, values)
     outcome = _outcome(table, measured)
     if outcome is not None:
         measured[FITS] = outcome
     counted = np.zeros(len(table), dtype=np.bool_)
     for values in measured.values():
-        counted |= np.isfinite(values)
+        counted |= ~np.isnan(values)
     return measured, counted
-
-
-def _refuse_absurd(table: Table, column: str, values: Floats) -> None:
-    """A measurement is a positive number."""
-    wrong = np.flatnonzero((values <= 0) | np.isinf(values))
-    if wrong.size:
-        row = int(wrong[0])
-        raise ScenarioError(
-            f"{table.name}, row {row + 2}, column {column}: {values[row]:g} is not a positive number; "
-            "leave the cell empty where nothing was measured."
-        )
 
 
 def _outcome(table: Table, measured: dict[str, Floats]) -> Floats | None:
