@@ -110,6 +110,7 @@ def assemble(
     c: Fields, name: str, blocks: tuple[Block, ...], hidden: int, *, is_tied: bool = False, positions: int = 0,
     head_bias: bool = False, final_norm: int = 1, default_context: int = 2048, other_parameters: int = 0,
     embedding_size: int = 0, draft_parameters: int = 0, encoder: tuple[Block, ...] = (), has_head: bool = True,
+    extra_embedding: int = 0,
 ) -> Model:  # fmt: skip
     """Embedding, blocks, final norm (``final_norm`` weights an element) and head."""
     vocab, width = c.size("vocab_size"), embedding_size or hidden
@@ -124,7 +125,7 @@ def assemble(
         vocab_size=vocab,
         max_context_tokens=c.size(*CONTEXT, default=default_context),
         blocks=blocks,
-        embedding_parameters=vocab * width + positions * hidden,
+        embedding_parameters=vocab * width + positions * hidden + extra_embedding,
         head=head,
         is_head_tied=tied and has_head,
         other_parameters=final_norm * hidden + other_parameters + (vocab if tied and head_bias else 0),

@@ -48,6 +48,9 @@ class SoftmaxAttention:
     keys_are_values: bool = False  # one tensor serves as both
     has_sinks: bool = False
     rotary: bool = True
+    index_heads: int = 0  # an indexer picks ``top_tokens`` tokens in blocks (MiniMax-M3); 0 = attends to all it sees
+    index_head_size: int = 0
+    top_tokens: int = 0
 
     @property
     def cache_elements_per_token(self) -> float:
@@ -192,6 +195,7 @@ class Model:
     tower_parameters: int = 0  # vision or audio towers and their projectors
     draft_parameters: int = 0  # multi-token-prediction layers that the checkpoint carries and serving may leave out
     weights_format: str = "bf16"  # what the published checkpoint holds
+    experts_format: str = ""  # what the routed experts are stored in where it differs from ``weights_format``
     kept_16bit_roles: frozenset[Role] = field(default_factory=lambda: frozenset[Role]({"router", "head"}))
     published: tuple[tuple[str, str], ...] = ()  # provenance: (field, where), for `orrery why`
 

@@ -32,9 +32,15 @@ def attention(
     hidden_size: int, num_heads: int, num_kv_heads: int, head_size: int, *,
     value_head_size: int = 0, qkv_bias: bool = False, out_bias: bool = False, qk_norm: QkNorm = "",
     qk_norm_parameters: int = 1, window: int = 0, chunk: int = 0, is_causal: bool = True, has_sinks: bool = False,
-    rotary: bool = True, is_gated: bool = False, out_features: int = 0,
+    rotary: bool = True, gate_features: int = 0, out_features: int = 0, owns_cache: bool = True,
+    shares_projection: bool = False,
 ) -> Part:  # fmt: skip
-    """q, k and v in one product, attention, and the output projection; ``is_gated``: q brings a gate of equal size."""
+    """q, k and v in one product, attention, and the output projection.
+
+    ``gate_features``: outputs of a gate on what attention returns; ``owns_cache`` False: keys and values are another
+    layer's and are not projected; ``shares_projection``: values are projected with the keys' weights (but cached apart:
+    only keys are rotated).
+    """
     if num_heads % num_kv_heads:
         raise ScenarioError(
             f"num_attention_heads = {num_heads} does not divide by num_key_value_heads = {num_kv_heads}; "
@@ -42,12 +48,15 @@ def attention(
         )
     value = value_head_size or head_size
     q, k, v = num_heads * head_size, num_kv_heads * head_size, num_kv_heads * value
-    gate = num_heads * value if is_gated else 0
-    normed = {"": 0, "head": 2 * head_size, "whole": q + k}[qk_norm]
+    if not owns_cache:
+        k = v = 0
+    elif shares_projection:
+        v = 0
+    normed = {"": 0, "head": (2 if k else 1) * head_size, "whole": q + k}[qk_norm]
     return Part(
         linears=(
             Linear(
-                name="qkv", in_features=hidden_size, out_features=q + k + v + gate, shard="column",
+                name="qkv", in_features=hidden_size, out_features=q + k + v + gate_features, shard="column",
                 role="attention", has_bias=qkv_bias, kv_heads=num_kv_heads,
             ),
             Linear(
@@ -58,6 +67,7 @@ def attention(
         mixer=SoftmaxAttention(
             num_heads=num_heads, num_kv_heads=num_kv_heads, head_size=head_size, value_head_size=value,
             window_tokens=window, chunk_tokens=chunk, is_causal=is_causal, has_sinks=has_sinks, rotary=rotary,
+            owns_cache=owns_cache,
         ),
         other_parameters=normed * qk_norm_parameters + (num_heads if has_sinks else 0),
         norm_elements=q + k if qk_norm else 0,
@@ -88,9 +98,13 @@ def mlp(
 def moe(
     hidden_size: int, ffn_size: int, num_experts: int, experts_per_token: int, *,
     shared_ffn_size: int = 0, is_gated: bool = True, bias: bool = False, router_bias: bool = False,
-    has_shared_gate: bool = False, shared_bias: bool = False,
+    has_shared_gate: bool = False, shared_bias: bool = False, latent_size: int = 0,
+    correction_parameters: int = 0,
 ) -> Part:  # fmt: skip
-    """A router, routed experts, and a shared expert of ``shared_ffn_size`` (0 = none) that every token passes."""
+    """A router, routed experts, and a shared expert of ``shared_ffn_size`` (0 = none) that every token passes.
+
+    ``latent_size``: the width that routed experts read and write where it is not the hidden size.
+    """
     if experts_per_token > num_experts:
         raise ScenarioError(
             f"num_experts_per_tok = {experts_per_token} is more than the {num_experts} experts; write at most that."
@@ -110,9 +124,10 @@ def moe(
     return Part(
         linears=tuple(linears),
         experts=Experts(
-            num_experts=num_experts, experts_per_token=experts_per_token, hidden_size=hidden_size, ffn_size=ffn_size,
-            is_gated=is_gated, has_bias=bias,
+            num_experts=num_experts, experts_per_token=experts_per_token, hidden_size=latent_size or hidden_size,
+            ffn_size=ffn_size, is_gated=is_gated, has_bias=bias,
         ),
+        other_parameters=correction_parameters,
         activation_elements=shared_ffn_size,
     )  # fmt: skip
 

@@ -95,5 +95,5 @@ def _kept(q: Fields) -> frozenset[Role]:
     raw = [q.data.get(k) for k in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules")]
     lists = [cast("list[object]", r) for r in raw if isinstance(r, list)]
     names = [str(n).lower() for r in lists for n in r]
-    kept = {role for role, words in ROLE_WORDS.items() if any(w in n for n in names for w in words)}
+    kept: set[Role] = {role for role, words in ROLE_WORDS.items() if any(w in n for n in names for w in words)}
     return frozenset(kept)

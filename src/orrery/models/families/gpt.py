@@ -1,9 +1,13 @@
-"""The GPT line before Llama: learned or rotary positions, LayerNorms with shift, plain feed-forward parts with biases."""
+"""The GPT line before Llama: LayerNorms with a shift, plain feed-forward parts with biases, learned or rotary places."""
+
+from typing import cast
 
 from orrery.models.decoder import CONTEXT, Kind, Recipe, decoder, sizes
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Model
+
+MOST_REPEATS = 10_000
 
 
 def _gpt2(c: Fields, name: str) -> Model:
@@ -21,11 +25,23 @@ def _gpt2(c: Fields, name: str) -> Model:
     )
 
 
+def _expanded(c: Fields) -> tuple[str, ...]:
+    """``attention_types``: pairs of (kinds, how often they repeat)."""
+    found: list[str] = []
+    for entry in c.items("attention_types"):
+        match entry:
+            case [list() as kinds, int() as times] if 0 < times <= MOST_REPEATS:
+                found += [str(kind) for kind in cast("list[object]", kinds)] * times
+            case _:
+                raise c.wrong("attention_types", entry, '[["global", "local"], how often]')
+    return tuple(found)
+
+
 def _gpt_neo(c: Fields, name: str) -> Model:
     """GPT-Neo: no biases in q, k and v; every other layer looks 256 tokens back."""
     c = c.with_defaults(vocab_size=50257, max_position_embeddings=2048)
     s = sizes(c)
-    types = c.words("attention_layers") or ("global", "local") * (s.layers // 2 + 1)
+    types = c.words("attention_layers") or _expanded(c) or ("global", "local") * (s.layers // 2 + 1)
     window = c.count("window_size", default=256)
     kinds = [Kind(window=window if t == "local" else 0) for t in c.per_layer(types, "attention_layers", s.layers)]
     recipe = Recipe(

@@ -24,6 +24,6 @@ def _build(c: Fields, name: str) -> Model:
 
 
 FAMILY = Family(
-    model_types=("llama", "mistral", "ministral", "yi", "Yi", "aquila", "internlm", "smollm", "mimo_llama"),
+    model_types=("llama", "mistral", "ministral", "yi", "Yi", "aquila"),
     build=_build,
 )

@@ -1,0 +1,71 @@
+"""Qwen3-Next and Qwen3.5: three gated-delta-net layers, then one of gated attention; dense or with experts."""
+
+from orrery.models.decoder import Sizes, assemble, sizes
+from orrery.models.family import Family
+from orrery.models.fields import Fields
+from orrery.models.model import Block, Model
+from orrery.models.parts import Part, attention, layer, mlp, moe, stack
+from orrery.models.recurrent import gated_delta_net
+
+FULL_EVERY = 4
+NEXT = {
+    "vocab_size": 151936, "linear_num_value_heads": 32, "linear_num_key_heads": 16, "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "head_dim": 256, "num_key_value_heads": 2,
+    "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+}  # fmt: skip
+DENSE = {k: v for k, v in NEXT.items() if "expert" not in k and "moe" not in k}
+DENSE |= {"vocab_size": 248320, "num_key_value_heads": 4, "linear_num_value_heads": 48}
+SPARSE = NEXT | {"vocab_size": 248320, "num_experts": 256, "num_experts_per_tok": 8}
+DEFAULTS = {"qwen3_next": NEXT, "qwen3_5_text": DENSE, "qwen3_5_moe_text": SPARSE}
+
+
+def _full(c: Fields, s: Sizes) -> Part:
+    return attention(
+        s.hidden, s.heads, s.kv_heads, s.head, qkv_bias=c.flag("attention_bias"), out_bias=c.flag("attention_bias"),
+        qk_norm="head", gate_features=s.heads * s.head,
+    )  # fmt: skip
+
+
+def _linear(c: Fields, s: Sizes) -> Part:
+    return gated_delta_net(
+        s.hidden, c.size("linear_num_key_heads"), c.size("linear_num_value_heads"), c.size("linear_key_head_dim"),
+        c.size("linear_value_head_dim"), c.size("linear_conv_kernel_dim"),
+    )  # fmt: skip
+
+
+def _build(c: Fields, name: str) -> Model:
+    c = c.with_defaults(**DEFAULTS[c.word("model_type")])
+    s = sizes(c)
+    every = c.size("full_attention_interval", default=FULL_EVERY)
+    types = c.words("layer_types") or tuple(
+        "full_attention" if (i + 1) % every == 0 else "linear_attention" for i in range(s.layers)
+    )
+    types = c.per_layer(types, "layer_types", s.layers)
+    dense, step = set(c.sizes("mlp_only_layers")), c.size("decoder_sparse_step", default=1)
+
+    def build(kind: tuple[bool, bool]) -> Block:
+        is_full, is_moe = kind
+        feed = _experts(c, s.hidden) if is_moe else mlp(s.hidden, c.size("intermediate_size"))
+        label = ("full " if is_full else "linear ") + ("moe" if is_moe else "dense")
+        return layer(label, _full(c, s) if is_full else _linear(c, s), feed, hidden_size=s.hidden)
+
+    has_experts = "num_experts" in c
+    kinds = [
+        (t == "full_attention", has_experts and i not in dense and (i + 1) % step == 0) for i, t in enumerate(types)
+    ]
+    blocks = stack(kinds, build)
+    # A multi-token-prediction layer: gated full attention, the model's feed-forward part, norms, a projection of two inputs.
+    count = c.count("mtp_num_hidden_layers")
+    mtp = build((True, kinds[-1][1])).num_parameters + 2 * s.hidden * s.hidden + 3 * s.hidden
+    return assemble(c, name, blocks, s.hidden, default_context=32768, draft_parameters=count * mtp)
+
+
+def _experts(c: Fields, hidden: int) -> Part:
+    return moe(
+        hidden, c.size("moe_intermediate_size"), c.size("num_experts"), c.size("num_experts_per_tok"),
+        shared_ffn_size=c.size("shared_expert_intermediate_size"), has_shared_gate=True,
+    )  # fmt: skip
+
+
+FAMILY = Family(model_types=("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), build=_build)

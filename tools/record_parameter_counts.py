@@ -1,0 +1,102 @@
+"""Counts the parameters of every catalogued model as `transformers` builds it, and records them for the tests.
+
+    python tools/record_parameter_counts.py [NAME …]
+
+Needs torch and transformers (in an environment of their own, with this package's ``src`` on PYTHONPATH). Models are
+built on the meta device: shapes without memory. Families that transformers does not have are left out; their counts
+are checked against what their publishers state (tests/models/test_parameter_counts.py).
+"""
+
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from orrery.base.files import write_atomically
+from orrery.catalog.models import model_names, published_config
+
+OUT = Path(__file__).parent.parent / "tests" / "models" / "parameter_counts.toml"
+
+SAME_SHAPE = {"aquila": "llama", "yi": "llama", "kimi_k2": "deepseek_v3", "internlm": "llama"}
+"""Families outside transformers whose layers have the shapes of one inside."""
+
+NOT_SHAPES = ("quantization_config", "architectures", "auto_map", "torch_dtype", "dtype")
+"""Config keys that do not change shapes but ask for other libraries."""
+
+
+def plain(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with its shape-giving keys only, in nested tables too."""
+    kept = {k: plain(v) if isinstance(v, dict) else v for k, v in config.items() if k not in NOT_SHAPES}
+    if "model_type" in kept:
+        kept["model_type"] = SAME_SHAPE.get(kept["model_type"], kept["model_type"])
+    return kept
+
+
+def build(config: dict[str, Any]) -> Any:
+    """The model on the meta device, or None where transformers does not know the type."""
+    import torch
+    import transformers
+    from transformers.models.auto import modeling_auto as auto
+
+    fields = plain(config)
+    kind = fields.pop("model_type")
+    tied = fields.pop("tie_word_embeddings", None)
+    if kind not in transformers.CONFIG_MAPPING:
+        return None
+    options = fields if tied is None else {**fields, "tie_word_embeddings": tied}
+    built = transformers.AutoConfig.for_model(kind, **options)
+    for classes in (
+        auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES if "text_config" in fields else {},
+        auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if kind not in ENCODERS else {},
+        auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+        auto.MODEL_MAPPING_NAMES,
+    ):
+        if kind in classes and (cls := getattr(transformers, class_name(classes[kind]), None)) is not None:
+            with torch.device("meta"):
+                return cls._from_config(built)
+    return None
+
+
+ENCODERS = ("bert", "roberta", "xlm-roberta", "modernbert")
+"""Counted without a language-modelling head, as they are used."""
+
+
+def class_name(entry: str | tuple[str, ...]) -> str:
+    """The auto classes list one class, or several of which the first is the default."""
+    return entry if isinstance(entry, str) else entry[0]
+
+
+def count(config: dict[str, Any]) -> tuple[str, int] | None:
+    """Class name and number of parameters; tied weights once."""
+    if (model := build(config)) is None:
+        return None
+    model.tie_weights()
+    seen = {id(p): p.numel() for p in model.parameters()}
+    return type(model).__name__, sum(seen.values())
+
+
+def main() -> None:
+    """Recount what is named on the command line (all, without names) and write the file."""
+    import tomli_w
+    import transformers
+
+    known: dict[str, Any] = tomllib.loads(OUT.read_text()) if OUT.exists() else {}
+    entries: dict[str, Any] = known.get("models", {}) if len(sys.argv) > 1 else {}
+    cache: dict[str, tuple[str, int] | None] = {}
+    for name in sys.argv[1:] or model_names():
+        config = published_config(name)
+        key = repr(plain(config))
+        if key not in cache:
+            cache[key] = count(config)
+        if (found := cache[key]) is None:
+            print(f"{name}: transformers {transformers.__version__} has no {config['model_type']}", file=sys.stderr)
+            continue
+        entries[name] = {"class": found[0], "num_parameters": found[1]}
+        print(name, *found)
+    content = {"transformers": transformers.__version__, "models": dict(sorted(entries.items()))}
+    header = "# made by: python tools/record_parameter_counts.py\n"
+    write_atomically(OUT, header + tomli_w.dumps(content))
+
+
+if __name__ == "__main__":
+    main()
