@@ -165,7 +165,17 @@ class Recurrent:
     width: Size = 0
 
 
-Op = Gemm | AttentionPrefill | AttentionDecode | LatentPrefill | LatentDecode | LatentAbsorb | MoE | Elementwise | Recurrent
+Op = (
+    Gemm
+    | AttentionPrefill
+    | AttentionDecode
+    | LatentPrefill
+    | LatentDecode
+    | LatentAbsorb
+    | MoE
+    | Elementwise
+    | Recurrent
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

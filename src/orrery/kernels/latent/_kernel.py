@@ -1,7 +1,8 @@
 # pyright: basic
 """Latent attention on flat arrays: one decode step over shared latents, and the products that absorb projections.
 
-Every function writes time, bare compute roof, bare memory roof, launch, flops and bytes. Formulas: docs/models/attention.md.
+Every function writes time, bare compute roof, bare memory roof, launch, flops and bytes; formulas in
+docs/models/attention.md.
 """
 
 import math

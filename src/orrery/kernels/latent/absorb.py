@@ -18,7 +18,7 @@ from orrery.numerics.registry import get_format
 CONSTANTS = (
     "launch_s", "product_frac", "memory_frac", "start_depth", "cache_ratio", "entry_frac", "enters"
 )  # fmt: skip
-"""Order of the kernel's constants; ``enters`` says what a pass before the product converts: nothing, inputs, weights."""
+"""Order of the kernel's constants; ``enters`` says what is converted before the product: nothing, inputs, weights."""
 
 
 def machine(device: Device, format: str) -> Floats:
