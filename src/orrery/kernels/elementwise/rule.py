@@ -93,15 +93,18 @@ def machine_vector(device: Device) -> Floats:
 
 def predict(op: Elementwise, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device``; all engines share the same kernels' measurements."""
-    fixed = _ready(device, op.kind, op.format)
-    if isinstance(op.tokens, int) and isinstance(op.width, int):
-        rows = kernel.scalar(float(op.tokens * op.width), *fixed)
-    else:
-        elements = np.multiply(op.tokens, op.width, dtype=np.float64)
-        out = np.empty((elements.size, kernel.COLUMNS))
-        kernel.many(np.ascontiguousarray(elements).ravel(), *fixed, out)
-        rows = out.T.reshape(kernel.COLUMNS, *elements.shape)
+    rows = _columns(op, *_ready(device, op.kind, op.format))
     return Timing(
         time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
         overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
     )  # fmt: skip
+
+
+def _columns(op: Elementwise, bytes_each: float, flops_each: float, constants: Floats, machine: Floats) -> Floats:
+    """The kernel's columns, first axis; further axes are the op's broadcast shape."""
+    if isinstance(op.tokens, int) and isinstance(op.width, int):
+        return kernel.scalar(float(op.tokens * op.width), bytes_each, flops_each, constants, machine)
+    elements = np.multiply(op.tokens, op.width, dtype=np.float64)
+    out = np.empty((elements.size, kernel.COLUMNS))
+    kernel.many(np.ascontiguousarray(elements).ravel(), bytes_each, flops_each, constants, machine, out)
+    return out.T.reshape(kernel.COLUMNS, *elements.shape)
