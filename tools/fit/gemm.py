@@ -1,0 +1,174 @@
+"""Fit the GEMM rule to the measured tables and write ``facts/calibrations/gemm.toml``.
+
+    python tools/fit/gemm.py --data ../shared/data
+
+Constants come from rows on the fit side, intervals from the calibrate side, the printed errors from the test side.
+"""
+
+import argparse
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+from gemm_fit import fit, predicted
+from gemm_rows import CALIBRATE, FIT, TEST, Key, Rows, read_rows
+
+from orrery.base.files import write_atomically
+from orrery.catalog.calibrations import FOLDER
+
+LAUNCH_ENGINE = "tensorrt-llm"  # whose bf16 rows tell what a bare launch costs
+QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
+SOURCE = {
+    "title": "AIConfigurator performance database, commit 095f58a51c4c",
+    "url": "https://github.com/ai-dynamo/aiconfigurator",
+    "retrieved": "2026-11",
+}
+
+
+def launch_s(device: str, known: Mapping[Key, Mapping[str, float]]) -> float:
+    """Launch time of a plain kernel on this device, or 0 where bf16 has not been fitted."""
+    return known.get((device, "bf16", LAUNCH_ENGINE), {}).get("overhead_s", 0.0)
+
+
+def fit_devices(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, float]]:
+    """Constants of every measured group; bf16 first, because it tells the launch."""
+    known: dict[Key, dict[str, float]] = {}
+    for key in sorted(groups, key=lambda k: (k[1] != "bf16", k)):
+        rows = groups[key].on(FIT)
+        known[key] = fit([rows], overhead_s=launch_s(key[0], known) if rows.quantises else 0.0)
+        errors = np.abs(predicted(rows, known[key]) / rows.time_s - 1)
+        print(f"{' '.join(key):45s} fit {np.median(errors):6.1%} {errors.mean():6.1%}", flush=True)
+    return known
+
+
+def fit_pool(groups: Mapping[Key, Rows], keys: Iterable[Key], launch: float) -> dict[str, float]:
+    """One set of constants for several groups, every device with the same weight."""
+    parts = [groups[key].on(FIT) for key in keys]
+    return fit(parts, overhead_s=launch if parts[0].quantises else 0.0)
+
+
+def spread_of(ratios: np.ndarray) -> dict[str, float]:
+    """Quantiles of measured / predicted."""
+    return {name: round(float(np.quantile(ratios, q)), 4) for name, q in QUANTILES.items()}
+
+
+def range_of(parts: Iterable[Rows]) -> dict[str, list[int]]:
+    """Smallest and largest size behind some constants."""
+    parts = list(parts)
+    return {
+        size: [int(min(getattr(p, size).min() for p in parts)), int(max(getattr(p, size).max() for p in parts))]
+        for size in "mnk"
+    }
+
+
+def entry(owner: Mapping[str, str], key: Key, constants: Mapping[str, float], spread: Mapping[str, float],
+          parts: list[Rows], at: str) -> dict[str, object]:  # fmt: skip
+    """One [[calibration]] table."""
+    return {
+        **owner, "op": "gemm", "format": key[1], "engine": key[2], "from": "aiconfigurator", "at": at,
+        "constants": {k: float(f"{v:.4g}") for k, v in constants.items()}, "spread": dict(spread),
+        "range": range_of(parts),
+    }  # fmt: skip
+
+
+def counts(rows: Rows) -> str:
+    """How many rows did what."""
+    fitted, calibrated, tested = (int((rows.side == side).sum()) for side in (FIT, CALIBRATE, TEST))
+    return f"{fitted} rows fitted, {calibrated} for the interval, {tested} tested"
+
+
+def device_entries(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, float]]) -> list[dict[str, object]]:
+    """What was measured on the very device."""
+    found: list[dict[str, object]] = []
+    for key, rows in groups.items():
+        held = rows.on(CALIBRATE)
+        spread = spread_of(held.time_s / predicted(held, known[key]))
+        at = f"gemm table, {key[2]}: {counts(rows)}"
+        found.append(entry({"device": key[0]}, key, known[key], spread, [rows], at))
+    return found
+
+
+def pooled_entries(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, float]]) -> list[dict[str, object]]:
+    """By generation, and for anybody; intervals from devices (or generations) left out of the pool."""
+    found: list[dict[str, object]] = []
+    for owner, pools in (("generation", by_generation(groups)), ("", by_format(groups))):
+        for (generation, format, engine), clans in sorted(pools.items()):
+            keys = [key for clan in clans.values() for key in clan]
+            launches = [known[(k[0], "bf16", LAUNCH_ENGINE)]["overhead_s"] for k in keys]
+            launch = float(np.median(launches))
+            constants = fit_pool(groups, keys, launch) if len(keys) > 1 else known[keys[0]]
+            ratios = [
+                groups[key].on(CALIBRATE).time_s / predicted(groups[key].on(CALIBRATE), without)
+                for name, clan in clans.items() if len(clans) > 1
+                for without in [fit_pool(groups, [k for k in keys if k not in clan], launch)]
+                for key in clan
+            ]  # fmt: skip
+            if ratios:
+                spread, how = spread_of(np.concatenate(ratios)), "interval from each left out in turn"
+            else:
+                rows = groups[keys[0]].on(CALIBRATE)
+                spread = spread_of((rows.time_s / predicted(rows, constants)) ** LONE_WIDENING)
+                how = f"one device, interval widened {LONE_WIDENING}-fold (log)"
+            devices = ", ".join(sorted({k[0] for k in keys}))
+            parts = [groups[key] for key in keys]
+            at = f"gemm table, {engine}: pooled over {devices}; {how}"
+            found.append(entry({"generation": generation}, ("", format, engine), constants, spread, parts, at))
+            print(f"pooled {owner} {generation} {format} {engine}: {spread}", flush=True)
+    return found
+
+
+LONE_WIDENING = 2.0
+"""How much wider (log) an interval is on an unmeasured sibling of a single measured device: what leaving a device out
+costs in the generations that have two."""
+
+
+def by_generation(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, list[Key]]]:
+    """(generation, format, engine) -> device -> its group."""
+    pools: dict[Key, dict[str, list[Key]]] = {}
+    for key, rows in groups.items():
+        pools.setdefault((rows.device.generation, key[1], key[2]), {})[key[0]] = [key]
+    return pools
+
+
+def by_format(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, list[Key]]]:
+    """("", format, engine) -> generation -> its groups, for the engine that most devices were measured with."""
+    pools: dict[Key, dict[str, list[Key]]] = {}
+    for key, rows in groups.items():
+        if key[2] == LAUNCH_ENGINE:
+            pools.setdefault(("", key[1], key[2]), {}).setdefault(rows.device.generation, []).append(key)
+    return pools
+
+
+def report(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, float]]) -> None:
+    """Errors on rows that nothing above has seen."""
+    pooled: list[np.ndarray] = []
+    for key, rows in groups.items():
+        test = rows.on(TEST)
+        ratio = predicted(test, known[key]) / test.time_s
+        errors = np.abs(ratio - 1)
+        if key[2] != "vllm":
+            pooled.append(errors)
+        print(
+            f"{' '.join(key):45s} test {np.median(errors):6.1%} {errors.mean():6.1%} "
+            f"{np.quantile(errors, 0.9):6.1%} bias {np.median(ratio):.3f}"
+        )
+    total = np.concatenate(pooled)
+    print(f"{'gemm.csv':45s} test {np.median(total):6.1%} {total.mean():6.1%} {np.quantile(total, 0.9):6.1%}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments = parser.parse_args()
+    groups, num_screened = read_rows(arguments.data)
+    print(f"{sum(len(r.m) for r in groups.values())} rows; {num_screened} beat a physical bound and were left out")
+    known = fit_devices(groups)
+    entries = device_entries(groups, known) + pooled_entries(groups, known)
+    text = tomli_w.dumps({"sources": {"aiconfigurator": SOURCE}, "calibration": entries})
+    write_atomically(FOLDER / "gemm.toml", f"# made by: python tools/fit/gemm.py\n{text}")
+    report(groups, known)
+
+
+if __name__ == "__main__":
+    main()
