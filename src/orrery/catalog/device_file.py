@@ -34,11 +34,13 @@ PLAUSIBLE: dict[str, tuple[float, float]] = {
     "idle_power_w": (0.01, 1e4),
     "num_devices_per_node": (1, 1e4),
     "num_scaleup_devices": (1, 1e6),
-} | {f"{link}_each_way_bytes_per_s": (1e6, 1e14) for link in LINKS} | {f"{link}_latency_s": (1e-9, 1e-1) for link in LINKS}  # fmt: skip
+    **{f"{link}_each_way_bytes_per_s": (1e6, 1e14) for link in LINKS},
+    **{f"{link}_latency_s": (1e-9, 1e-1) for link in LINKS},
+}
 """Least and greatest value that any machine we can imagine has: beyond them somebody slipped a unit."""
 
 PLAUSIBLE_PEAK = (1e8, 1e19)
-WORDS = tuple(f"{link}_name" for link in LINKS) + ("scaleup_topology", "scaleout_topology")
+WORDS = (*(f"{link}_name" for link in LINKS), "scaleup_topology", "scaleout_topology")
 FLAGS = ("scaleup_has_reduction", "scaleout_has_reduction")
 REQUIRED = (*PLAUSIBLE, *WORDS, *FLAGS)
 
@@ -79,7 +81,7 @@ def _facts(file: str, raw: Mapping[str, Any]) -> dict[str, Fact]:
             raise FactError(f'{file}: {name}: write {{ value = …, from = "…", at = "…" }}; got {entry!r}.')
         facts[name] = _plausible(file, parse_fact(file, name, cast("dict[str, Any]", entry), sources))
     if missing := [name for name in REQUIRED if name not in facts]:
-        raise FactError(f"{file}: [facts] lacks {', '.join(missing)}; where nobody states it, use basis = \"assumed\".")
+        raise FactError(f'{file}: [facts] lacks {", ".join(missing)}; where nobody states it, use basis = "assumed".')
     if not rates:
         raise FactError(f"{file}: [facts] states no peak rate; add at least one dense_<format>_flops_per_s.")
     return facts
@@ -118,7 +120,11 @@ def _refuse_unknown(file: str, where: str, got: Mapping[str, Any], known: tuple[
     for key in got:
         if key not in known:
             near = nearest(key, known)
-            said = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join((*known, hint) if hint else known)}."
+            said = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"known: {', '.join((*known, hint) if hint else known)}."
+            )
             raise FactError(f"{file}: {where}unknown key {key}; {said}")
 
 
