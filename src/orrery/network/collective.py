@@ -13,17 +13,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange, UnknownName
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.network.group import KINDS, Group, group_of
 from orrery.network.plan import Candidate, candidates
 from orrery.network.resolve import find
+from orrery.network.timing import CollectiveTiming, Floats
 
-Floats = NDArray[np.float64]
 Size = int | float | NDArray[np.int64] | Floats
-Amount = float | Floats
 
 MEASURED_AS = {"broadcast": "all_gather"}
 """Kinds that no table has, and whose constants serve them: a broadcast is one pass down the same ring."""
@@ -46,22 +44,7 @@ class Collective:
     has_peer_to_peer: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CollectiveTiming:
-    """The answer: floats for one size, arrays for many.
-
-    ``wire_s`` is the bare roof of the chosen algorithm (its bytes at the link's stated rate), ``latency_s`` what it
-    takes with no bytes at all, ``bytes_per_device`` what each device sends, ``algorithm`` which was the fastest.
-    """
-
-    time_s: Amount
-    wire_s: Amount
-    latency_s: Amount
-    bytes_per_device: Amount
-    algorithm: str | NDArray[np.str_]
-
-
-def predict(collective: Collective, device: Device) -> CollectiveTiming:
+def predict_collective(collective: Collective, device: Device) -> CollectiveTiming:
     """The fastest of the library's algorithms, for one size or for arrays of sizes and devices."""
     count = collective.num_devices
     if isinstance(count, np.ndarray):
@@ -89,13 +72,8 @@ def predict(collective: Collective, device: Device) -> CollectiveTiming:
     )  # fmt: skip
 
 
-def spread(collective: Collective, device: Device) -> Spread:
-    """The relative error of ``predict``, as measured for the constants that it uses."""
-    return calibration(collective, device).spread
-
-
-def calibration(collective: Collective, device: Device) -> Calibration:
-    """The constants that ``predict`` uses, and where they come from."""
+def collective_calibration(collective: Collective, device: Device) -> Calibration:
+    """The constants that ``predict_collective`` uses, and where they come from."""
     return find(device, MEASURED_AS.get(collective.kind, collective.kind), collective.library)
 
 

@@ -1,0 +1,170 @@
+"""How long expert parallelism takes to send tokens to their experts (dispatch) and to bring results back (combine).
+
+    t = (latency^p + (T slope)^p)^(1/p)
+    latency = launch + E expert_s + out_steps scaleout_step
+    slope   = token_s / blocks + max(copies inside / (rate W, and blocks x block rate), copies across / scale-out rate)
+
+for T tokens a device and E experts. Copies of a token are counted by the routes (``routes``): kernels for low
+latency send one to each of its k experts; kernels for throughput send one to each device that has any of them, and
+across nodes one to each node. [deepep], [tensorrt-llm-wide-ep]
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+from orrery.network.group import group_of
+from orrery.network.resolve import find, library_key
+from orrery.network.routing import Copies, Routing, routes
+from orrery.network.timing import CollectiveTiming, Floats
+from orrery.numerics.registry import get_format
+
+EXCHANGE_KINDS = ("moe_dispatch", "moe_combine", "moe_prepare")
+
+COMBINE_BYTES = 2.0
+"""Results return as bf16 whatever was dispatched: they are summed. [deepep], [tensorrt-llm-wide-ep]"""
+
+DEFAULT_LIBRARY = "deepep-low-latency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenExchange:
+    """One dispatch or combine of an expert-parallel layer. ``tokens`` are those of one device, before routing.
+
+    ``num_sms`` is how many multiprocessors a throughput kernel may take; 0 is its default of 20.
+    """
+
+    kind: str  # one of EXCHANGE_KINDS
+    num_devices: int
+    tokens: int | float | NDArray[np.int64] | Floats
+    hidden_size: int
+    num_experts: int
+    experts_per_token: int
+    format: str = "fp8"  # of what is dispatched
+    devices_per_node: int = 0
+    library: str = ""
+    num_sms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangePlan:
+    """The two numbers of one exchange, the power that joins them, and its bare roof."""
+
+    latency_s: float
+    slope_s_per_token: float
+    power: float
+    roof_s_per_token: float
+    sent_bytes_per_token: float
+    name: str
+
+
+def predict_exchange(exchange: TokenExchange, device: Device) -> CollectiveTiming:
+    """The time for one number of tokens, or for an array of them."""
+    plan = _plan(
+        exchange.kind, exchange.num_devices, exchange.hidden_size, exchange.num_experts, exchange.experts_per_token,
+        exchange.format, exchange.devices_per_node, exchange.library, exchange.num_sms, device,
+    )  # fmt: skip
+    if isinstance(exchange.tokens, np.ndarray):
+        return _many(plan, exchange.tokens.astype(np.float64))
+    tokens = float(exchange.tokens)
+    if tokens <= 0.0 or plan.name == "none":
+        return CollectiveTiming(time_s=0.0, wire_s=0.0, latency_s=0.0, bytes_per_device=0.0, algorithm="none")
+    power = plan.power
+    return CollectiveTiming(
+        time_s=(plan.latency_s**power + (tokens * plan.slope_s_per_token) ** power) ** (1.0 / power),
+        wire_s=tokens * plan.roof_s_per_token, latency_s=plan.latency_s,
+        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithm=plan.name,
+    )  # fmt: skip
+
+
+def _many(plan: ExchangePlan, tokens: Floats) -> CollectiveTiming:
+    some = (tokens > 0).astype(np.float64)
+    linear = (tokens * plan.slope_s_per_token) ** plan.power
+    return CollectiveTiming(
+        time_s=(plan.latency_s**plan.power + linear) ** (1.0 / plan.power) * some,
+        wire_s=tokens * plan.roof_s_per_token, latency_s=np.multiply(some, plan.latency_s),
+        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithm=np.where(tokens > 0, plan.name, "none"),
+    )  # fmt: skip
+
+
+def exchange_calibration(exchange: TokenExchange, device: Device) -> Calibration:
+    """The constants that ``predict_exchange`` uses, and where they come from."""
+    return find(device, exchange.kind, exchange.library or DEFAULT_LIBRARY)
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    kind: str, num_devices: int, hidden_size: int, num_experts: int, experts_per_token: int, format: str,
+    devices_per_node: int, library: str, num_sms: int, device: Device,
+) -> ExchangePlan:  # fmt: skip
+    group = group_of("all_to_all", num_devices, devices_per_node, device)
+    routing = Routing(group=group, num_experts=num_experts, experts_per_token=experts_per_token)
+    constants = find(device, kind, library or DEFAULT_LIBRARY).constants
+    size = token_bytes(kind, library or DEFAULT_LIBRARY, hidden_size, format)
+    return exchange_plan(routing, kind, size, device, constants, num_sms)
+
+
+def token_bytes(kind: str, library: str, hidden_size: int, format: str) -> float:
+    """Bytes of one copy of a token: results as bf16; DeepEP dispatches in blocks of fp8, others as told."""
+    if kind == "moe_prepare":
+        return 0.0
+    if kind == "moe_combine":
+        return hidden_size * COMBINE_BYTES
+    is_block = library_key(library).startswith("deepep")
+    return hidden_size * get_format("fp8_block" if is_block else format).bytes_per_element
+
+
+def exchange_plan(
+    routing: Routing, kind: str, token_bytes: float, device: Device, c: Mapping[str, float], num_sms: int = 0
+) -> ExchangePlan:
+    """The arithmetic, for constants that may still be in the fitting."""
+    group = routing.group
+    if group.num_devices <= 1 or kind not in EXCHANGE_KINDS:
+        return ExchangePlan(latency_s=0.0, slope_s_per_token=0.0, power=1.0, roof_s_per_token=0.0,
+                            sent_bytes_per_token=0.0, name="none")  # fmt: skip
+    best = min(
+        (_one(name, copies, routing, kind, token_bytes, device, c, num_sms) for name, copies in routes(routing, c)),
+        key=lambda plan: plan.slope_s_per_token,
+    )
+    return best
+
+
+def _one(
+    name: str, copies: Copies, routing: Routing, kind: str, token_bytes: float, device: Device, c: Mapping[str, float],
+    num_sms: int,
+) -> ExchangePlan:  # fmt: skip
+    rate, out = device.scaleup.each_way_bytes_per_s, device.scaleout.each_way_bytes_per_s
+    group = routing.group
+    inside = (copies.inside + c.get("staging_ratio", 0.0) * copies.local) * group.crowding_ratio
+    per_byte = 1.0 / (c["wire_rate_frac"] * rate)
+    if "sm_rate_frac" in c:
+        per_byte += device.num_compute_units / ((num_sms or DEFAULT_SMS) * c["sm_rate_frac"] * rate)
+    near = inside * token_bytes * per_byte
+    far = copies.across * token_bytes / (c.get("scaleout_rate_frac", 1.0) * out)
+    workers = workers_of(routing.num_experts, device.num_compute_units)
+    if copies.transport == "per_device":
+        workers = num_sms or DEFAULT_SMS
+    out_step = max(c.get("scaleout_step_s", 0.0), device.scaleout.latency_s)
+    return ExchangePlan(
+        latency_s=c["launch_s"] + c.get("expert_s", 0.0) * routing.num_experts + copies.out_steps * out_step,
+        slope_s_per_token=c.get("token_s", 0.0) / workers + max(near, far),
+        power=max(c.get("overlap_power", 1.0), 1.0),
+        roof_s_per_token=token_bytes * max(copies.inside * group.crowding_ratio / rate, copies.across / out),
+        sent_bytes_per_token=(copies.inside + copies.across) * token_bytes,
+        name=name,
+    )  # fmt: skip
+
+
+DEFAULT_SMS = 20
+"""What DeepEP's throughput kernels take unless told otherwise."""
+
+
+def workers_of(num_experts: int, num_compute_units: int) -> int:
+    """Thread blocks of a low-latency kernel: one for every so many experts, no more than the device has units."""
+    each = -(-num_experts // max(num_compute_units, 1))
+    return -(-num_experts // each)

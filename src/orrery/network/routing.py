@@ -1,0 +1,56 @@
+"""Where the copies of a token go when its k experts are spread over n devices, each expert equally likely."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from orrery.base.technique import Technique, discover
+from orrery.network import techniques
+from orrery.network.group import Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """Tokens that choose ``experts_per_token`` of ``num_experts``, which the group holds in equal parts."""
+
+    group: Group
+    num_experts: int
+    experts_per_token: int
+
+    def places_hit(self, num_places: int) -> float:
+        """Expected number of places, of ``num_places`` equal ones, that hold at least one of a token's experts.
+
+        P (1 - prod_i (E - E/P - i) / (E - i)): drawing k of E without putting back.
+        """
+        total, each, missed = self.num_experts, self.num_experts / num_places, 1.0
+        for i in range(min(self.experts_per_token, total)):
+            missed *= max(total - each - i, 0.0) / (total - i)
+        return num_places * (1.0 - missed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """Copies of one token: to other devices of the node, across the network, and handled in all (own ones too).
+
+    ``out_steps`` messages between nodes wait for each other.
+    """
+
+    inside: float
+    across: float
+    local: float
+    out_steps: float
+    transport: str
+
+
+@cache
+def exchanges() -> tuple[Technique, ...]:
+    """Every way to route tokens that is known, by name."""
+    return tuple(t for t in discover(techniques) if t.seam == "network.exchange")
+
+
+def routes(routing: Routing, constants: Mapping[str, float]) -> Iterator[tuple[str, Copies]]:
+    """The ways that the library's constants speak of: ``per_expert`` or ``per_device`` set to 1."""
+    for technique in exchanges():
+        copies: Copies = technique.rule(routing)
+        if constants.get(copies.transport):
+            yield technique.name, copies
