@@ -63,13 +63,15 @@ DECODE = Rule(
     op="attention_decode",
     constants={
         "launch_s": (8e-6, 1e-6, 1e-4), "memory_frac": (0.8, 0.3, 1.0), "feed_ratio": (1.5, 0.1, 10.0),
-        "product_frac": (0.3, 0.01, 1.0), "start_keys": (60.0, 0.1, 2000.0), "again_s": (2e-6, 1e-7, 2e-5),
-        "split_keys": (128.0, 16.0, 4096.0), "cache_ratio": (0.5, 0.05, 4.0), "head_ratio": (0.5, 0.02, 10.0),
+        "start_keys": (60.0, 0.1, 2000.0), "again_s": (2e-6, 1e-7, 2e-5), "split_keys": (128.0, 16.0, 4096.0),
+        "cache_ratio": (0.5, 0.05, 4.0), "head_feed_ratio": (0.5, 0.02, 10.0), "head_start_keys": (20.0, 0.1, 2000.0),
         "entry_frac": (0.5, 0.02, 5.0),
     },
     builds=[
-        {"widest_group": widest, "parts_single": single, "copies_queries": copies}
-        for widest, single, copies in ((0, 0, 0), (0, 0, 1), (16, 0, 0), (32, 0, 0), (32, 1, 0))
+        {"widest_group": w, "parts_single": p, "copies_queries": c, "enters_apart": a, "splits_blindly": b}
+        for w, p, c in ((0, 0, 0), (0, 0, 1), (16, 0, 0), (32, 0, 0), (32, 1, 0))
+        for a, b in ((0, 0), (1, 0), (0, 1), (1, 1))
+        if w or not a
     ],
     columns=("batch", "context_tokens", "num_heads", "num_kv_heads", "head_size", "window_tokens", "query_tokens"),
     machine=lambda device, format, kv: decode.machine(device, choice_of(device, format, kv)),

@@ -13,10 +13,11 @@ from orrery.kernels.attention.timing import as_columns, timing
 from orrery.kernels.ops import AttentionDecode, Floats, Timing
 
 CONSTANTS = (
-    "launch_s", "memory_frac", "feed_ratio", "product_frac", "start_keys", "again_s", "split_keys", "cache_ratio",
-    "head_ratio", "entry_frac", "widest_group", "parts_single", "copies_queries",
+    "launch_s", "memory_frac", "feed_ratio", "start_keys", "again_s", "split_keys", "cache_ratio", "head_feed_ratio",
+    "head_start_keys", "entry_frac",
+    "widest_group", "parts_single", "copies_queries", "enters_apart", "splits_blindly",
 )  # fmt: skip
-"""Order of the kernel's constants; the last three say how the kernel is built and are whole numbers."""
+"""Order of the kernel's constants; those of the last line say how the kernel is built and are whole numbers."""
 
 
 def machine(device: Device, choice: Choice) -> Floats:
