@@ -22,6 +22,7 @@ from orrery.kernels.ops import (
     AttentionPrefill,
     Elementwise,
     Gemm,
+    LatentAbsorb,
     LatentDecode,
     LatentPrefill,
     MoE,
@@ -48,8 +49,18 @@ def _gemm(s: Sizes, format: str, kv: str, batch: str = "batch") -> Op:
     return Gemm(m=s["m"], n=s["n"], k=s["k"], batch=s[batch], format=format, quantises_input=True, is_cold=False)
 
 
-def _absorb(s: Sizes, format: str, kv: str) -> Op:
-    return Gemm(m=s["m"], n=s["n"], k=s["k"], batch=s["batch"], format=format, quantises_input=False, is_cold=False)
+def _absorb_query(s: Sizes, format: str, kv: str) -> Op:
+    return LatentAbsorb(
+        part="query", tokens=s["m"], num_heads=s["batch"], head_size=s["k"], latent_size=s["n"], format=format,
+        is_cold=False,
+    )  # fmt: skip
+
+
+def _absorb_value(s: Sizes, format: str, kv: str) -> Op:
+    return LatentAbsorb(
+        part="value", tokens=s["m"], num_heads=s["batch"], head_size=s["n"], latent_size=s["k"], format=format,
+        is_cold=False,
+    )  # fmt: skip
 
 
 def _prefill(s: Sizes, format: str, kv: str) -> Op:
@@ -93,8 +104,8 @@ _LATENT = ("batch", "context_tokens", "num_heads")
 READERS: dict[str, Reader] = {
     "gemm": Reader(build=_gemm, needs=("m", "n", "k"), may={"batch": 1}),
     "grouped_gemm": Reader(build=partial(_gemm, batch="groups"), needs=("m", "n", "k", "groups"), may={}),
-    "mla_absorb_query": Reader(build=_absorb, needs=("m", "n", "k", "batch"), may={}),
-    "mla_absorb_value": Reader(build=_absorb, needs=("m", "n", "k", "batch"), may={}),
+    "mla_absorb_query": Reader(build=_absorb_query, needs=("m", "n", "k", "batch"), may={}),
+    "mla_absorb_value": Reader(build=_absorb_value, needs=("m", "n", "k", "batch"), may={}),
     "attention_prefill": Reader(
         build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0}
     ),
@@ -159,9 +170,10 @@ def _group(numbers: Numbers, rows: Rows, answers: Answers, word: Mapping[str, st
 
 
 def bound(timing: Timing, device: Device) -> NDArray[np.float64]:
-    """The least time that the datasheet allows: peak arithmetic, and memory where the last-level cache cannot help."""
-    warm = timing.bytes < device.last_level_cache_bytes
-    return np.maximum(timing.compute_s, np.where(warm, 0.0, timing.memory_s))
+    """The least time that the datasheet allows: peak arithmetic, and the bytes that no last-level cache can hold."""
+    beyond = np.maximum(timing.bytes - device.last_level_cache_bytes, 0.0)
+    outside_s = timing.memory_s * beyond / np.maximum(timing.bytes, 1.0)
+    return np.maximum(timing.compute_s, outside_s)
 
 
 def _sizes(
