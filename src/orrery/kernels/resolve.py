@@ -5,6 +5,7 @@ A calibration found by kinship has its interval widened and says whose constants
 """
 
 from dataclasses import replace
+from functools import lru_cache
 
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
@@ -35,6 +36,7 @@ OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 """How much wider an interval becomes (log space); generation entries carry their own, of devices left out."""
 
 
+@lru_cache(maxsize=4096)
 def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     """The constants for ``op`` in ``format`` on ``device``; OutOfRange where nothing kin was ever measured."""
     for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):

@@ -5,17 +5,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery.base.cost import Cost, Interval, Spread
+from orrery.base.cost import Cost, Interval
 from orrery.base.errors import ScenarioError
 from orrery.execution.explain import explain, limit_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import step_power_w
-from orrery.execution.step import Step
 from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
-from orrery.serving.sureness import notes_of, spread_of
+from orrery.serving.sureness import borrowed_share, notes_of, spread_of
 from orrery.serving.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Steps:
+    """The steps that stand for a run: one that decodes, one that carries prompts, and how the time is shared."""
+
+    ticks: Ticks
+    decode_entry: int
+    prompt_entry: int
+    prompt_share: float  # of the time spent in steps that carry prompts
+
+    def unfold(self, deployment: Deployment, entry: int, name: str) -> Cost:
+        """One of the steps as a tree of costs."""
+        energy_j = step_power_w(deployment, self.ticks.done, self.ticks.time_s) * self.ticks.time_s
+        return explain(deployment, self.ticks.done, entry, name, float(energy_j[entry]))
+
+    def limit(self) -> str:
+        """What takes most of the time: the host where it is slower than the device, else a resource of the device."""
+        entry = self.prompt_entry if self.prompt_share > 0.5 else self.decode_entry
+        is_host = self.ticks.host_s[entry] > self.ticks.done.time_s[entry]
+        return "host" if is_host else limit_of(self.ticks.done, entry)
+
+    def power_w(self, deployment: Deployment) -> float:
+        """Mean power of one device over the run."""
+        device_w = step_power_w(deployment, self.ticks.done, self.ticks.time_s)
+        share = self.prompt_share
+        return float((1 - share) * device_w[self.decode_entry] + share * device_w[self.prompt_entry])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,10 +61,20 @@ class Estimate:
     power_w: float  # all devices together
     energy_j_per_token: float  # per output token (per token where nothing is put out)
     bound_by: str
-    cost: Cost  # one decode step on one device
-    prefill_cost: Cost  # one step that carries prompt tokens
     intervals: Mapping[str, Interval]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    deployment: Deployment
+    steps: Steps  # the steps behind the answer; ``cost`` and ``prefill_cost`` unfold them
+
+    @property
+    def cost(self) -> Cost:
+        """One decode step on one device, down to the facts."""
+        return self.steps.unfold(self.deployment, self.steps.decode_entry, "decode step")
+
+    @property
+    def prefill_cost(self) -> Cost:
+        """One step that carries prompt tokens, down to the facts."""
+        return self.steps.unfold(self.deployment, self.steps.prompt_entry, "step with prompts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,10 +86,7 @@ class _Answer:
     latency_s: float
     requests_per_s: float
     concurrency: float
-    ticks: Ticks
-    decode_entry: int
-    prompt_entry: int
-    prompt_share: float  # of the time spent in steps that carry prompts
+    steps: Steps
 
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
@@ -72,8 +105,8 @@ def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
     )
     return _Answer(
         ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=batch / run.latency_s,
-        concurrency=run.batch * deployment.layout.dp, ticks=run.ticks, decode_entry=1, prompt_entry=3,
-        prompt_share=run.prompt_share,
+        concurrency=run.batch * deployment.layout.dp,
+        steps=Steps(ticks=run.ticks, decode_entry=1, prompt_entry=3, prompt_share=run.prompt_share),
     )  # fmt: skip
 
 
@@ -84,11 +117,9 @@ def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Ans
     run = runs.offline_run(
         deployment, memory, max(1.0, num_requests / replicas), workload.input_tokens, workload.output_tokens
     )
-    size = run.ticks.time_s.size // 2
     return _Answer(
         ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=num_requests / run.latency_s,
-        concurrency=run.batch * replicas, ticks=run.ticks, decode_entry=size - 1, prompt_entry=2 * size - 1,
-        prompt_share=run.prompt_share,
+        concurrency=run.batch * replicas, steps=_steady_steps(run.ticks, run.prompt_share),
     )  # fmt: skip
 
 
@@ -109,13 +140,19 @@ def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer
 
 
 def _online(workload: Workload, points: online.Points) -> _Answer:
-    state, size = points.state, points.state.ticks.time_s.size // 2
+    state = points.state
     ttft_s, tpot_s = float(points.ttft_s[0]), float(points.tpot_s[0])
     return _Answer(
         ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
-        requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]), ticks=state.ticks,
-        decode_entry=size - 1, prompt_entry=2 * size - 1, prompt_share=float(state.mixed_share[0]),
+        requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]),
+        steps=_steady_steps(state.ticks, float(state.mixed_share[0])),
     )  # fmt: skip
+
+
+def _steady_steps(ticks: Ticks, prompt_share: float) -> Steps:
+    """A steady state costs its decode steps first, then its mixed ones; the last of each is the full batch."""
+    size = ticks.time_s.size // 2
+    return Steps(ticks=ticks, decode_entry=size - 1, prompt_entry=2 * size - 1, prompt_share=prompt_share)
 
 
 _ANSWERS = {"static": _static, "offline": _offline, "closed": _closed, "open": _open}
@@ -128,33 +165,22 @@ def _positive(value: float, flag: str, workload: Workload) -> float:
 
 
 def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answer) -> Estimate:
-    layout, done = deployment.layout, a.ticks.done
+    layout, done = deployment.layout, a.steps.ticks.done
     output_rate = a.requests_per_s * workload.output_tokens
     total_rate = a.requests_per_s * (workload.input_tokens + workload.output_tokens)
-    device_w = step_power_w(deployment, done, a.ticks.time_s)
-    power_w = layout.num_devices * float(
-        (1 - a.prompt_share) * device_w[a.decode_entry] + a.prompt_share * device_w[a.prompt_entry]
-    )
+    power_w = layout.num_devices * a.steps.power_w(deployment)
     values = {
         "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
         "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
     }  # fmt: skip
-    energy_j = device_w * a.ticks.time_s
+    borrowed = borrowed_share(deployment, done)
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
         peak_memory_bytes=_peak_memory_bytes(memory, workload, a.concurrency / layout.dp),
-        energy_j_per_token=power_w / (output_rate or total_rate),
-        bound_by=_limit(a), intervals=_intervals(deployment, workload, done, values),
-        cost=explain(deployment, done, a.decode_entry, "decode step", float(energy_j[a.decode_entry])),
-        prefill_cost=explain(deployment, done, a.prompt_entry, "step with prompts", float(energy_j[a.prompt_entry])),
-        notes=notes_of(deployment, done),
+        energy_j_per_token=power_w / (output_rate or total_rate), bound_by=a.steps.limit(),
+        intervals={m: spread_of(deployment, workload.mode, m, borrowed).around(v) for m, v in values.items()},
+        notes=notes_of(deployment, borrowed), deployment=deployment, steps=a.steps,
     )  # fmt: skip
-
-
-def _limit(a: _Answer) -> str:
-    """What takes most of the time: the host where it is slower than the device, else a resource of the device."""
-    entry = a.prompt_entry if a.prompt_share > 0.5 else a.decode_entry
-    return "host" if a.ticks.host_s[entry] > a.ticks.done.time_s[entry] else limit_of(a.ticks.done, entry)
 
 
 def _peak_memory_bytes(memory: Memory, workload: Workload, sequences: float) -> float:
@@ -162,13 +188,3 @@ def _peak_memory_bytes(memory: Memory, workload: Workload, sequences: float) -> 
     each = (workload.input_tokens + workload.output_tokens) * memory.kv_bytes_per_token
     filled = min(sequences * (each + memory.state_bytes_per_sequence), memory.kv_capacity_bytes)
     return memory.usable_bytes - memory.kv_capacity_bytes + filled
-
-
-def _intervals(
-    deployment: Deployment, workload: Workload, done: Step, values: Mapping[str, float]
-) -> dict[str, Interval]:
-    out: dict[str, Interval] = {}
-    for metric, value in values.items():
-        spread: Spread = spread_of(deployment, workload.mode, metric, done)
-        out[metric] = spread.around(value)
-    return out

@@ -19,8 +19,8 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory
 from orrery.serving.clock import Ticks, steps_of, tick
 
-ROUNDS = 12
-"""Fixed-point rounds for the share of slots that decode; each halves the error, 1e-3 is reached by ten."""
+ROUNDS, SETTLED = 12, 2e-3
+"""Fixed-point rounds for the slots that decode: each halves the error; a move of a 500th of the slots is the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +76,10 @@ def steady(
         mean_s = (1 - share) * decode_s + share * mixed_s
         own_s = np.maximum(1.0, prompt / chunk) * mixed_s
         rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * layout.pp)
-        decoding = 0.5 * decoding + 0.5 * np.clip(rate * steps * mean_s, 0.0, slots)
+        moved = 0.5 * (np.clip(rate * steps * mean_s, 0.0, slots) - decoding)
+        decoding = decoding + moved
+        if (np.abs(moved) <= SETTLED * slots).all():
+            break
     mean_s = (1 - share) * decode_s + share * mixed_s
     own_s = np.maximum(1.0, prompt / chunk) * mixed_s
     rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * layout.pp)
@@ -103,7 +106,8 @@ def _chunks(nodes: Floats, prompt: float, steps: float, budget: float) -> Floats
 def _tick_nodes(deployment: Deployment, nodes: Floats, chunks: Floats, prompt: float, context: float) -> Ticks:
     """Decode steps, then mixed steps, at every node. A chunk's attention sees half of the prompt on average."""
     zero = np.zeros_like(nodes)
-    prompts, tokens = np.maximum(1.0, np.rint(chunks / prompt)), np.minimum(chunks, prompt)
+    prompts = np.maximum(1.0, np.rint(chunks / prompt))
+    tokens = chunks / prompts
     both = steps_of(
         np.concatenate([zero, prompts]), np.concatenate([zero, tokens]), np.concatenate([zero, (prompt + tokens) / 2]),
         np.concatenate([nodes, nodes if deployment.engine.has_mixed_steps else zero]),
