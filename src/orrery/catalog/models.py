@@ -15,6 +15,7 @@ from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.models.config import parse
 from orrery.models.model import Model
+from orrery.models.quantization import IN_NAMES, format_in_name
 from orrery.models.read import read_model
 
 FOLDER = Path(__file__).parent / "facts" / "models"
@@ -25,14 +26,6 @@ TUNED = frozenset({
     "text", "generation",
 })  # fmt: skip
 """Words that do not change the architecture."""
-
-QUANTISED = {
-    "fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "awq": "int4_weight_only", "gptq": "int4_weight_only",
-    "int4": "int4_weight_only", "w4a16": "int4_weight_only", "4bit": "int4_weight_only", "int8": "int8",
-    "w8a8": "int8", "8bit": "int8_weight_only", "w8a16": "int8_weight_only", "mxfp4": "mxfp4", "mxfp8": "mxfp8",
-    "bf16": "bf16", "fp16": "fp16", "dynamic": "", "static": "", "pertensor": "", "marlin": "", "quantized": "",
-}  # fmt: skip
-"""Words that change the weights format; the empty ones only qualify another."""
 
 
 def model_names() -> tuple[str, ...]:
@@ -61,9 +54,8 @@ def _stripped(name: str) -> tuple[str, str]:
     """The name without the words that leave the architecture alone, and the format that its suffixes say."""
     dotted = re.sub(r"(?<=\d)_(?=\d)", ".", _without_organisation(name).casefold())
     words = [w for w in re.split(r"[\s_-]+", dotted) if w]
-    formats = [QUANTISED[w] for w in words if QUANTISED.get(w)]
-    kept = [w for w in words if w not in TUNED and w not in QUANTISED]
-    return _squeeze("".join(kept)), formats[0] if formats else ""
+    kept = [w for w in words if w not in TUNED and w not in IN_NAMES]
+    return _squeeze("".join(kept)), format_in_name(dotted)
 
 
 @cache

@@ -12,11 +12,16 @@ from orrery.models import families
 from orrery.models.decoder import HEADS, HIDDEN, LAYERS
 from orrery.models.family import Family
 from orrery.models.fields import Fields
+from orrery.models.generic import generic
 from orrery.models.model import Model
 from orrery.models.quantization import stored_as
+from orrery.models.towers import tower_parameters
 
 WRAPPED = ("text_config", "language_config", "llm_config", "thinker_config")
 """Where multi-modal configs keep their language model."""
+
+SHARED = ("model_type", "tie_word_embeddings", "torch_dtype", "dtype")
+"""Keys that a wrapper may state for the language model inside it."""
 
 
 @cache
@@ -40,28 +45,36 @@ def parse(config: Mapping[str, Any], *, name: str, where: str = "") -> Model:
 
 def _parse(outer: Fields, name: str) -> Model:
     c = _language(outer)
-    kind = c.word("model_type", default=outer.word("model_type"))
+    kind = c.word("model_type")
     if (family := families_by_type().get(kind)) is not None:
-        model, note = family.build(c, name), ()
+        model = family.build(c, name)
     else:
-        model, note = _generic(c, name, kind)
-    weights, kept = stored_as(outer if "quantization_config" in outer else c)
-    return replace(model, weights_format=weights, kept_16bit_roles=kept, published=model.published + note)
+        model = _generic(c, name, kind)
+    stored = stored_as(outer if "quantization_config" in outer else c, name)
+    tower, left_out = tower_parameters(outer, model.hidden_size)
+    notes = (("weights_format", stored.note), ("tower_parameters", left_out))
+    return replace(
+        model,
+        weights_format=stored.weights,
+        experts_format=stored.experts or model.experts_format,
+        kept_16bit_roles=stored.kept,
+        tower_parameters=tower,
+        published=(*model.published, *((key, text) for key, text in notes if text)),
+    )
 
 
 def _language(outer: Fields) -> Fields:
-    """The part of the config that describes the language model; its own keys go before the wrapper's."""
+    """The part of the config that describes the language model; what it leaves out is the wrapper's."""
     for key in WRAPPED:
         if (inner := outer.table(key)) is not None:
-            shared = {k: outer.data[k] for k in ("tie_word_embeddings", "torch_dtype", "dtype") if k in outer}
-            inner = Fields({**shared, **{k: v for k, v in inner.data.items() if v is not None}}, inner.where)
-            return _language(inner)
+            shared = {k: outer.data[k] for k in SHARED if k in outer}
+            return _language(Fields({**shared, **{k: v for k, v in inner.data.items() if v is not None}}, inner.where))
     return outer
 
 
-def _generic(c: Fields, name: str, kind: str) -> tuple[Model, tuple[tuple[str, str], ...]]:
+def _generic(c: Fields, name: str, kind: str) -> Model:
     """An unknown ``model_type`` that states what an ordinary decoder needs is read as one, and says so."""
-    needed = (HIDDEN, LAYERS, HEADS, ("intermediate_size",), ("vocab_size",))
+    needed = (HIDDEN, LAYERS, HEADS, ("intermediate_size", "ffn_hidden_size"), ("vocab_size",))
     missing = [" or ".join(keys) for keys in needed if not any(k in c for k in keys)]
     if missing:
         known = ", ".join(sorted(families_by_type()))
@@ -69,5 +82,6 @@ def _generic(c: Fields, name: str, kind: str) -> tuple[Model, tuple[tuple[str, s
             f"{c.where}: model_type: got {kind!r}, which is none of {known}; an unknown type is read as an ordinary "
             f"decoder if it states {', '.join(missing)}: write {'it' if len(missing) == 1 else 'them'}."
         )
+    model = generic(c, name)
     text = f"model_type {kind!r} is not a known family: read as an ordinary decoder with Llama's structure"
-    return families_by_type()["llama"].build(c, name), (("model_type", text),)
+    return replace(model, published=(("model_type", text),))

@@ -4,17 +4,22 @@ Sources: the keys that DeepSeek (``quant_method = "fp8"`` with ``weight_block_si
 OpenAI (``mxfp4``), compressed-tensors (``config_groups``) and NVIDIA ModelOpt (``quant_algo``) write.
 """
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import cast
 
 from orrery.models.fields import Fields
 from orrery.models.model import Role
 
 ALWAYS: frozenset[Role] = frozenset({"router", "head"})
+"""Roles that every quantiser seen so far leaves alone."""
 
 MODELOPT = {
     "FP8": "fp8", "FP8_PB_WO": "fp8_block", "FP8_PB_REAL": "fp8_block", "NVFP4": "nvfp4", "NVFP4_AWQ": "nvfp4",
-    "W4A16_AWQ": "int4_weight_only", "W4A8_AWQ": "int4_int8", "INT4_AWQ": "int4_weight_only", "W8A16":
-    "int8_weight_only", "INT8_SQ": "int8", "MXFP8": "mxfp8", "FP8_PER_CHANNEL_PER_TOKEN": "fp8", "MXFP4": "mxfp4",
+    "W4A16_NVFP4": "nvfp4", "W4A16_AWQ": "int4_weight_only", "W4A8_AWQ": "int4_int8", "INT4_AWQ": "int4_weight_only",
+    "W8A16": "int8_weight_only", "INT8_SQ": "int8", "MXFP8": "mxfp8", "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "MXFP4": "mxfp4",
 }  # fmt: skip
 """``quant_algo`` -> format."""
 
@@ -25,52 +30,92 @@ METHODS = {
 }  # fmt: skip
 """``quant_method`` -> format, where the method alone says it."""
 
-DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
+IN_NAMES = {
+    "fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "awq": "int4_weight_only", "gptq": "int4_weight_only",
+    "int4": "int4_weight_only", "w4a16": "int4_weight_only", "4bit": "int4_weight_only", "int8": "int8",
+    "w8a8": "int8", "8bit": "int8_weight_only", "w8a16": "int8_weight_only", "mxfp4": "mxfp4", "mxfp8": "mxfp8",
+    "bf16": "bf16", "fp16": "fp16", "dynamic": "", "static": "", "pertensor": "", "marlin": "", "quantized": "",
+}  # fmt: skip
+"""Words in checkpoint names that say a format; the empty ones only qualify another."""
 
-ROLE_WORDS: dict[Role, tuple[str, ...]] = {
-    "attention": ("self_attn", "attention", "q_proj", "attn", "mixer.q"),
-    "shared_expert": ("shared_expert",),
-    "mixer": ("linear_attn", "in_proj", "mamba", "mixer.in"),
-}
-"""Fragments of module names that an ignore list uses for a role."""
+DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
+
+PROJECTIONS: dict[str, Role] = {
+    "self_attn": "attention", "attn": "attention", "attention": "attention", "q_proj": "attention",
+    "qkv_proj": "attention", "o_proj": "attention", "q_b_proj": "attention", "shared_expert": "shared_expert",
+    "shared_experts": "shared_expert", "linear_attn": "mixer", "mamba": "mixer", "in_proj": "mixer",
+    "in_proj_qkv": "mixer", "in_proj_qkvz": "mixer", "mlp": "mlp",
+}  # fmt: skip
+"""Last word of a module's name -> the role that stays in 16 bits when an ignore list names it."""
 
 
-def stored_as(c: Fields) -> tuple[str, frozenset[Role]]:
-    """The format of the quantised weights, and the roles that stay in 16 bits."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The format of the weights, of the routed experts where it differs, and the roles left in 16 bits."""
+
+    weights: str
+    experts: str = ""
+    kept: frozenset[Role] = ALWAYS
+    note: str = ""
+
+
+def stored_as(c: Fields, name: str) -> Stored:
+    """What ``quantization_config`` says; without one, what the checkpoint's name says (noted), else its 16-bit type."""
     table = c.table("quantization_config") or c.table("compression_config")
-    if table is None:
-        plain = DTYPES.get(c.word("torch_dtype", "dtype").removeprefix("torch."), "bf16")
-        return ("bf16" if plain == "fp32" else plain), ALWAYS
-    return _format(table), ALWAYS | _kept(table)
+    if table is not None:
+        return _stored(table)
+    if (said := format_in_name(name)) not in ("", "bf16", "fp16"):
+        return Stored(
+            weights=said,
+            note=f"{said}: from the name; the config has no quantization_config (ModelOpt keeps it in a file beside)",
+        )
+    return Stored(weights=DTYPES.get(c.word("torch_dtype", "dtype").removeprefix("torch."), "bf16"))
+
+
+def format_in_name(name: str) -> str:
+    """The format that words of a checkpoint's name say ("Qwen3-8B-AWQ"), or nothing."""
+    words = re.split(r"[\s_./-]+", name.casefold())
+    return next((IN_NAMES[w] for w in words if IN_NAMES.get(w)), "")
+
+
+def _stored(q: Fields) -> Stored:
+    experts = MODELOPT.get(q.word("moe_quant_algo").upper(), "")
+    if experts:  # the ignore list speaks of what moe_quant_algo leaves in the format underneath
+        return Stored(weights="fp8_block" if "weight_block_size" in q else "fp8", experts=experts)
+    found = _format(q)
+    return Stored(weights=found, kept=ALWAYS | _kept(q) if found not in ("bf16", "fp16") else ALWAYS)
 
 
 def _format(q: Fields) -> str:
-    method = q.word("quant_method").lower()
-    algorithm = q.word("quant_algo").upper()
+    method, algorithm = q.word("quant_method").lower(), q.word("quant_algo").upper()
     if algorithm in MODELOPT:
         return MODELOPT[algorithm]
-    if method == "fp8" or "weight_block_size" in q:
-        return "fp8_block" if "weight_block_size" in q else "fp8"
     if method == "bitsandbytes":
         return "nf4" if q.flag("load_in_4bit", "_load_in_4bit") else "int8_weight_only"
     if method in ("awq", "gptq", "gptq_marlin", "auto-round") and q.count("bits", "w_bit", default=4) == 8:
         return "int8_weight_only"
     if method in METHODS:
         return METHODS[method]
+    if method == "fp8" or "weight_block_size" in q:
+        return "fp8_block" if "weight_block_size" in q else "fp8"
     return _from_groups(q)
 
 
+def _tables(q: Fields, key: str) -> Iterator[Fields]:
+    """The tables inside table ``key``; other entries (a count of what was cut from a long list) are passed over."""
+    if (outer := q.table(key)) is not None:
+        for name in outer.data:
+            if isinstance(outer.data[name], dict) and (inner := outer.table(name)) is not None:
+                yield inner
+
+
 def _from_groups(q: Fields) -> str:
-    """compressed-tensors and ModelOpt describe weights and inputs of each group of layers."""
-    groups = q.table("config_groups")
-    found = [groups.table(key) for key in groups.data] if groups else []
-    mixed = [f for f in (_group(g) for g in found if g) if f]
+    """compressed-tensors and ModelOpt describe each group of layers; the one with the fewest bits holds most."""
+    mixed = [f for g in _tables(q, "config_groups") if (f := _group(g))]
     if mixed:
-        return min(mixed, key=_bits)
-    layers = q.table("quantized_layers")
-    algorithms = [layers.table(k) for k in layers.data] if layers else []
-    named = [MODELOPT[a] for t in algorithms if t and (a := t.word("quant_algo").upper()) in MODELOPT]
-    return max(set(named), key=named.count) if named else "bf16"
+        return min(mixed, key=lambda f: 4 if "4" in f else 8)
+    named = [MODELOPT[a] for t in _tables(q, "quantized_layers") if (a := t.word("quant_algo").upper()) in MODELOPT]
+    return max(sorted(set(named)), key=named.count) if named else "bf16"
 
 
 def _group(g: Fields) -> str:
@@ -79,21 +124,24 @@ def _group(g: Fields) -> str:
         return ""
     bits, kind = weights.count("num_bits", default=16), weights.word("type", default="int")
     if kind == "float" and bits == 4:
-        return "mxfp4" if weights.count("group_size", default=16) == 32 else "nvfp4"
+        if weights.count("group_size", default=16) != 32:
+            return "nvfp4"
+        return "mxfp4" if inputs else "mxfp4_weight_only"
     if kind == "float" and bits == 8:
         return "fp8_block" if weights.word("strategy") == "block" else "fp8"
     return {4: "int4_int8" if inputs else "int4_weight_only", 8: "int8" if inputs else "int8_weight_only"}.get(bits, "")
 
 
-def _bits(name: str) -> int:
-    """Formats of four bits before those of eight."""
-    return 4 if "4" in name else 8
-
-
 def _kept(q: Fields) -> frozenset[Role]:
-    """Roles that the ignore list names in every layer (a pattern), or that it names at all when it is cut short."""
+    """Roles whose projections (or whole modules) an ignore list names."""
     raw = [q.data.get(k) for k in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules")]
     lists = [cast("list[object]", r) for r in raw if isinstance(r, list)]
-    names = [str(n).lower() for r in lists for n in r]
-    kept: set[Role] = {role for role, words in ROLE_WORDS.items() if any(w in n for n in names for w in words)}
-    return frozenset(kept)
+    found: set[Role] = set()
+    for name in (str(n).lower() for r in lists for n in r):
+        plain = name.removeprefix("re:")
+        if "mlp\\.(" in plain:  # a pattern over the projections of dense layers
+            found.add("mlp")
+        last = re.sub(r"[*\\$^]|\.weight$", "", plain).strip(".").rsplit(".", 1)[-1]
+        if last in PROJECTIONS:
+            found.add(PROJECTIONS[last])
+    return frozenset(found)

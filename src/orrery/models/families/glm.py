@@ -22,7 +22,7 @@ def _dense(c: Fields, name: str) -> Model:
 
 def _moe(c: Fields, name: str) -> Model:
     c = c.with_defaults(
-        vocab_size=151552, num_key_value_heads=8, head_dim=128, n_routed_experts=128, n_shared_experts=1,
+        vocab_size=151552, num_key_value_heads=8, n_routed_experts=128, n_shared_experts=1,
         num_experts_per_tok=8, moe_intermediate_size=1408, first_k_dense_replace=1, intermediate_size=10944,
     )  # fmt: skip
     s = sizes(c)

@@ -30,8 +30,8 @@ def _expanded(c: Fields) -> tuple[str, ...]:
     found: list[str] = []
     for entry in c.items("attention_types"):
         match entry:
-            case [list() as kinds, int() as times] if 0 < times <= MOST_REPEATS:
-                found += [str(kind) for kind in cast("list[object]", kinds)] * times
+            case [list() as raw, int() as times] if 0 < times <= MOST_REPEATS:
+                found += [str(kind) for kind in cast("list[object]", raw)] * times
             case _:
                 raise c.wrong("attention_types", entry, '[["global", "local"], how often]')
     return tuple(found)

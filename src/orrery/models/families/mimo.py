@@ -1,4 +1,4 @@
-"""Xiaomi's MiMo: 7B is Qwen2 with other numbers; V2-Flash has windows of 128 with twice the key/value heads and sinks."""
+"""Xiaomi's MiMo: 7B is Qwen2 with other numbers; V2-Flash has windows with twice the key/value heads and sinks."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Microsoft's Phi: 1 to 2 (side by side, biases), 3 and 4 (Llama with fused weights), 3.5-MoE (LayerNorms, 16 experts)."""
+"""Microsoft's Phi: 1 to 2 (side by side, biases), 3 and 4 (Llama with fused weights), 3.5-MoE (16 experts)."""
 
 from orrery.models.decoder import Kind, Recipe, decoder, sizes
 from orrery.models.family import Family

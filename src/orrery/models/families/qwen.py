@@ -6,9 +6,9 @@ from orrery.models.fields import Fields
 from orrery.models.model import Model
 from orrery.models.parts import moe
 
-QWEN2_MOE = {"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408,
+QWEN2_MOE = {"num_experts_per_tok": 4, "moe_intermediate_size": 1408,
              "shared_expert_intermediate_size": 5632}  # fmt: skip
-QWEN3_MOE = {"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768}
+QWEN3_MOE = {"num_experts_per_tok": 8, "moe_intermediate_size": 768}
 
 
 def _kinds(c: Fields, num_layers: int, *, has_experts: bool) -> list[Kind]:
@@ -42,7 +42,7 @@ def _build(c: Fields, name: str) -> Model:
     if has_experts:
         shared = c.count("shared_expert_intermediate_size")
         experts = moe(
-            s.hidden, c.size("moe_intermediate_size"), c.size("num_experts", "num_local_experts"),
+            s.hidden, c.size("moe_intermediate_size"), c.size("num_experts", "num_local_experts", default=128 if is_third else 60),
             c.size("num_experts_per_tok"), shared_ffn_size=shared, has_shared_gate=shared > 0,
         )  # fmt: skip
     bias = c.flag("attention_bias")

@@ -14,8 +14,8 @@ NEXT = {
     "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
     "shared_expert_intermediate_size": 512,
 }  # fmt: skip
-DENSE = {k: v for k, v in NEXT.items() if "expert" not in k and "moe" not in k}
-DENSE |= {"vocab_size": 248320, "num_key_value_heads": 4, "linear_num_value_heads": 48}
+_SHARED = {k: v for k, v in NEXT.items() if "expert" not in k and "moe" not in k}
+DENSE = _SHARED | {"vocab_size": 248320, "num_key_value_heads": 4, "linear_num_value_heads": 48}
 SPARSE = NEXT | {"vocab_size": 248320, "num_experts": 256, "num_experts_per_tok": 8}
 DEFAULTS = {"qwen3_next": NEXT, "qwen3_5_text": DENSE, "qwen3_5_moe_text": SPARSE}
 
@@ -55,7 +55,7 @@ def _build(c: Fields, name: str) -> Model:
         (t == "full_attention", has_experts and i not in dense and (i + 1) % step == 0) for i, t in enumerate(types)
     ]
     blocks = stack(kinds, build)
-    # A multi-token-prediction layer: gated full attention, the model's feed-forward part, norms, a projection of two inputs.
+    # A multi-token-prediction layer: gated full attention, the model's feed-forward part, a projection of two inputs.
     count = c.count("mtp_num_hidden_layers")
     mtp = build((True, kinds[-1][1])).num_parameters + 2 * s.hidden * s.hidden + 3 * s.hidden
     return assemble(c, name, blocks, s.hidden, default_context=32768, draft_parameters=count * mtp)

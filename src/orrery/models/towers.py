@@ -1,0 +1,137 @@
+"""Parameters of the vision towers that multi-modal configs describe, with the projector into the language model.
+
+A tower is counted, not modelled layer by layer: it costs memory in every deployment and time only for images. Kinds
+that are not listed here, and configs without the sizes, leave the tower out and say so.
+"""
+
+from collections.abc import Callable
+
+from orrery.models.fields import Fields
+
+
+def _linear(inputs: int, outputs: int, bias: bool = True) -> int:
+    return inputs * outputs + outputs * bias
+
+
+def _encoder_layer(hidden: int, ffn: int, bias: bool = True, norm: int = 2) -> int:
+    """Square attention, a plain feed-forward part, two norms of ``norm`` weights an element."""
+    return (
+        4 * _linear(hidden, hidden, bias) + _linear(hidden, ffn, bias) + _linear(ffn, hidden, bias) + 2 * norm * hidden
+    )
+
+
+def _patches(v: Fields, hidden: int, bias: bool, frames: int = 1, patch: int = 14) -> int:
+    size = v.size("patch_size", "spatial_patch_size", default=patch)
+    return _linear(v.size("in_channels", "num_channels", "in_chans", default=3) * frames * size * size, hidden, bias)
+
+
+def _qwen3(v: Fields, text_hidden: int) -> int:
+    """Qwen3-VL and Qwen3.5: learned positions, one merger at the end and one for each deep-stacked layer."""
+    hidden, ffn, out = v.size("hidden_size"), v.size("intermediate_size"), v.size("out_hidden_size")
+    merged = hidden * v.size("spatial_merge_size", default=2) ** 2
+    merger = _linear(merged, merged) + _linear(merged, out)
+    deep = len(v.items("deepstack_visual_indexes"))
+    return (
+        _patches(v, hidden, True, v.size("temporal_patch_size", default=2), 16)
+        + v.size("num_position_embeddings", default=2304) * hidden
+        + v.size("depth") * _encoder_layer(hidden, ffn)
+        + (merger + 2 * hidden)
+        + deep * (merger + 2 * merged)
+    )
+
+
+def _qwen2_5(v: Fields, text_hidden: int) -> int:
+    """Qwen2.5-VL: RMS norms and a gated feed-forward part with biases."""
+    hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
+    out = v.size("out_hidden_size", default=text_hidden)
+    merged = hidden * v.size("spatial_merge_size", default=2) ** 2
+    layer = 4 * _linear(hidden, hidden) + 2 * _linear(hidden, ffn) + _linear(ffn, hidden) + 2 * hidden
+    merger = hidden + _linear(merged, merged) + _linear(merged, out)
+    return _patches(v, hidden, False, v.size("temporal_patch_size", default=2)) + v.size("depth") * layer + merger
+
+
+def _llama4(v: Fields, text_hidden: int) -> int:
+    hidden, ffn = v.size("hidden_size", default=768), v.size("intermediate_size", default=5632)
+    patch, image = v.size("patch_size", default=14), v.size("image_size", default=448)
+    positions = (image // patch) ** 2 + 1
+    inner, outer = v.size("projector_input_dim", default=4096), v.size("projector_output_dim", default=4096)
+    adapter = _linear(ffn, inner, False) + _linear(outer, outer, False)
+    projector = _linear(v.size("vision_output_dim", default=7680), text_hidden, False)
+    layers = v.size("num_hidden_layers", default=34) * _encoder_layer(hidden, ffn)
+    return _patches(v, hidden, False) + hidden + positions * hidden + 4 * hidden + layers + adapter + projector
+
+
+def _gemma4(v: Fields, text_hidden: int) -> int:
+    hidden, ffn, heads = v.size("hidden_size"), v.size("intermediate_size"), v.size("num_attention_heads")
+    head, kv = v.size("head_dim", default=64), v.size("num_key_value_heads", default=heads)
+    layer = 2 * hidden * head * (heads + kv) + 3 * hidden * ffn + 2 * head + 4 * hidden
+    positions = 2 * v.size("position_embedding_size", default=10240) * hidden
+    projector = hidden * text_hidden
+    return _patches(v, hidden, False, patch=16) + positions + v.size("num_hidden_layers") * layer + projector
+
+
+def _siglip(v: Fields, text_hidden: int) -> int:
+    """Gemma 3: SigLIP without its head, an RMS norm and one matrix into the language model."""
+    hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
+    patch, image = v.size("patch_size", default=16), v.size("image_size", default=224)
+    layers = v.size("num_hidden_layers") * _encoder_layer(hidden, ffn)
+    positions = (image // patch) ** 2 * hidden
+    return _patches(v, hidden, True, patch=16) + positions + layers + 2 * hidden + hidden + hidden * text_hidden
+
+
+def _pixtral(v: Fields, text_hidden: int) -> int:
+    """Mistral Small 3.1 and on: gated layers without biases, four patches merged, two matrices into the model."""
+    hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
+    layer = 4 * hidden * hidden + 3 * hidden * ffn + 2 * hidden
+    merge = v.size("spatial_merge_size", default=2) ** 2 * hidden * hidden
+    projector = hidden + merge + hidden * text_hidden + text_hidden * text_hidden
+    layers = v.size("num_hidden_layers") * layer
+    return _patches(v, hidden, False, patch=16) + hidden + layers + projector
+
+
+def _moonvit(v: Fields, text_hidden: int) -> int:
+    """Kimi-K2.5: a learned grid of positions, four patches merged by the projector."""
+    hidden = v.size("hidden_size", "vt_hidden_size", default=1152)
+    ffn = v.size("intermediate_size", "vt_intermediate_size", default=4304)
+    layers = v.size("num_hidden_layers", "vt_num_hidden_layers", default=27)
+    rows, columns = (
+        v.size("pos_emb_height", "init_pos_emb_height", default=64),
+        v.size("pos_emb_width", "init_pos_emb_width", default=64),
+    )
+    merge = v.sizes("merge_kernel_size") or (2, 2)
+    merged = hidden * merge[0] * merge[-1]
+    projector = 2 * hidden + _linear(merged, merged) + _linear(merged, text_hidden)
+    tower = _patches(v, hidden, True) + rows * columns * hidden + layers * _encoder_layer(hidden, ffn) + 2 * hidden
+    return tower + projector
+
+
+def _minimax(v: Fields, text_hidden: int) -> int:
+    """MiniMax-M3: a CLIP tower on pairs of frames; two projections, before and after four patches are merged."""
+    hidden, ffn = v.size("hidden_size"), v.size("intermediate_size")
+    table = v.table("img_token_compression_config") or v
+    frames = table.size("temporal_patch_size", default=2)
+    merged = text_hidden * table.size("spatial_merge_size", default=2) ** 2
+    layers = v.size("num_hidden_layers") * _encoder_layer(hidden, ffn)
+    inner = v.size("projection_dim", default=text_hidden)
+    first = _linear(hidden, inner) + _linear(inner, text_hidden)
+    second = _linear(merged, inner) + _linear(inner, text_hidden)
+    return _patches(v, hidden, False, frames) + 2 * hidden + layers + first + second
+
+
+TOWERS: dict[str, Callable[[Fields, int], int]] = {
+    "qwen3_vl": _qwen3, "qwen3_vl_moe": _qwen3, "qwen3_5": _qwen3, "qwen3_5_moe": _qwen3, "qwen2_5_vl": _qwen2_5,
+    "llama4": _llama4, "gemma4": _gemma4, "gemma3": _siglip, "mistral3": _pixtral, "kimi_k25": _moonvit,
+    "minimax_m3_vl": _minimax,
+}  # fmt: skip
+"""``model_type`` of the whole config -> how to count its tower."""
+
+
+def tower_parameters(outer: Fields, text_hidden: int) -> tuple[int, str]:
+    """(parameters of tower and projector, what was left out and why)."""
+    vision = outer.table("vision_config")
+    if vision is None:
+        return 0, ""
+    kind = outer.word("model_type")
+    if kind not in TOWERS:
+        return 0, f"the vision tower of {kind!r} is not counted: its layers are not known here"
+    return TOWERS[kind](vision, text_hidden), ""
