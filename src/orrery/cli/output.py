@@ -1,6 +1,7 @@
 """Where answers go: JSON and results to standard output, notes and progress to standard error."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from orrery.scenario.ask import CannotBe
+
+
+PIPED_COLUMNS = 140
+"""Width of tables where nobody says how wide the paper is."""
 
 
 def print_json(answer: Mapping[str, Any]) -> None:
@@ -28,7 +33,8 @@ def console() -> "Console":
 
     from orrery.scenario.ask import CannotBe
 
-    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
+    return Console(file=sys.stdout, highlight=False, width=width)
 
 
 def print_infeasible(answer: "CannotBe", is_json: bool) -> int:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from orrery.base.sources import Fact
+from orrery.catalog.prices import price_of
 from orrery.hardware.device import Device
 
 J_PER_KWH = 3.6e6
@@ -16,6 +18,8 @@ class Tariff:
     electricity_usd_per_kwh: float = 0.0
     because: str = ""  # whose price, of which day
     notes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    is_stale: bool = False
 
     def usd_per_s(self, num_devices: float, power_w: float) -> float | None:
         """Dollars a second for some devices that draw that power in all."""
@@ -30,8 +34,16 @@ class Tariff:
 
 
 def tariff_of(device: Device, usd_per_hour: float | None, electricity_usd_per_kwh: float | None) -> Tariff:
-    """The user's own price, else the catalogue's newest rental price of the device."""
+    """The user's own price, else the catalogue's for the device, with its date and age."""
     per_kwh = electricity_usd_per_kwh or 0.0
     if usd_per_hour is not None:
         return Tariff(usd_per_hour=usd_per_hour, electricity_usd_per_kwh=per_kwh, because="your own price")
-    return Tariff(usd_per_hour=None, electricity_usd_per_kwh=per_kwh, because="no price is known")
+    price = price_of(device.name)
+    if price is None:
+        note = f"price: none is known for {device.name}; give your own with --usd-per-hour"
+        return Tariff(usd_per_hour=None, electricity_usd_per_kwh=per_kwh, because="no price is known", notes=(note,))
+    said = f"price: {device.name} ${price.usd_per_device_hour:.3g}/h ({price.note})"
+    return Tariff(
+        usd_per_hour=price.usd_per_device_hour, electricity_usd_per_kwh=per_kwh, because=price.note, notes=(said,),
+        facts=price.facts, is_stale=price.is_stale,
+    )  # fmt: skip

@@ -1,10 +1,19 @@
 """What the catalogue knows, as tables for any window."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from types import ModuleType
 from typing import Any
 
 from orrery.base.errors import UnknownName
+from orrery.base.sources import Fact
+from orrery.base.technique import Technique, discover
+from orrery.base.units import UNIT_WORDS, text
+from orrery.catalog.devices import describe, device_names, get_device
+from orrery.catalog.engines import engine_names, get_engine
+from orrery.catalog.models import get_model, model_names, published_parameters, resolve
+from orrery.catalog.traces import load_trace, stats, trace_names
+from orrery.network import techniques as network_techniques
 from orrery.numerics.registry import get_format, known_formats
 from orrery.scenario.answer import to_json
 
@@ -33,6 +42,58 @@ def show_one(kind: str, name: str) -> Table:
     return _KINDS[kind][1](name)
 
 
+def _devices() -> Table:
+    rows = [
+        {
+            "name": d.name, "title": d.title, "vendor": d.vendor, "kind": d.kind, "generation": d.generation,
+            "memory_capacity_bytes": d.memory_capacity_bytes,
+            "memory_bandwidth_bytes_per_s": d.memory_bandwidth_bytes_per_s,
+            "dense_16bit_flops_per_s": max(d.dense_flops_per_s.get(f, 0.0) for f in ("bf16", "fp16")),
+            "power_limit_w": d.power_limit_w,
+        }
+        for d in map(get_device, device_names())
+    ]  # fmt: skip
+    return Table(kind="devices", title="Devices", rows=tuple(rows), notes=("`orrery show device NAME` gives sources.",))
+
+
+def _device(name: str) -> Table:
+    device = get_device(name)
+    rows = [{f.name: getattr(row, f.name) for f in fields(row)} for row in describe(device)]
+    return Table(kind="devices", title=f"{device.name}: {device.title}", rows=tuple(rows), notes=device.notes)
+
+
+def _models() -> Table:
+    rows = [
+        {
+            "name": m.name, "family": m.family, "num_parameters": m.num_parameters,
+            "num_active_parameters": m.num_active_parameters, "num_layers": m.num_layers,
+            "max_context_tokens": m.max_context_tokens, "weights_format": m.weights_format,
+        }
+        for m in map(get_model, model_names())
+    ]  # fmt: skip
+    return Table(kind="models", title="Models", rows=tuple(rows), notes=("Any config.json works in place of a name.",))
+
+
+def _model(name: str) -> Table:
+    model = get_model(name)
+    rows: list[dict[str, Any]] = [
+        {"fact": key, "value": getattr(model, key)}
+        for key in (
+            "name", "family", "num_parameters", "num_active_parameters", "num_layers", "hidden_size", "vocab_size",
+            "max_context_tokens", "weights_format", "is_head_tied", "embedding_parameters", "tower_parameters",
+            "draft_parameters",
+        )
+    ]  # fmt: skip
+    for block in model.blocks:
+        mixer = type(block.mixer).__name__ if block.mixer else "no mixer"
+        experts = f", {block.experts.num_experts} experts" if block.experts else ""
+        rows.append({"fact": f"block {block.name}", "value": f"{block.count} x ({mixer}{experts})"})
+    rows += [{"fact": key, "value": where} for key, where in model.published]
+    if model.name in model_names() and (fact := published_parameters(resolve(name)[0])):
+        rows.append({"fact": "published", "value": fact.cite()})
+    return Table(kind="models", title=model.name, rows=tuple(rows))
+
+
 def _formats() -> Table:
     rows = [
         {
@@ -49,3 +110,99 @@ def _format(name: str) -> Table:
     rows = [{"fact": f.name, "value": getattr(found, f.name)} for f in fields(found)]
     rows.append({"fact": "bits_per_element", "value": found.bits_per_element})
     return Table(kind="formats", title=found.title, rows=tuple(rows))
+
+
+_TECHNIQUE_FOLDERS: tuple[ModuleType, ...] = (network_techniques,)
+"""Where techniques live; a new seam adds its folder here."""
+
+
+def _found_techniques() -> dict[str, Technique]:
+    return {t.name: t for folder in _TECHNIQUE_FOLDERS for t in discover(folder)}
+
+
+def _techniques() -> Table:
+    rows = [
+        {"name": t.name, "seam": t.seam, "gains": t.gains, "costs": t.costs, "claims": ", ".join(t.claims)}
+        for t in _found_techniques().values()
+    ]
+    return Table(kind="techniques", title="Techniques", rows=tuple(rows))
+
+
+def _technique(name: str) -> Table:
+    known = _found_techniques()
+    if name not in known:
+        raise UnknownName("technique", name, known)
+    found = known[name]
+    rows = [
+        {"fact": key, "value": getattr(found, key)} for key in ("name", "seam", "gains", "costs", "claims", "excludes")
+    ]
+    return Table(kind="techniques", title=name, rows=tuple(rows))
+
+
+def _engines() -> Table:
+    rows = [
+        {
+            "name": e.name, "memory_utilization_frac": e.memory_utilization_frac, "max_num_seqs": e.max_num_seqs,
+            "max_num_batched_tokens": e.max_num_batched_tokens, "block_tokens": e.block_tokens,
+            "is_utilization_of_free": e.is_utilization_of_free,
+        }
+        for e in map(get_engine, engine_names())
+    ]  # fmt: skip
+    return Table(kind="engines", title="Serving engines, newest known defaults", rows=tuple(rows))
+
+
+def _engine(name: str) -> Table:
+    engine = get_engine(name)
+    return Table(kind="engines", title=engine.name, rows=tuple(_fact_row(f) for f in engine.facts.values()))
+
+
+def _traces() -> Table:
+    rows = [{"name": name, **{key: _stats(name)[key] for key in _LISTED}} for name in trace_names()]
+    return Table(kind="traces", title="Request traces, made from published statistics", rows=tuple(rows))
+
+
+_LISTED = ("num_requests", "request_rate_per_s", "interarrival_cv_ratio", "input_mean_tokens", "input_p50_tokens",
+           "input_p99_tokens", "output_mean_tokens", "output_p50_tokens", "output_p99_tokens")  # fmt: skip
+
+
+def _stats(name: str) -> dict[str, Any]:
+    found = stats(load_trace(name))
+    return {f.name: getattr(found, f.name) for f in fields(found)}
+
+
+def _trace(name: str) -> Table:
+    trace = load_trace(name)
+    rows = [{"fact": key, "value": value, "basis": "this trace"} for key, value in _stats(name).items()]
+    rows += [_fact_row(f) for f in trace.facts]
+    return Table(kind="traces", title=trace.name, rows=tuple(rows), notes=trace.notes)
+
+
+def _fact_row(fact: Fact) -> dict[str, Any]:
+    where = ", ".join(word for word in (fact.source.title if fact.source else "", fact.at) if word)
+    return {"fact": fact.name, "value": fact.value, "basis": str(fact.basis), "source": where, "note": fact.note}
+
+
+def readable(name: str, value: Any) -> str:
+    """A value as a person reads it, its unit taken from the name's last words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    words = name.split("_")
+    if words[-1] in ("bytes", "flops", "w", "hz", "j", "usd") or (words[-1] == "s" and "per" not in words):
+        return text(float(value), words[-1])
+    if words[-2:] == ["per", "s"] and len(words) > 2 and words[-3] in ("bytes", "flops"):
+        return text(float(value), words[-3]) + "/s"
+    if words[-1] in UNIT_WORDS or isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{value:,}"
+
+
+_KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
+    "devices": (_devices, _device),
+    "models": (_models, _model),
+    "formats": (_formats, _format),
+    "techniques": (_techniques, _technique),
+    "engines": (_engines, _engine),
+    "traces": (_traces, _trace),
+}

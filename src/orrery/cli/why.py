@@ -1,0 +1,80 @@
+"""``orrery why``: one number, unfolded down to facts."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orrery.cli.options import scenario_flags, scenario_from
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from orrery.scenario.why import Reason
+
+EXAMPLES = """\b
+Examples:
+  orrery why tpot_s --model llama-3.1-8b --device h100-sxm --input-tokens 1024 --output-tokens 256 --concurrency 32
+  orrery why memory.kv --scenario mine.toml
+  orrery why usd_per_million_tokens --scenario mine.toml --depth 2"""
+
+
+@click.command("why", epilog=EXAMPLES)
+@click.argument("metric")
+@click.option("--depth", type=click.IntRange(0, 50), default=3, show_default=True, metavar="N", help="Levels to unfold.")
+@scenario_flags("why")
+def COMMAND(  # noqa: N802 - the seam that main looks for
+    metric: str, depth: int, scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
+) -> int:
+    """Unfold METRIC of an estimate (tpot_s, memory.kv, usd_per_million_tokens, …) to its rules, parts and sources."""
+    scenario = scenario_from(flags, scenario_file, save_scenario)
+    from orrery.cli.output import console, print_infeasible, print_json, print_notes
+    from orrery.scenario.ask import CannotBe, estimate
+    from orrery.scenario.why import why
+
+    answer = estimate(scenario)
+    if isinstance(answer, CannotBe):
+        return print_infeasible(answer, is_json)
+    reason = why(answer, metric)
+    if is_json:
+        print_json({"why": reason.to_json()})
+    else:
+        console().print(tree(reason, depth))
+    print_notes(answer.notes)
+    return 0
+
+
+def tree(reason: "Reason", depth: int) -> "Tree":
+    """The reason as a tree of at most ``depth`` levels."""
+    from rich.tree import Tree
+
+    root = Tree(_line(reason))
+    _grow(root, reason, depth)
+    return root
+
+
+def _grow(node: "Tree", reason: "Reason", depth: int) -> None:
+    from rich.text import Text
+
+    if depth <= 0:
+        if reason.parts:
+            node.add(Text(f"… {len(reason.parts)} parts (--depth)", style="dim"))
+        return
+    for fact in reason.facts:
+        node.add(Text(fact.cite(), style="green"))
+    for part in reason.parts:
+        _grow(node.add(_line(part)), part, depth - 1)
+
+
+def _line(reason: "Reason") -> Any:
+    from rich.text import Text
+
+    from orrery.scenario.show import readable
+
+    name, _, unit = reason.name.partition(": ")
+    said = readable(unit or name.rsplit(".", 1)[-1], reason.value) if reason.value is not None else "unknown"
+    line = Text(f"{name} = ", style="bold")
+    line.append(said)
+    if reason.rule:
+        line.append(f"   {reason.rule}", style="dim")
+    return line

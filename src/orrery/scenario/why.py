@@ -1,0 +1,257 @@
+"""Why a number is what it is: a tree of rules and parts whose leaves are facts with sources."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.base.cost import Cost
+from orrery.base.errors import ScenarioError, nearest
+from orrery.base.sources import Fact
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One number: its rule in words, the numbers it is made of, and the facts that entered here."""
+
+    name: str  # the last word is the unit
+    value: float | str | None
+    rule: str = ""
+    parts: tuple["Reason", ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The tree as nested objects; facts with their sources."""
+        return {
+            "name": self.name, "value": to_json(self.value), "rule": self.rule,
+            "facts": [to_json(f) | {"cite": f.cite()} for f in self.facts],
+            "parts": [p.to_json() for p in self.parts],
+        }  # fmt: skip
+
+
+def why(answer: Answer, path: str) -> Reason:
+    """Unfold the number at ``path`` (``tpot_s``, ``memory.weights_bytes``, …); a part of a name that fits one is enough."""
+    known = _reasons(answer)
+    name = path.strip().casefold().replace("-", "_")
+    exact = known.get(name)
+    if exact is None:
+        starts = [k for k in known if k.startswith(name)]
+        exact = known[starts[0]] if starts and name else None
+    if exact is None:
+        near = nearest(path, known, 2)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
+        raise ScenarioError(f"There is no number {path!r} to unfold; {hint}")
+    return exact()
+
+
+def paths(answer: Answer) -> tuple[str, ...]:
+    """Every number that can be unfolded."""
+    return tuple(_reasons(answer))
+
+
+def _reasons(a: Answer) -> Mapping[str, Callable[[], Reason]]:
+    return {
+        "ttft_s": lambda: _ttft(a),
+        "tpot_s": lambda: _tpot(a),
+        "latency_s": lambda: _latency(a),
+        "output_tokens_per_s": lambda: _rate(a),
+        "total_tokens_per_s": lambda: _total_rate(a),
+        "requests_per_s": lambda: _requests(a),
+        "power_w": lambda: _power(a),
+        "energy_j_per_token": lambda: _energy(a),
+        "usd_per_million_tokens": lambda: _usd(a, "output_tokens_per_s", a.usd_per_million_tokens),
+        "usd_per_million_total_tokens": lambda: _usd(a, "total_tokens_per_s", a.usd_per_million_total_tokens),
+        "bound_by": lambda: _bound_by(a),
+        "memory.weights_bytes": lambda: _weights(a),
+        "memory.kv_capacity_bytes": lambda: _cache(a),
+        "memory.kv_capacity_tokens": lambda: _cache_tokens(a),
+        "memory.kv_bytes_per_token": lambda: _per_token(a),
+        "memory.activation_bytes": lambda: _activations(a),
+        "memory.communication_bytes": lambda: _plain(a, "communication_bytes", "two messages of the largest step"),
+        "memory.context_bytes": lambda: _context(a),
+        "memory.usable_bytes": lambda: _usable(a),
+    }
+
+
+def of_cost(cost: Cost) -> Reason:
+    """A cost as a reason: its time, what bounds it, its parts, and the facts behind it."""
+    work = f"{cost.flops:.3g} FLOP, {cost.bytes:.3g} B" if cost.flops or cost.bytes else ""
+    bound = f"bound by {cost.bound_by}" if cost.bound_by else ""
+    return Reason(
+        name=f"{cost.name}: time_s", value=cost.time_s, rule=", ".join(x for x in (bound, work) if x),
+        parts=tuple(of_cost(p) for p in sorted(cost.parts, key=lambda p: -p.time_s)), facts=cost.because,
+    )  # fmt: skip
+
+
+def _engine_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
+    facts = a.question.deployment.engine.facts
+    return tuple(facts[n] for n in names if n in facts)
+
+
+def _device_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
+    facts = a.question.deployment.cluster.device.facts
+    return tuple(facts[n] for n in names if n in facts)
+
+
+def _ttft(a: Answer) -> Reason:
+    e, engine = a.estimate, a.question.deployment.engine
+    prompt = of_cost(e.prefill_cost)
+    rest = max(0.0, e.ttft_s - engine.request_s - e.prefill_cost.time_s)
+    return Reason(
+        name="ttft_s", value=e.ttft_s, rule="front end + a step with the prompt + further steps, the host and waiting",
+        parts=(
+            Reason(name="front end: time_s", value=engine.request_s, facts=_engine_facts(a, "request_s")),
+            prompt,
+            Reason(name="further steps, host and waiting: time_s", value=rest,
+                   rule="what is left: chunks of a long prompt, prompts ahead, the step under way",
+                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s")),
+        ),
+    )  # fmt: skip
+
+
+def _tpot(a: Answer) -> Reason:
+    e = a.estimate
+    rest = max(0.0, e.tpot_s - e.cost.time_s)
+    return Reason(
+        name="tpot_s", value=e.tpot_s, rule="a decode step on the device + what the host and other prompts add",
+        parts=(
+            of_cost(e.cost),
+            Reason(name="host, and steps that carry prompts: time_s", value=rest,
+                   rule="mean over all steps, less the pure decode step",
+                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s", "overlap_frac")),
+        ),
+    )  # fmt: skip
+
+
+def _latency(a: Answer) -> Reason:
+    return Reason(
+        name="latency_s", value=a.estimate.latency_s, rule="ttft + (output tokens - 1) x tpot, and waves in a static batch",
+        parts=(_ttft(a), _tpot(a)),
+    )  # fmt: skip
+
+
+def _requests(a: Answer) -> Reason:
+    return Reason(
+        name="requests_per_s", value=a.estimate.requests_per_s, rule="Little's law: requests in flight / latency",
+        parts=(Reason(name="concurrency", value=a.estimate.concurrency), _latency(a)),
+    )  # fmt: skip
+
+
+def _rate(a: Answer) -> Reason:
+    tokens = a.question.workload.output_tokens
+    return Reason(
+        name="output_tokens_per_s", value=a.estimate.output_tokens_per_s, rule="requests_per_s x output tokens",
+        parts=(_requests(a), Reason(name="output_tokens", value=tokens, rule="given")),
+    )  # fmt: skip
+
+
+def _total_rate(a: Answer) -> Reason:
+    w = a.question.workload
+    return Reason(
+        name="total_tokens_per_s", value=a.estimate.total_tokens_per_s, rule="requests_per_s x (input + output tokens)",
+        parts=(
+            _requests(a), Reason(name="input_tokens", value=w.input_tokens, rule="given"),
+            Reason(name="output_tokens", value=w.output_tokens, rule="given"),
+        ),
+    )  # fmt: skip
+
+
+def _power(a: Answer) -> Reason:
+    return Reason(
+        name="power_w", value=a.estimate.power_w,
+        rule="devices x (idle + energy of operations and bytes a second), never above the limit",
+        parts=(Reason(name="num_devices", value=float(a.estimate.num_devices)), of_cost(a.estimate.cost)),
+        facts=_device_facts(a, "idle_power_w", "power_limit_w"),
+    )  # fmt: skip
+
+
+def _energy(a: Answer) -> Reason:
+    return Reason(
+        name="energy_j_per_token", value=a.estimate.energy_j_per_token, rule="power_w / output_tokens_per_s",
+        parts=(_power(a), _rate(a)),
+    )  # fmt: skip
+
+
+def _usd(a: Answer, rate: str, value: float | None) -> Reason:
+    tariff = a.tariff
+    price = Reason(name="usd_per_hour", value=tariff.usd_per_hour, rule=tariff.because, facts=tariff.facts)
+    power = Reason(name="electricity_usd_per_kwh", value=tariff.electricity_usd_per_kwh, rule="given, or none")
+    speed = _rate(a) if rate == "output_tokens_per_s" else _total_rate(a)
+    return Reason(
+        name=f"usd_per_million_{'' if speed.name.startswith('output') else 'total_'}tokens", value=value,
+        rule=f"(devices x usd_per_hour / 3600 + power_w x electricity) / {rate} x 1e6",
+        parts=(price, Reason(name="num_devices", value=float(a.estimate.num_devices)), power, speed),
+    )  # fmt: skip
+
+
+def _bound_by(a: Answer) -> Reason:
+    return Reason(
+        name="bound_by", value=a.estimate.bound_by, rule="the resource that takes most of a step's time",
+        parts=(of_cost(a.estimate.cost), of_cost(a.estimate.prefill_cost)),
+    )  # fmt: skip
+
+
+def _weights(a: Answer) -> Reason:
+    d = a.question.deployment
+    parameters = float(d.model.num_parameters)
+    return Reason(
+        name="memory.weights_bytes", value=a.estimate.memory.weights_bytes,
+        rule=f"parameters on the fullest device of {d.layout}, in {d.formats.weights} (kept wide where the recipe does)",
+        parts=(
+            Reason(name="num_parameters", value=parameters,
+                   rule="; ".join(where for _, where in d.model.published) or "the model's config"),
+            Reason(name="layout", value=str(d.layout), rule="tp and pp cut the weights; ep cuts the experts"),
+        ),
+    )  # fmt: skip
+
+
+def _usable(a: Answer) -> Reason:
+    return Reason(
+        name="memory.usable_bytes", value=a.estimate.memory.usable_bytes, rule="capacity x the engine's memory share",
+        facts=(*_device_facts(a, "memory_capacity_bytes"), *_engine_facts(a, "memory_utilization_frac", "is_utilization_of_free")),
+    )  # fmt: skip
+
+
+def _cache(a: Answer) -> Reason:
+    return Reason(
+        name="memory.kv_capacity_bytes", value=a.estimate.memory.kv_capacity_bytes,
+        rule="usable - weights - activations - buffers - context",
+        parts=(_usable(a), _weights(a), _activations(a), _context(a)),
+    )  # fmt: skip
+
+
+def _cache_tokens(a: Answer) -> Reason:
+    return Reason(
+        name="memory.kv_capacity_tokens", value=a.estimate.memory.kv_capacity_tokens,
+        rule="cache / bytes a token, in whole blocks", parts=(_cache(a), _per_token(a)),
+        facts=_engine_facts(a, "block_tokens"),
+    )  # fmt: skip
+
+
+def _per_token(a: Answer) -> Reason:
+    d = a.question.deployment
+    return Reason(
+        name="memory.kv_bytes_per_token", value=a.estimate.memory.kv_bytes_per_token,
+        rule=f"keys and values of every layer on one device of {d.layout}, in {d.formats.kv}",
+    )  # fmt: skip
+
+
+def _activations(a: Answer) -> Reason:
+    return Reason(
+        name="memory.activation_bytes", value=a.estimate.memory.activation_bytes,
+        rule="the widest pair of tensors at the full token budget, and the logits",
+        facts=_engine_facts(a, "max_num_batched_tokens", "max_num_seqs"),
+    )  # fmt: skip
+
+
+def _context(a: Answer) -> Reason:
+    return Reason(
+        name="memory.context_bytes", value=a.estimate.memory.context_bytes,
+        rule="driver, libraries, recorded graphs", facts=_engine_facts(a, "context_bytes"),
+    )  # fmt: skip
+
+
+def _plain(a: Answer, field: str, rule: str) -> Reason:
+    value: float = getattr(a.estimate.memory, field)
+    return Reason(name=f"memory.{field}", value=value, rule=rule)
