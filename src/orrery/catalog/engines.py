@@ -35,11 +35,15 @@ def engine_names() -> tuple[str, ...]:
 
 def get_engine(name: str, version: str = "", device: Device | None = None) -> Engine:
     """The engine called ``name`` at ``version`` (blank = newest known), with the defaults it takes on ``device``."""
-    plain = name.casefold().replace("_", "-").replace(" ", "-")
+    plain = _plain(name)
     by_alias = _aliases()
     if plain not in by_alias:
         raise UnknownName("engine", name, engine_names())
     return _engine(by_alias[plain], version, device.generation if device else "")
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "-").replace(" ", "-")
 
 
 @cache
@@ -63,7 +67,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     for table in raw["version"]:
         if _is_past(table["from"], version):
             for key, entry in table.items():
-                if key not in ("from", "on"):
+                if key not in ("from", "released", "on"):
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
@@ -91,6 +95,12 @@ def era_of(name: str, version: str) -> str:
     if version == UNVERSIONED:
         return UNVERSIONED
     return [table["from"] for table in _raw(name)["version"] if _is_past(table["from"], version)][-1]
+
+
+def version_at(name: str, date: str) -> str:
+    """The era that was current on a date (ISO, as far as it goes): what a run of that day is taken to have used."""
+    past = [table["from"] for table in _raw(_aliases()[_plain(name)])["version"] if table.get("released", "") <= date]
+    return past[-1]
 
 
 def _is_past(since: str, version: str) -> bool:

@@ -7,7 +7,7 @@ from math import isnan
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import UNVERSIONED, get_engine
+from orrery.catalog.engines import UNVERSIONED, get_engine, version_at
 from orrery.catalog.models import get_model
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment, Formats, Layout
@@ -84,7 +84,8 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     workload = _workload(row)
     device = get_device(row.word("device"))
     engine_name = row.word("engine") or row.default("engine", DEFAULT_ENGINE)
-    engine = get_engine(engine_name, row.word("engine_version") or UNVERSIONED, device)
+    version = _version(row, engine_name)
+    engine = get_engine(engine_name, version, device)
     layout = _layout(row, engine)
     model = get_model(row.word("model"))
     stored = model.weights_format
@@ -95,7 +96,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
     share = row.number("gpu_memory_utilization_frac")
     key = (
-        row.word("model"), row.word("device"), engine_name, row.word("engine_version") or UNVERSIONED, layout,
+        row.word("model"), row.word("device"), engine_name, version, layout,
         Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
         row.count("max_num_batched_tokens"), share,
     )  # fmt: skip
@@ -123,6 +124,17 @@ def default_kv(weights: str, activations: str, engine: Engine, wide: str) -> str
     return "fp8" if engine.kv_follows_weights and narrow else wide
 
 
+def _version(row: Row, engine: str) -> str:
+    """The engine's release. A blank is the release of the day of the run; of a server whose day is unknown the newest;
+    of a static batch, which no server runs, unknown."""
+    if stated := row.word("engine_version"):
+        return stated
+    get_engine(engine)
+    if day := row.word("measured_date"):
+        return row.default("engine_version", version_at(engine, day))
+    return row.default("engine_version", UNVERSIONED) if row.word("mode") == "static" else ""
+
+
 def _layout(row: Row, engine: Engine) -> Layout:
     """The stated degrees; what they leave of the devices becomes tensor parallelism, or replicas if that is stated."""
     tp, pp, dp, ep = (row.count(c) for c in ("tp", "pp", "dp", "ep"))
@@ -134,7 +146,7 @@ def _layout(row: Row, engine: Engine) -> Layout:
     if not tp:
         rest = devices // (max(pp, 1) * max(dp, 1))
         if engine.splits_layers and not pp:
-            tp, pp = 1, int(row.default("pp", str(rest)))
+            tp, pp = 1, max(1, rest) if rest <= 1 else int(row.default("pp", str(rest)))
         else:
             tp = max(1, rest) if rest <= 1 else int(row.default("tp", str(rest)))
     pp = max(pp, 1)
