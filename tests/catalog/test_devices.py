@@ -173,6 +173,16 @@ def test_every_spelling_of_the_tables_resolves() -> None:
         assert found in names or any(found.startswith(n) for n in names), f"{spelling}: {found} is none of {names}"
 
 
+@pytest.mark.skipif(not (DATA / "serving").is_dir(), reason="the measured tables are not here")
+def test_every_device_of_the_measured_tables_resolves() -> None:
+    for folder in ("serving", "training", "kernels"):
+        for table in sorted((DATA / folder).glob("*.csv")):
+            with table.open(newline="", encoding="utf-8") as lines:
+                found = {row.get("device") or "h100" for row in csv.DictReader(lines)}
+            for name in found:
+                assert get_device(name).name in NAMES, f"{table.name}: {name}"
+
+
 def test_describe_lists_every_fact_and_what_others_say() -> None:
     rows = describe(get_device("h100-sxm"))
     facts = [row.fact for row in rows]
