@@ -7,6 +7,9 @@ time   = (launch^p + stream^p)^(1/p)
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 CONSTANTS = ("overhead_s", "bandwidth_frac", "overlap_power", "cache_gain_frac")
 MACHINE = ("vector_flops", "bandwidth", "cache")
@@ -32,7 +35,7 @@ def _one(elements, bytes_each, flops_each, constants, machine, out):
 
 
 @njit(cache=True)
-def scalar(elements, bytes_each, flops_each, constants, machine):
+def scalar(elements: float, bytes_each: float, flops_each: float, constants: Floats, machine: Floats) -> Floats:
     """One kernel; returns the columns."""
     out = np.empty(COLUMNS)
     _one(elements, bytes_each, flops_each, constants, machine, out)
@@ -40,7 +43,9 @@ def scalar(elements, bytes_each, flops_each, constants, machine):
 
 
 @njit(cache=True)
-def many(elements, bytes_each, flops_each, constants, machine, out):
+def many(
+    elements: Floats, bytes_each: float, flops_each: float, constants: Floats, machine: Floats, out: Floats
+) -> None:
     """Many kernels, a line of ``out`` each."""
     for i in range(elements.size):
         _one(elements[i], bytes_each, flops_each, constants, machine, out[i])

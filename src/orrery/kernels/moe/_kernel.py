@@ -15,6 +15,9 @@ The tile height is the best one, or (``sees_all``) the one that fits if every as
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 CONSTANTS = (
     "overhead_s", "plain_overhead_s", "expert_s", "peak_frac", "bandwidth_frac", "feed_ratio", "elementwise_ratio",
@@ -129,7 +132,19 @@ def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, consta
 
 
 @njit(cache=True)
-def scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine):
+def scalar(
+    tokens: float,
+    hidden: float,
+    ffn: float,
+    experts: float,
+    topk: float,
+    tp: float,
+    ep: float,
+    ups: float,
+    table: Floats,
+    constants: Floats,
+    machine: Floats,
+) -> Floats:
     """One block; returns the columns."""
     out = np.empty(COLUMNS)
     load = np.empty(2 + NUM_HEIGHTS)
@@ -138,7 +153,21 @@ def scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, ma
 
 
 @njit(cache=True)
-def many(tokens, hidden, ffn, experts, topk, tp, ep, ups, which, tables, constants, machine, out):
+def many(
+    tokens: Floats,
+    hidden: Floats,
+    ffn: Floats,
+    experts: Floats,
+    topk: Floats,
+    tp: Floats,
+    ep: Floats,
+    ups: float,
+    which: NDArray[np.int64],
+    tables: Floats,
+    constants: Floats,
+    machine: Floats,
+    out: Floats,
+) -> None:
     """Many blocks; ``which`` names each one's load table, -1 for dealt evenly."""
     load = np.empty(2 + NUM_HEIGHTS)
     none = tables[0, :0]

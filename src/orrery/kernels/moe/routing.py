@@ -55,11 +55,10 @@ def _power_law(uniform: Floats, tokens: float, experts_per_token: int, skew: flo
     assignments = tokens * experts_per_token
     low, high = (1.0, 0.8 * tokens) if assignments > num_experts and tokens > 2.0 else (0.01, 2.0)
     power = 1.0 - skew
-    if power == 0.0:
-        shares = low * (high / low) ** uniform
-    else:
+    shares: Floats = low * (high / low) ** uniform
+    if power != 0.0:
         shares = ((high**power - low**power) * uniform + low**power) ** (1.0 / power)
-    loads = np.round(shares / shares.sum(axis=1, keepdims=True) * assignments)
+    loads: Floats = np.round(shares / shares.sum(axis=1, keepdims=True) * assignments)
     missing = np.round(assignments - loads.sum(axis=1, keepdims=True))
     order = np.arange(num_experts)
     loads += np.floor(np.maximum(missing, 0.0) / num_experts) + (order < np.maximum(missing, 0.0) % num_experts)

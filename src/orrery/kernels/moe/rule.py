@@ -57,14 +57,14 @@ def activation_bytes(number: Format) -> float:
     return 1.0 if number.kind == "mixed" else number.bytes_per_element
 
 
-def _table(num_experts: int, experts_per_token: int, ep: int, skew: float) -> Floats:
+def _table(num_experts: float, experts_per_token: float, ep: float, skew: float) -> Floats:
     if skew == 0.0 or num_experts <= 1:
         return EVENLY
     if skew < 0.0 and skew != RANDOM:
         raise OutOfRange(
             f"skew = {skew:g} is no power law; write 0 (even), a positive exponent, or {RANDOM:g} (random)."
         )
-    return load_table(num_experts, experts_per_token, ep, skew)
+    return load_table(int(num_experts), int(experts_per_token), int(ep), skew)
 
 
 def predict(op: MoE, device: Device, engine: str = "") -> Timing:
@@ -87,12 +87,9 @@ def columns(op: MoE, constants: Floats, machine: Floats) -> Floats:
     sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts, op.experts_per_token, op.tp, op.ep)
     ups = 2.0 if op.is_gated else 1.0
     if isinstance(op.skew, float | int) and all(isinstance(x, int) for x in sizes):
-        tokens, hidden, ffn, experts, topk, tp, ep = sizes
+        tokens, hidden, ffn, experts, topk, tp, ep = (float(x) for x in sizes)
         table = EVENLY if op.skew == 0.0 else _table(experts, topk, ep, float(op.skew))
-        return kernel.scalar(
-            float(tokens), float(hidden), float(ffn), float(experts), float(topk), float(tp), float(ep), ups,
-            table, constants, machine,
-        )  # fmt: skip
+        return kernel.scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine)
     arrays = np.broadcast_arrays(*sizes, op.skew)
     flat = [np.ascontiguousarray(a, dtype=np.float64).ravel() for a in arrays]
     which, tables = _tables(*flat[3:5], flat[6], flat[7])
@@ -103,10 +100,10 @@ def columns(op: MoE, constants: Floats, machine: Floats) -> Floats:
 
 def _tables(experts: Floats, topk: Floats, ep: Floats, skew: Floats) -> tuple[NDArray[np.int64], Floats]:
     """For every row the index of its load table (-1 = dealt evenly), and the tables."""
-    which = np.full(experts.size, -1)
+    which: NDArray[np.int64] = np.full(experts.size, -1)
     uneven = np.flatnonzero((skew != 0.0) & (experts > 1.0))
     if not uneven.size:
         return which, np.zeros((1, 1, 2 + kernel.NUM_HEIGHTS))
     keys, inverse = np.unique(np.column_stack([experts, topk, ep, skew])[uneven], axis=0, return_inverse=True)
     which[uneven] = inverse.ravel()
-    return which, np.stack([_table(int(e), int(k), int(p), float(s)) for e, k, p, s in keys])
+    return which, np.stack([_table(*(float(x) for x in key)) for key in keys])

@@ -8,6 +8,9 @@ prefill   chunked scan: operations at a share of the matrix rate, met by what st
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 CONSTANTS = ("overhead_s", "bandwidth_frac", "peak_frac", "step_s", "overlap_power", "chunk_tokens")
 MACHINE = ("flops", "bandwidth")
@@ -52,7 +55,17 @@ def _one(tokens, sequences, state, flops_each, width, state_bytes, is_decode, co
 
 
 @njit(cache=True)
-def scalar(tokens, sequences, state, flops_each, width, state_bytes, is_decode, constants, machine):
+def scalar(
+    tokens: float,
+    sequences: float,
+    state: float,
+    flops_each: float,
+    width: float,
+    state_bytes: float,
+    is_decode: bool,
+    constants: Floats,
+    machine: Floats,
+) -> Floats:
     """One layer; returns the columns."""
     out = np.empty(COLUMNS)
     _one(tokens, sequences, state, flops_each, width, state_bytes, is_decode, constants, machine, out)
@@ -60,7 +73,18 @@ def scalar(tokens, sequences, state, flops_each, width, state_bytes, is_decode, 
 
 
 @njit(cache=True)
-def many(tokens, sequences, state, flops_each, width, state_bytes, is_decode, constants, machine, out):
+def many(
+    tokens: Floats,
+    sequences: Floats,
+    state: Floats,
+    flops_each: Floats,
+    width: Floats,
+    state_bytes: float,
+    is_decode: bool,
+    constants: Floats,
+    machine: Floats,
+    out: Floats,
+) -> None:
     """Many layers, a line of ``out`` each."""
     for i in range(tokens.size):
         _one(

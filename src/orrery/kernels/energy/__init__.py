@@ -1,0 +1,5 @@
+"""Power that a device draws while it works, and the energy of a piece of work."""
+
+from orrery.kernels.energy.rule import calibration, demand_w, energy_j, power_w
+
+__all__ = ["calibration", "demand_w", "energy_j", "power_w"]
