@@ -53,8 +53,7 @@ def read_device(path: Path, modified_ns: int = 0) -> Device:
 
     ``modified_ns`` only tells an edited file from the one read before.
     """
-    raw = read_toml(path)
-    file = path.name
+    raw, file = _tables(path, modified_ns), path.name
     _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts"))
     for key in (*IDENTITY, *(["measured_as"] if "measured_as" in raw else [])):
         if not isinstance(raw.get(key), str) or not raw[key]:
@@ -65,9 +64,15 @@ def read_device(path: Path, modified_ns: int = 0) -> Device:
     return _device(path.stem, raw, facts)
 
 
-def measured_as(path: Path) -> str:
+def measured_as(path: Path, modified_ns: int = 0) -> str:
     """The sibling of the same silicon whose measurements serve this device too, or nothing."""
-    return str(read_toml(path).get("measured_as", ""))
+    return str(_tables(path, modified_ns).get("measured_as", ""))
+
+
+@cache
+def _tables(path: Path, modified_ns: int) -> dict[str, Any]:
+    """The file as it stood then; readers leave it as it is."""
+    return read_toml(path)
 
 
 def _facts(file: str, raw: Mapping[str, Any]) -> dict[str, Fact]:
@@ -92,8 +97,10 @@ def _sources(file: str, tables: Mapping[str, Any]) -> dict[str, Source]:
     for key, table in tables.items():
         if not isinstance(table, dict) or not cast("dict[str, Any]", table).get("title"):
             raise FactError(f'{file}: [sources.{key}] needs title = "…" (and url, retrieved).')
-        words = cast("dict[str, str]", table)
+        words = cast("dict[str, Any]", table)
         _refuse_unknown(file, f"[sources.{key}] ", words, ("title", "url", "retrieved"))
+        if wrong := [word for word in words if not isinstance(words[word], str)]:
+            raise FactError(f"{file}: [sources.{key}] {wrong[0]}: write it in quotes; got {words[wrong[0]]!r}.")
         sources[key] = Source(**words)
     return sources
 
@@ -113,6 +120,8 @@ def _plausible(file: str, fact: Fact) -> Fact:
         low, high = PLAUSIBLE.get(name, PLAUSIBLE_PEAK)
         if not isinstance(value, float) or not math.isfinite(value) or not low <= value <= high:
             raise FactError(f"{file}: {name}: {value!r} is not a number between {low:g} and {high:g} in base units.")
+        if name.startswith("num_") and not value.is_integer():
+            raise FactError(f"{file}: {name}: {value:g} is a count; write a whole number.")
     return fact
 
 

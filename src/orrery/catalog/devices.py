@@ -68,7 +68,9 @@ def _from_user(path: Path) -> Device:
 @cache
 def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     device = read_device(path, modified_ns)
-    return replace(device, calibrations=calibrations_for(device.name, device.generation, measured_as(path)))
+    return replace(
+        device, calibrations=calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
