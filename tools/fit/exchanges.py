@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from collectives import FOLDER, HOME, Floats, quantiles, scaleout, summary
-from collectives import read_rows as read_collectives
+from collective_rows import Floats, quantiles, summary
+from collective_rows import read_rows as read_collectives
+from collectives import FOLDER, HOME, scaleout
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 

@@ -86,9 +86,9 @@ def _plan(
         raise UnknownName("collective", kind, KINDS)
     if num_devices <= 1:
         return 0.0, ()
-    group = group_of(kind, num_devices, devices_per_node, device)
+    group = group_of(kind, num_devices, devices_per_node, device, has_peer_to_peer=has_peer_to_peer)
     constants = find(device, MEASURED_AS.get(kind, kind), library).constants
-    found = candidates(group, device, constants, has_peer_to_peer=has_peer_to_peer)
+    found = candidates(group, device, constants)
     _check(group, device, found)
     return constants.get("host_s", 0.0), found
 

@@ -26,6 +26,7 @@ class Group:
     topology: str = "switch"
     links: int = 0
     has_reduction: bool = False
+    has_peer_to_peer: bool = True  # devices reach each other's memory; False: through the host's
 
     @property
     def num_nodes(self) -> int:
@@ -47,11 +48,14 @@ class Group:
         return max(self.links / (inside - 1), 1.0) if self.topology == "mesh" and inside > 1 and self.links else 1.0
 
 
-def group_of(kind: str, num_devices: int, devices_per_node: int, device: Device) -> Group:
+def group_of(
+    kind: str, num_devices: int, devices_per_node: int, device: Device, *, has_peer_to_peer: bool = False
+) -> Group:
     """The group that ``num_devices`` neighbours form on ``device``'s links.
 
     ``devices_per_node`` of 0 is the device's own. A link that joins more devices than a chassis holds (a rack of
-    NVLink, a pod of a torus) runs between chassis: their borders do not count.
+    NVLink, a pod of a torus) runs between chassis: their borders do not count. ``has_peer_to_peer`` matters on a bus
+    only.
     """
     link = device.scaleup
     per_node = devices_per_node or max(device.devices_per_node, 1)
@@ -60,4 +64,5 @@ def group_of(kind: str, num_devices: int, devices_per_node: int, device: Device)
     return Group(
         kind=kind, num_devices=num_devices, per_node=min(per_node, max(num_devices, 1)), topology=link.topology,
         links=max(link.num_devices - 1, 0), has_reduction=link.has_reduction,
+        has_peer_to_peer=has_peer_to_peer or link.topology != "bus",
     )  # fmt: skip

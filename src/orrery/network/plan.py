@@ -40,27 +40,23 @@ def algorithms() -> tuple[Technique, ...]:
     return tuple(t for t in discover(techniques) if t.seam == "network.collective")
 
 
-def candidates(
-    group: Group, device: Device, constants: Mapping[str, float], *, has_peer_to_peer: bool = False
-) -> tuple[Candidate, ...]:
+def candidates(group: Group, device: Device, constants: Mapping[str, float]) -> tuple[Candidate, ...]:
     """Every algorithm that can do it, over every transport that the library was measured with."""
     found: list[Candidate] = []
+    crowd = 1.0 if group.has_peer_to_peer else _contention(group, constants)
     for technique in algorithms():
         traffic: Traffic | None = technique.rule(group)
         for transport in traffic.transports if traffic else ():
             if f"{transport}_rate_frac" in constants and traffic:
-                shared = 1.0 if has_peer_to_peer else _contention(group, constants)
-                found.append(_candidate(technique.name, traffic, transport, device, constants, shared))
+                found.append(_candidate(technique.name, traffic, transport, device, constants, crowd))
     return tuple(found)
 
 
 def _contention(group: Group, constants: Mapping[str, float]) -> float:
     """How many times slower each device's link is when all copies crowd through the host's memory.
 
-    Measured as a power of the devices that share it; 1 with two devices, and wherever there is no bus.
+    Measured as a power of the devices that share it; 1 with two devices.
     """
-    if group.topology != "bus":
-        return 1.0
     inside = min(group.num_devices, group.per_node)
     return max(inside / 2.0, 1.0) ** constants.get("contention_ratio", 0.0)
 

@@ -7,7 +7,7 @@ from orrery.network.traffic import NoKnobs, Traffic
 
 def rule(group: Group) -> Traffic | None:
     """One exchange of (n - 1) S, inside one node."""
-    if group.kind != "all_reduce" or group.num_nodes > 1:
+    if group.kind != "all_reduce" or group.num_nodes > 1 or not group.has_peer_to_peer:
         return None
     return Traffic(
         steps=1.0, wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,

@@ -4,6 +4,9 @@ from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import NoKnobs, Traffic
 
+TRANSPORTS = ("low_latency", "bulk")
+"""NCCL sends between two peers without LL128. [nccl]"""
+
 
 def rule(group: Group) -> Traffic | None:
     """All-to-all: (n - 1)/n S leave a device, (n - g)/n S of them for other nodes. Send-receive: S to one peer.
@@ -17,7 +20,7 @@ def rule(group: Group) -> Traffic | None:
         near = alone if group.topology == "mesh" or group.topology.startswith("torus") else 1.0
         return Traffic(
             steps=0.0 if far else 1.0, wire_ratio=0.0 if far else near,
-            out_steps=1.0 if far else 0.0, out_ratio=1.0 if far else 0.0,
+            out_steps=1.0 if far else 0.0, out_ratio=1.0 if far else 0.0, transports=TRANSPORTS,
         )  # fmt: skip
     if group.kind != "all_to_all":
         return None
@@ -26,7 +29,7 @@ def rule(group: Group) -> Traffic | None:
         hops = max(group.num_dimensions * inside ** (1.0 / group.num_dimensions) / 4.0, 1.0)
     return Traffic(
         steps=1.0 if inside > 1 else 0.0, wire_ratio=(inside - 1) / n * hops * group.crowding_ratio,
-        out_steps=1.0 if nodes > 1 else 0.0, out_ratio=(n - inside) / n,
+        out_steps=1.0 if nodes > 1 else 0.0, out_ratio=(n - inside) / n, transports=TRANSPORTS,
     )  # fmt: skip
 
 
