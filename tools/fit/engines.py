@@ -2,9 +2,10 @@
 
     python tools/fit/engines.py --data ../shared/data
 
-Four constants for each engine and era (the [[version]] tables of its fact file; ``unknown`` for runs that do not say):
-seconds a step, a sequence, a layer, and a request. Rows are split by model and device count: 20 % fit the constants,
-20 % give the intervals, 60 % are only scored here. Rows that beat the datasheet's bound are left out by that bound.
+Five constants for each engine and era (the [[version]] tables of its fact file; ``unknown`` for runs that do not say):
+seconds a step, a sequence, a layer and a request, and how many prompts arrive together in a closed loop. Rows are
+split by model and device count: 20 % fit the constants, 20 % give the intervals, 60 % are only scored here. Rows that
+beat the datasheet's bound are left out by that bound.
 """
 
 import argparse
@@ -29,15 +30,18 @@ from orrery.execution.memory import Infeasible
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 
-CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s")
-START = np.log([1e-3, 1e-5, 8e-6, 1e-2])
-LOW, HIGH = np.log([1e-5, 1e-7, 1e-7, 1e-4]), np.log([5e-2, 1e-3, 2e-4, 5e-1])
+CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s", "prompts_ahead")
+START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0])
+LOW, HIGH = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.05]), np.log([5e-2, 1e-3, 2e-4, 5e-1, 8.0])
 PRIOR_WEIGHT = 0.002
 """Pull of each constant towards its start, per unit of log distance squared: decides what the rows leave open."""
 
 METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s",),
            "closed": ("tpot_s", "ttft_s"), "open": ("tpot_s", "ttft_s")}  # fmt: skip
 """What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
+
+MOST_PER_FILE = 120
+"""Rows of one file that enter a fit, taken evenly; the pooled entry takes 40, so that no table outvotes the others."""
 
 FIRST_TOKEN_WEIGHT = 0.3
 """Queues decide the first token's time and the constants here do not; so it counts less."""
@@ -107,14 +111,14 @@ def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
 
 
 def fit(rows: Sequence[Measured]) -> dict[str, float]:
-    """The four constants that explain the fit rows best."""
+    """The constants that explain the fit rows best."""
     found = minimize(lambda t: loss(rows, t), START, method="Nelder-Mead",
                      options={"xatol": 0.03, "fatol": 1e-4, "maxfev": 160, "initial_simplex": _simplex()})  # fmt: skip
     return {k: float(f"{v:.4g}") for k, v in zip(CONSTANTS, np.exp(np.clip(found.x, LOW, HIGH)), strict=True)}
 
 
 def _simplex() -> np.ndarray:
-    return np.vstack([START, START + np.diag([1.0, 1.0, 1.0, 1.0])])
+    return np.vstack([START, START + np.eye(len(START))])
 
 
 def spread(errors: np.ndarray) -> dict[str, float]:
@@ -151,9 +155,7 @@ def _count(rows: Sequence[Measured], side: str) -> int:
 
 def _entry(name: str, era: str, rows: list[Measured], pooled: dict[tuple[str, str], np.ndarray]) -> dict[str, object]:
     """Fit one engine and era, print its errors on every side, and make its entry."""
-    chosen = [r for r in rows if r.side == FIT]
-    if not name:  # the pooled entry: at most 40 rows of each file, evenly, so that no table outvotes the others
-        chosen = _thin(chosen, 40)
+    chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 40)
     constants = fit(chosen)
     calibrate = ratios([r for r in rows if r.side == CALIBRATE], constants)
     test = ratios([r for r in rows if r.side == TEST], constants)

@@ -128,7 +128,7 @@ def _collective(
     library = deployment.engine.kernels if kind == "all_reduce" else "nccl"
     work = network.Collective(
         kind=kind, num_devices=num_devices, message_bytes=message_bytes,
-        devices_per_node=deployment.cluster.devices_per_node, library=library,
+        devices_per_node=deployment.cluster.devices_per_node, library=library, has_peer_to_peer=True,
     )  # fmt: skip
     timing = network.predict(work, deployment.cluster.device)
     time_s = np.where(message_bytes > 0, timing.time_s * count, 0.0)

@@ -126,8 +126,9 @@ def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Ans
 def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
     concurrency = np.array([float(_positive(workload.concurrency, "concurrency", workload))])
     points = online.sweep(
-        deployment, memory, workload.input_tokens, workload.output_tokens, concurrency, float(workload.num_requests)
-    )
+        deployment, memory, workload.input_tokens, workload.output_tokens, concurrency,
+        float(workload.num_requests), workload.output_tokens_std,
+    )  # fmt: skip
     return _online(workload, points)
 
 

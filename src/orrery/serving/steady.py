@@ -35,6 +35,7 @@ class Steady:
     queue_s: Floats  # waiting for a slot, for a step to end, and behind other prompts
     requests_per_s: Floats
     decode_s: Floats  # a step without prompts
+    full_decode_s: Floats  # the same with every slot decoding
     mixed_s: Floats  # a step with a chunk of a prompt
     mixed_share: Floats  # of steps that carry prompt tokens
     chunk_tokens: Floats
@@ -87,6 +88,7 @@ def steady(
     return Steady(
         concurrency=concurrency, slots=slots, decoding=decoding, tpot_s=mean_s, prefill_s=own_s, queue_s=queue_s,
         requests_per_s=rate, decode_s=decode_s, mixed_s=mixed_s, mixed_share=share, chunk_tokens=chunk, ticks=ticks,
+        full_decode_s=np.interp(slots / layout.pp, nodes, ticks.time_s[:size]),
     )  # fmt: skip
 
 
