@@ -7,7 +7,8 @@ algorithms are the files in ``techniques``; shares and latencies are fitted cons
 for each library on each device. [thakur-2005], [rabenseifner-2004], [nccl-tests]
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,9 +18,9 @@ from orrery.base.errors import OutOfRange, UnknownName
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.network.group import KINDS, Group, group_of
-from orrery.network.plan import Candidate, candidates
+from orrery.network.plan import Candidate, candidates, undominated
 from orrery.network.resolve import find
-from orrery.network.timing import CollectiveTiming, Floats
+from orrery.network.timing import NOTHING, CollectiveTiming, Floats
 
 Size = int | float | NDArray[np.int64] | Floats
 
@@ -61,14 +62,14 @@ def predict_collective(collective: Collective, device: Device) -> CollectiveTimi
     if isinstance(size, np.ndarray):
         return _many_sizes(plan, host_s, size.astype(np.float64))
     if not plan or size <= 0:
-        return CollectiveTiming(time_s=0.0, wire_s=0.0, latency_s=0.0, bytes_per_device=0.0, algorithm="none")
+        return NOTHING
     best, best_s = plan[0], plan[0].time_s(size)
     for candidate in plan[1:]:
         if (time_s := candidate.time_s(size)) < best_s:
             best, best_s = candidate, time_s
     return CollectiveTiming(
         time_s=max(best_s, host_s), wire_s=best.roof_s_per_byte * size, latency_s=max(best.latency_s, host_s),
-        bytes_per_device=best.wire_ratio * size, algorithm=best.name,
+        bytes_per_device=best.wire_ratio * size, algorithms=(best.name,), chosen=0,
     )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def _plan(
     constants = find(device, MEASURED_AS.get(kind, kind), library).constants
     found = candidates(group, device, constants)
     _check(group, device, found)
-    return constants.get("host_s", 0.0), found
+    return constants.get("host_s", 0.0), undominated(found)
 
 
 def _check(group: Group, device: Device, found: tuple[Candidate, ...]) -> None:
@@ -102,49 +103,47 @@ def _check(group: Group, device: Device, found: tuple[Candidate, ...]) -> None:
 
 def _many_sizes(plan: tuple[Candidate, ...], host_s: float, size: Floats) -> CollectiveTiming:
     if not plan:
-        zero = np.zeros_like(size)
+        zero, nobody = np.zeros_like(size), np.zeros(size.shape, dtype=np.int64)
         return CollectiveTiming(
-            time_s=zero, wire_s=zero, latency_s=zero, bytes_per_device=zero, algorithm=np.full(size.shape, "none")
+            time_s=zero, wire_s=zero, latency_s=zero, bytes_per_device=zero, algorithms=("none",), chosen=nobody
         )
-    root = np.sqrt(size)
-    times = np.stack([c.latency_s + c.slope_s_per_byte * size + np.sqrt(c.root_s2_per_byte) * root for c in plan])
-    best = times.argmin(axis=0)
-    some = size > 0
-
-    def chosen(values: list[float]) -> Floats:
-        return np.array(values)[best] * some
-
+    root, best_s, best = np.sqrt(size), np.full(size.shape, np.inf), np.zeros(size.shape, dtype=np.int64)
+    for i, c in enumerate(plan):
+        time_s = c.slope_s_per_byte * size
+        time_s += c.latency_s
+        if c.root_s2_per_byte:
+            time_s += math.sqrt(c.root_s2_per_byte) * root
+        best[time_s < best_s] = i
+        np.minimum(best_s, time_s, out=best_s)
+    np.maximum(best_s, host_s, out=best_s)
+    latency_s = np.maximum(np.array([c.latency_s for c in plan])[best], host_s)
+    if not size.all():
+        best_s[size == 0], latency_s[size == 0] = 0.0, 0.0
     return CollectiveTiming(
-        time_s=np.maximum(np.take_along_axis(times, best[None], axis=0)[0], host_s) * some,
-        wire_s=chosen([c.roof_s_per_byte for c in plan]) * size,
-        latency_s=np.maximum(chosen([c.latency_s for c in plan]), host_s) * some,
-        bytes_per_device=chosen([c.wire_ratio for c in plan]) * size,
-        algorithm=np.where(some, np.array([c.name for c in plan])[best], "none"),
-    )
+        time_s=best_s, latency_s=latency_s,
+        wire_s=np.array([c.roof_s_per_byte for c in plan])[best] * size,
+        bytes_per_device=np.array([c.wire_ratio for c in plan])[best] * size,
+        algorithms=tuple(c.name for c in plan), chosen=best,
+    )  # fmt: skip
 
 
 def _many_groups(collective: Collective, count: NDArray[np.int64], device: Device) -> CollectiveTiming:
     """One plan for each number of devices that occurs."""
     counts, sizes = np.broadcast_arrays(count, np.asarray(collective.message_bytes, dtype=np.float64))
     columns = [np.zeros(counts.shape) for _ in range(4)]
-    names = np.full(counts.shape, "none", dtype="U64")
+    names: list[str] = []
+    chosen = np.zeros(counts.shape, dtype=np.int64)
     for n in np.unique(counts):
         here = counts == n
-        host_s, plan = _plan(
-            collective.kind,
-            int(n),
-            collective.devices_per_node,
-            collective.library,
-            device,
-            collective.has_peer_to_peer,
-        )
-        part = _many_sizes(plan, host_s, sizes[here])
+        part = predict_collective(replace(collective, num_devices=int(n), message_bytes=sizes[here]), device)
         for column, value in zip(
             columns, (part.time_s, part.wire_s, part.latency_s, part.bytes_per_device), strict=True
         ):
             column[here] = value
-        names[here] = part.algorithm
-    time_s, wire_s, latency_s, bytes_per_device = columns
+        chosen[here] = part.chosen + len(names)
+        names += part.algorithms
+    time_s, wire_s, latency_s, sent_bytes = columns
     return CollectiveTiming(
-        time_s=time_s, wire_s=wire_s, latency_s=latency_s, bytes_per_device=bytes_per_device, algorithm=names
-    )
+        time_s=time_s, wire_s=wire_s, latency_s=latency_s, bytes_per_device=sent_bytes, algorithms=tuple(names),
+        chosen=chosen,
+    )  # fmt: skip

@@ -21,7 +21,7 @@ from orrery.hardware.device import Device
 from orrery.network.group import group_of
 from orrery.network.resolve import find, library_key
 from orrery.network.routing import Copies, Routing, routes
-from orrery.network.timing import CollectiveTiming, Floats
+from orrery.network.timing import NOTHING, CollectiveTiming, Floats
 from orrery.numerics.registry import get_format
 
 EXCHANGE_KINDS = ("moe_dispatch", "moe_combine", "moe_prepare")
@@ -73,12 +73,12 @@ def predict_exchange(exchange: TokenExchange, device: Device) -> CollectiveTimin
         return _many(plan, exchange.tokens.astype(np.float64))
     tokens = float(exchange.tokens)
     if tokens <= 0.0 or plan.name == "none":
-        return CollectiveTiming(time_s=0.0, wire_s=0.0, latency_s=0.0, bytes_per_device=0.0, algorithm="none")
+        return NOTHING
     power = plan.power
     return CollectiveTiming(
         time_s=(plan.latency_s**power + (tokens * plan.slope_s_per_token) ** power) ** (1.0 / power),
         wire_s=tokens * plan.roof_s_per_token, latency_s=plan.latency_s,
-        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithm=plan.name,
+        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithms=(plan.name,), chosen=0,
     )  # fmt: skip
 
 
@@ -88,7 +88,8 @@ def _many(plan: ExchangePlan, tokens: Floats) -> CollectiveTiming:
     return CollectiveTiming(
         time_s=(plan.latency_s**plan.power + linear) ** (1.0 / plan.power) * some,
         wire_s=tokens * plan.roof_s_per_token, latency_s=np.multiply(some, plan.latency_s),
-        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithm=np.where(tokens > 0, plan.name, "none"),
+        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithms=(plan.name,),
+        chosen=np.zeros(tokens.shape, dtype=np.int64),
     )  # fmt: skip
 
 

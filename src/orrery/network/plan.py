@@ -52,6 +52,19 @@ def candidates(group: Group, device: Device, constants: Mapping[str, float]) -> 
     return tuple(found)
 
 
+def undominated(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Without the candidates that another beats, or equals, at every size."""
+
+    def coefficients(c: Candidate) -> tuple[float, float, float]:
+        return c.latency_s, c.slope_s_per_byte, c.root_s2_per_byte
+
+    kept: list[Candidate] = []
+    for c in sorted(found, key=coefficients):
+        if not any(all(a <= b for a, b in zip(coefficients(k), coefficients(c), strict=True)) for k in kept):
+            kept.append(c)
+    return tuple(kept)
+
+
 def _contention(group: Group, constants: Mapping[str, float]) -> float:
     """How many times slower each device's link is when all copies crowd through the host's memory.
 
