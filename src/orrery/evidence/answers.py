@@ -24,10 +24,12 @@ class Answers:
     intervals: dict[str, dict[str, Floats]] = field(default_factory=dict[str, dict[str, Floats]])
     declined: dict[int, str] = field(default_factory=dict[int, str])
     assumed: Counter[str] = field(default_factory=Counter[str])
-    bound_s: Floats = field(default_factory=lambda: np.empty(0))
+    bound_s: Floats = field(default_factory=lambda: np.empty(0))  # the least time that the datasheet allows
+    compute_s: Floats = field(default_factory=lambda: np.empty(0))  # bare roofs: peak arithmetic,
+    memory_s: Floats = field(default_factory=lambda: np.empty(0))  # and minimal bytes at the stated bandwidth
 
     def __post_init__(self) -> None:
-        self.bound_s = np.full(self.num_rows, np.nan)
+        self.bound_s, self.compute_s, self.memory_s = (np.full(self.num_rows, np.nan) for _ in range(3))
 
     def decline(self, rows: Iterable[int], reason: str) -> None:
         """Say once for each row why there is no prediction; the first reason stays."""

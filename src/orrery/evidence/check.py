@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from orrery.evidence import collective_rows, kernel_rows, serving_rows
 from orrery.evidence.answers import Answers, Rows
+from orrery.evidence.checked import Checked
 from orrery.evidence.columns import check_by, check_columns, kinds_of
 from orrery.evidence.metrics import (
     FITS,
@@ -19,7 +19,7 @@ from orrery.evidence.metrics import (
     measured_columns,
 )
 from orrery.evidence.report import Group, Report
-from orrery.evidence.score import relative_error, score_errors
+from orrery.evidence.score import score_errors
 from orrery.evidence.tables import Table, read_table
 from orrery.evidence.write import write_rows
 
@@ -27,29 +27,6 @@ Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 TRAINING_IS_MISSING = "training is not modelled yet"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Checked:
-    """One table beside its answers. ``counted`` marks the rows that state a metric of the schema."""
-
-    table: Table
-    measured: dict[str, Floats]
-    answers: Answers
-    counted: NDArray[np.bool_]
-
-    def scored(self, metric: str) -> NDArray[np.bool_]:
-        """The rows that both state and are given a value of ``metric``."""
-        if metric not in self.measured or metric not in self.answers.predicted:
-            return np.zeros(len(self.table), dtype=np.bool_)
-        known = np.isfinite(self.measured[metric]) & np.isfinite(self.answers.predicted[metric])
-        known[list(self.answers.declined)] = False
-        return known
-
-    def error(self, metric: str, rows: NDArray[np.bool_]) -> Floats:
-        """The signed relative error of some rows; of an outcome, 0 when it was foreseen and 1 when not."""
-        predicted, measured = self.answers.predicted[metric][rows], self.measured[metric][rows]
-        return (predicted != measured).astype(np.float64) if metric == FITS else relative_error(predicted, measured)
 
 
 def check(

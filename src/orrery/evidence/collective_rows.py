@@ -71,7 +71,8 @@ def _answer_group(numbers: Numbers, rows: Rows, answers: Answers, word: Mapping[
         return answers.decline(rows, f"unknown {unknown.kind} {unknown.name}")
     except OrreryError as refused:
         return answers.decline(rows, str(refused))
-    answers.bound_s[rows] = _array(timing.wire_s)
+    answers.bound_s[rows] = answers.memory_s[rows] = _array(timing.wire_s)
+    answers.compute_s[rows] = 0.0
     return None
 
 

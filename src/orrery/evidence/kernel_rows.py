@@ -166,6 +166,7 @@ def _group(numbers: Numbers, rows: Rows, answers: Answers, word: Mapping[str, st
     except OrreryError as error:
         return answers.decline(rows, str(error))
     answers.bound_s[rows] = bound(timing, device)
+    answers.compute_s[rows], answers.memory_s[rows] = timing.compute_s, timing.memory_s
     return None
 
 

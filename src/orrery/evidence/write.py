@@ -4,20 +4,17 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
-
-if TYPE_CHECKING:
-    from orrery.evidence.check import Checked
+from orrery.evidence.checked import Checked
 
 DECLINED = "declined"
 
 
-def write_rows(path: Path, tables: Sequence["Checked"]) -> None:
+def write_rows(path: Path, tables: Sequence[Checked]) -> None:
     """Write all rows to one CSV file: their own cells, ``predicted_*`` and ``error_*`` columns, and why declined."""
     if path.suffix != ".csv":
         raise ScenarioError(f"--out: {path.name!r} is no CSV file; write a name that ends in .csv.")
@@ -34,7 +31,7 @@ def write_rows(path: Path, tables: Sequence["Checked"]) -> None:
     write_atomically(path, text.getvalue())
 
 
-def _rows(checked: "Checked", own: Sequence[str], metrics: Sequence[str]) -> list[list[str]]:
+def _rows(checked: Checked, own: Sequence[str], metrics: Sequence[str]) -> list[list[str]]:
     """The cells of one table's rows, in the order of the header."""
     size = len(checked.table)
     columns = [checked.table.columns.get(c, [""] * size) for c in own]

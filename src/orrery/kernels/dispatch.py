@@ -3,8 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+from orrery.base.cost import Spread
+from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels import attention, elementwise, gemm, latent, moe, recurrent
+from orrery.kernels import attention, elementwise, gemm, latent, moe, recurrent, resolve
+from orrery.kernels.attention import decode as attention_decode
+from orrery.kernels.attention import prefill as attention_prefill
+from orrery.kernels.elementwise import rule as elementwise_rule
+from orrery.kernels.latent import absorb as latent_absorb
+from orrery.kernels.latent import decode as latent_decode
+from orrery.kernels.latent import prefill as latent_prefill
 from orrery.kernels.ops import (
     AttentionDecode,
     AttentionPrefill,
@@ -18,6 +26,8 @@ from orrery.kernels.ops import (
     Recurrent,
     Timing,
 )
+from orrery.kernels.recurrent.rule import BORROWED_KIND
+from orrery.numerics.registry import get_format
 
 _RULES: dict[type, Callable[[Any, Device, str], Timing]] = {
     Gemm: gemm.predict,
@@ -35,3 +45,34 @@ _RULES: dict[type, Callable[[Any, Device, str], Timing]] = {
 def predict(op: Op, device: Device, engine: str = "") -> Timing:
     """How long ``op`` takes on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
     return _RULES[type(op)](op, device, engine)
+
+
+def _product(op: Gemm | MoE, device: Device, engine: str) -> Calibration:
+    return resolve.find(device, "gemm" if isinstance(op, Gemm) else "moe", get_format(op.format).name, engine)
+
+
+def _elementwise(op: Elementwise | Recurrent, device: Device, engine: str) -> Calibration:
+    return elementwise_rule.calibration(op.kind if isinstance(op, Elementwise) else BORROWED_KIND, device)
+
+
+_CALIBRATIONS: dict[type, Callable[[Any, Device, str], Calibration]] = {
+    Gemm: _product,
+    AttentionPrefill: attention_prefill.calibration,
+    AttentionDecode: attention_decode.calibration,
+    LatentPrefill: latent_prefill.calibration,
+    LatentDecode: latent_decode.calibration,
+    LatentAbsorb: latent_absorb.calibration,
+    MoE: _product,
+    Elementwise: _elementwise,
+    Recurrent: _elementwise,
+}
+
+
+def calibration(op: Op, device: Device, engine: str = "") -> Calibration:
+    """The constants that ``predict`` uses for ``op``, and where they come from."""
+    return _CALIBRATIONS[type(op)](op, device, engine)
+
+
+def spread(op: Op, device: Device, engine: str = "") -> Spread:
+    """The relative error of ``predict`` for ``op``, as measured for the constants that it uses."""
+    return calibration(op, device, engine).spread
