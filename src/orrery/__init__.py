@@ -39,7 +39,7 @@ _HOME = {
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
-__all__ = [  # noqa: F822 - resolved by __getattr__
+__all__ = [
     "OrreryError",
     "Scenario",
     "__version__",

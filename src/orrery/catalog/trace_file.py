@@ -16,6 +16,7 @@ import gzip
 import io
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -65,18 +66,24 @@ def _text(path: Path) -> str:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
     except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read: {error.strerror or error}; give a trace file or a shipped name.") from None  # fmt: skip
-    except (UnicodeDecodeError, EOFError):
+        reason = error.strerror or error
+        raise ScenarioError(f"{path}: cannot be read: {reason}; give a trace file or a shipped name.") from None
+    except (UnicodeDecodeError, EOFError, zlib.error):
         raise ScenarioError(f"{path}: is neither text nor gzipped text; a trace has columns {KNOWN}.") from None
 
 
 def _csv(path: Path, text: str) -> Iterator[Row]:
     lines = csv.reader(io.StringIO(text))
-    header = [h.strip() for h in next(lines, [])]
-    read = _reader(path, header)
-    for number, cells in enumerate(lines, 2):
-        if cells and (row := read(number, dict(zip(header, cells, strict=False)))):
-            yield row
+    number = 1
+    try:
+        first: list[str] = next(lines, [])
+        header = [h.strip() for h in first]
+        read = _reader(path, header)
+        for number, cells in enumerate(lines, 2):
+            if cells and (row := read(number, dict(zip(header, cells, strict=False)))):
+                yield row
+    except csv.Error as error:
+        raise ScenarioError(f"{path}: line {number}: not valid CSV: {error}.") from None
 
 
 def _reader(path: Path, header: Sequence[str]) -> Callable[[int, dict[str, str]], Row | None]:
@@ -147,7 +154,9 @@ def _moment(path: Path, number: int, text: str) -> float:
         moment = datetime.fromisoformat(whole + (zone or ("" if "+" in whole[10:] else "+00:00")))
         return moment.timestamp() + (float(f"0.{fraction}") if fraction else 0.0)
     except ValueError:
-        raise ScenarioError(f"{path}: line {number}: TIMESTAMP: got {text!r}; write such as 2023-11-16 18:17:03.9799600.") from None  # fmt: skip
+        raise ScenarioError(
+            f"{path}: line {number}: TIMESTAMP: got {text!r}; write such as 2023-11-16 18:17:03.9799600."
+        ) from None
 
 
 def _mooncake(path: Path, number: int, line: str) -> Row:

@@ -91,7 +91,8 @@ def stats(trace: Trace) -> TraceStats:
         input_mean_tokens=float(trace.input_tokens.mean()), input_std_tokens=float(trace.input_tokens.std()),
         input_p50_tokens=float(input_p[0]), input_p90_tokens=float(input_p[1]), input_p99_tokens=float(input_p[2]),
         output_mean_tokens=float(trace.output_tokens.mean()), output_std_tokens=float(trace.output_tokens.std()),
-        output_p50_tokens=float(output_p[0]), output_p90_tokens=float(output_p[1]), output_p99_tokens=float(output_p[2]),
+        output_p50_tokens=float(output_p[0]), output_p90_tokens=float(output_p[1]),
+        output_p99_tokens=float(output_p[2]),
         longest_tokens=int((trace.input_tokens + trace.output_tokens).max()),
     )  # fmt: skip
 

@@ -2,31 +2,36 @@
 
 from rich.text import Text
 
-from orrery.base.units import text
 from orrery.execution.memory import Memory
 
-LEAST_COLUMNS = 20
-
 CATEGORIES = (
-    ("weights", "weights_bytes", "blue"), ("cache", "kv_capacity_bytes", "green"),
-    ("activations", "activation_bytes", "yellow"), ("buffers", "communication_bytes", "magenta"),
-    ("context", "context_bytes", "red"),
+    ("W", "weights", "weights_bytes", "blue"), ("K", "cache", "kv_capacity_bytes", "green"),
+    ("A", "activations", "activation_bytes", "yellow"), ("B", "buffers", "communication_bytes", "magenta"),
+    ("X", "context", "context_bytes", "red"),
 )  # fmt: skip
-"""Name, field, colour; what is left is free."""
+"""Letter, name, field, colour; what is left is free."""
+
+LEAST_CELLS, MOST_CELLS = 10, 48
+FIGURES_COLUMNS = 42
+"""Room for the figures behind the bar."""
+
+
+def legend() -> str:
+    """What the letters mean."""
+    return ", ".join(f"{letter} {name}" for letter, name, _, _ in CATEGORIES) + ", · free; GB of the fullest device"
 
 
 def memory_bar(memory: Memory, columns: int) -> Text:
-    """``[WWWWWCCCCC····] weights 35.5 GB, cache 30 GB, …`` for the fullest device."""
-    width = max(LEAST_COLUMNS, columns // 3)
-    bar, words = Text("["), []
+    """``[WWWWWKKKKK···] W 35.5 K 30.1 A 1.2 of 85.5`` for the fullest device."""
+    width = max(LEAST_CELLS, min(MOST_CELLS, columns - FIGURES_COLUMNS))
+    bar, figures = Text("["), Text()
     used = 0
-    for name, field, colour in CATEGORIES:
+    for letter, _, field, colour in CATEGORIES:
         size: float = getattr(memory, field)
         if size <= 0:
             continue
         cells = min(round(size / memory.capacity_bytes * width), width - used)
         used += cells
-        bar.append(name[0].upper() * cells, style=colour)
-        words.append(f"{name} {text(size, 'bytes')}")
-    bar.append("·" * (width - used) + "] " + ", ".join(words) + f", of {text(memory.capacity_bytes, 'bytes')}")
-    return bar
+        bar.append(letter * cells, style=colour)
+        figures.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
+    return bar.append("·" * (width - used) + "]").append_text(figures).append(f" of {memory.capacity_bytes / 1e9:.3g}")

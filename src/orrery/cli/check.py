@@ -20,7 +20,9 @@ The columns are those of the documentation's page on measured tables; unknown co
 @click.command("check", epilog=EXAMPLES)
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TABLE...")
 @click.option("--by", default="", metavar="COLUMN,...", help="Group the errors by these columns too.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the rows with their predictions.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the rows with their predictions."
+)
 @as_json
 def COMMAND(tables: tuple[Path, ...], by: str, out: Path | None, is_json: bool) -> int:  # noqa: N802 - the seam
     """Score tables of measured runs (CSV, CSV.GZ): predict every row and print the error of each metric."""

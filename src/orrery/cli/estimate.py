@@ -9,7 +9,7 @@ from orrery.cli.options import scenario_flags, scenario_from
 
 EXAMPLES = """\b
 Examples:
-  orrery estimate --model llama-3.1-70b --device h100-sxm --tp 4 --input-tokens 1024 --output-tokens 256 --concurrency 32
+  orrery estimate --model llama-3.1-70b --device h100-sxm --tp 4 --input-tokens 900 --output-tokens 250 --batch 32
   orrery estimate --model ./config.json --device mi300x --input-tokens 512 --output-tokens 512 --batch 16 --json
   orrery estimate --scenario mine.toml --weights fp8"""
 

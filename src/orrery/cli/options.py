@@ -1,8 +1,8 @@
 """Flags that several commands share, made from the list of settings; values stay text until the door checks them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -46,18 +46,25 @@ def scenario_flags(command: str) -> Callable[[F], F]:
     return add
 
 
+def _given(flags: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The flags that were typed."""
+    for key, value in flags.items():
+        if isinstance(value, tuple):
+            value = list(cast(tuple[str, ...], value)) or None
+        if value is not None:
+            yield key, value
+
+
 def scenario_from(flags: Mapping[str, Any], file: Path | None, save: Path | None) -> "Scenario":
     """The scenario of a file with the flags on top; saved again where asked."""
     from orrery.scenario.file import read_settings, save_scenario
     from orrery.scenario.schema import read_scenario
 
-    given = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in flags.items()
-        if value not in (None, ())
+    given = dict(_given(flags))
+    settings: dict[str, Any] = {
+        key.replace("-", "_"): value for key, value in (read_settings(file) if file else {}).items()
     }
-    settings = read_settings(file) if file else {}
-    overridden = {key.replace("-", "_"): value for key, value in settings.items()} | given
+    overridden = settings | given
     scenario = read_scenario(overridden, where=str(file) if file and not given else "")
     if not overridden:
         raise ScenarioError("Nothing is asked yet: give --model and --device, or --scenario FILE.toml; see --help.")

@@ -31,8 +31,6 @@ def console() -> "Console":
     """Standard output as a rich console; plain where it is no terminal."""
     from rich.console import Console
 
-    from orrery.scenario.ask import CannotBe
-
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
     return Console(file=sys.stdout, highlight=False, width=width)
 

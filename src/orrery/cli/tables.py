@@ -1,6 +1,7 @@
 """Facts as tables in the terminal."""
 
-import shutil
+from collections.abc import Mapping
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.table import Table as RichTable
@@ -16,8 +17,12 @@ def print_facts(table: Table) -> None:
     drawn = RichTable(title=table.title, title_justify="left", box=SIMPLE, pad_edge=False)
     for column in columns:
         is_number = all(isinstance(row.get(column), int | float) for row in table.rows)
-        drawn.add_column(heading(column), justify="right" if is_number else "left", overflow="fold",
-            no_wrap=is_number or column in ("name", "fact"))
+        drawn.add_column(
+            heading(column),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number or column in ("name", "fact"),
+        )
     for row in table.rows:
         drawn.add_row(*(readable(_unit_name(column, row), row.get(column)) for column in columns))
     out.print(drawn)
@@ -33,14 +38,6 @@ def heading(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _unit_name(column: str, row: "object") -> str:
+def _unit_name(column: str, row: Mapping[str, Any]) -> str:
     """Where a row is a fact, its own name says the unit."""
-    if column == "value" and isinstance(row, dict):
-        name: object = row.get("fact", "")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        return str(name)
-    return column
-
-
-def is_narrow(columns: int = 80) -> bool:
-    """Whether the terminal is too narrow for pictures."""
-    return shutil.get_terminal_size((100, 30)).columns < columns
+    return str(row.get("fact", "")) if column == "value" else column

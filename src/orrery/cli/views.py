@@ -3,13 +3,13 @@
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from orrery.base.cost import Interval
 from orrery.base.units import text
-from orrery.cli.bars import memory_bar
+from orrery.cli.bars import legend, memory_bar
 from orrery.cli.output import console
 from orrery.cli.scatter import draw_front
-from orrery.execution.memory import Memory
 from orrery.planner.plan import Plan, Rejected
 from orrery.planner.why_not import described
 from orrery.scenario.ask import Answer
@@ -17,6 +17,9 @@ from orrery.scenario.plan_answer import PlanAnswer
 
 REJECTED_SHOWN = 6
 """Rejected plans on the page, the nearest misses first; ``--json`` has them all."""
+
+PLAN_COLUMNS = 22
+"""Least width of a plan's name."""
 
 BOUND_BY = {
     "compute": "arithmetic", "memory": "memory bandwidth", "network": "the links", "overhead": "launches",
@@ -28,8 +31,8 @@ def print_estimate(answer: Answer) -> None:
     """One configuration: numbers with their intervals, memory, and what limits it."""
     out, e, d = console(), answer.estimate, answer.question.deployment
     f = d.formats
-    out.print(f"[bold]{d.model.name}[/] on {e.num_devices} x {d.cluster.device.name} ({d.layout}), weights {f.weights}, "
-              f"activations {f.activations}, cache {f.kv}, {d.engine.name}")  # fmt: skip
+    out.print(f"[bold]{d.model.name}[/] on {e.num_devices} x {d.cluster.device.name} ({d.layout}), "
+              f"weights {f.weights}, activations {f.activations}, cache {f.kv}, {d.engine.name}")  # fmt: skip
     table = Table(box=SIMPLE, pad_edge=False)
     for column in ("", "mean", "80 % interval"):
         table.add_column(column, justify="left" if not column else "right")
@@ -45,7 +48,8 @@ def print_estimate(answer: Answer) -> None:
         table.add_row("a million output tokens", f"${usd:.3g}", "")
     out.print(table)
     out.print(f"Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:.3g} requests run at once.")
-    out.print(memory_bar(e.memory, min(out.width, 100)))
+    out.print(memory_bar(e.memory, out.width))
+    out.print(f"({legend()})")
 
 
 def print_plans(answer: PlanAnswer) -> None:
@@ -54,10 +58,11 @@ def print_plans(answer: PlanAnswer) -> None:
     _headline(out, answer)
     if answer.plans:
         out.print(_plan_table(answer.plans))
+        out.print(f"Memory ({legend()})")
         for index, plan in enumerate(answer.plans, 1):
-            out.print(f"{index}. memory {memory_bar(plan.operation.memory, min(out.width, 100) - 12)}")
-        for note in dict.fromkeys(n for p in answer.plans for n in p.notes):
-            out.print(f"   {note}", markup=False)
+            out.print(Text(f"{index:>2} ").append_text(memory_bar(plan.operation.memory, out.width - 4)))
+        for note in answer.plans[0].notes:
+            out.print(f"   1: {note}", markup=False)
     if answer.front:
         out.print()
         draw_front(out, answer.front, answer.plans[0].operation if answer.plans else None)
@@ -76,12 +81,20 @@ def _headline(out: Console, answer: PlanAnswer) -> None:
     out.print(f"[bold]{answer.plans[0].operation.deployment.model.name}[/]: {works} ({cost}); best first")
 
 
+COLUMNS = ("", "plan", "devices", "flight", "TTFT", "TPOT", "tok/s", "/device", "/user", "up to", "bound by", "J/tok",
+           "$/h", "$/M out", "$/M all")  # fmt: skip
+"""Of the table of plans: devices, requests in flight, latencies, output tokens a second (all, each device, each user),
+the highest rate within the objectives, what limits it, energy, and dollars for a million output tokens and for all."""
+
+
 def _plan_table(plans: tuple[Plan, ...]) -> Table:
-    table = Table(box=SIMPLE, pad_edge=False)
-    for column in ("", "plan", "devices", "in flight", "TTFT", "TPOT", "tok/s", "tok/s/device", "tok/s/user",
-                   "up to", "limited by", "J/token", "$/h", "$/M out", "$/M all"):  # fmt: skip
-        table.add_column(column, justify="left" if column in ("plan", "limited by") else "right",
-                         no_wrap=column != "plan")  # fmt: skip
+    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in COLUMNS:
+        is_plan = column == "plan"
+        table.add_column(
+            column, justify="left" if is_plan or column == "bound by" else "right", no_wrap=not is_plan,
+            min_width=PLAN_COLUMNS if is_plan else None,
+        )  # fmt: skip
     for index, plan in enumerate(plans, 1):
         o = plan.operation
         times = f"{o.replicas} x " if o.replicas > 1 else ""
@@ -99,8 +112,19 @@ def _print_rejected(out: Console, rejected: tuple[Rejected, ...]) -> None:
     if not rejected:
         return
     out.print(f"\n[bold]Rejected[/] ({len(rejected)}; the nearest misses)")
-    for item in rejected[:REJECTED_SHOWN]:
-        out.print(f"  {item.lacks}", markup=False)
+    said = dict.fromkeys(lacking(item) for item in rejected)
+    for line in list(said)[:REJECTED_SHOWN]:
+        out.print(f"  {line}", markup=False)
+
+
+def lacking(item: Rejected) -> str:
+    """What a rejected plan needs, has, and would work with; as many digits as it takes to see the difference."""
+    lacks = item.lacks
+    for digits in (3, 4, 5):
+        need, have = text(lacks.need, lacks.unit, digits), text(lacks.have, lacks.unit, digits)
+        if need != have:
+            break
+    return f"{lacks.what}: needs {need}, has {have}. {lacks.smallest_change}"
 
 
 def _print_launch(out: Console, plan: Plan) -> None:
@@ -126,8 +150,3 @@ def _interval(interval: Interval | None, name: str, unit: str) -> str:
 
 def _usd(value: float | None) -> str:
     return "?" if value is None else f"{value:.3g}"
-
-
-def print_memory(out: Console, memory: Memory) -> None:
-    """Memory by category as a bar."""
-    out.print(memory_bar(memory, min(out.width, 100)))

@@ -8,6 +8,7 @@ import click
 from orrery.cli.options import scenario_flags, scenario_from
 
 if TYPE_CHECKING:
+    from rich.text import Text
     from rich.tree import Tree
 
     from orrery.scenario.why import Reason
@@ -21,7 +22,9 @@ Examples:
 
 @click.command("why", epilog=EXAMPLES)
 @click.argument("metric")
-@click.option("--depth", type=click.IntRange(0, 50), default=3, show_default=True, metavar="N", help="Levels to unfold.")
+@click.option(
+    "--depth", type=click.IntRange(0, 50), default=3, show_default=True, metavar="N", help="Levels to unfold."
+)
 @scenario_flags("why")
 def COMMAND(  # noqa: N802 - the seam that main looks for
     metric: str, depth: int, scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
@@ -45,28 +48,30 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
 
 
 def tree(reason: "Reason", depth: int) -> "Tree":
-    """The reason as a tree of at most ``depth`` levels."""
+    """The reason as a tree of at most ``depth`` levels; a fact is cited in full where it first stands."""
     from rich.tree import Tree
 
     root = Tree(_line(reason))
-    _grow(root, reason, depth)
+    _grow(root, reason, depth, set())
     return root
 
 
-def _grow(node: "Tree", reason: "Reason", depth: int) -> None:
+def _grow(node: "Tree", reason: "Reason", depth: int, cited: set[str]) -> None:
     from rich.text import Text
 
     if depth <= 0:
-        if reason.parts:
-            node.add(Text(f"… {len(reason.parts)} parts (--depth)", style="dim"))
+        if reason.parts or reason.facts:
+            node.add(Text(f"… {len(reason.parts)} parts, {len(reason.facts)} facts (--depth)", style="dim"))
         return
     for fact in reason.facts:
-        node.add(Text(fact.cite(), style="green"))
+        said = fact.cite()
+        node.add(Text(f"{fact.name} (as above)" if said in cited else said, style="green"))
+        cited.add(said)
     for part in reason.parts:
-        _grow(node.add(_line(part)), part, depth - 1)
+        _grow(node.add(_line(part)), part, depth - 1, cited)
 
 
-def _line(reason: "Reason") -> Any:
+def _line(reason: "Reason") -> "Text":
     from rich.text import Text
 
     from orrery.scenario.show import readable

@@ -10,7 +10,7 @@ from orrery.execution.memory import Infeasible, Memory
 from orrery.planner.space import Candidate
 
 Reason = Literal["memory", "length", "objective", "devices", "range"]
-"""What a rejected plan lacks: room for weights, room for the longest request, speed, devices, or a rule that applies."""
+"""What a rejected plan lacks: room for weights, for the longest request, speed, devices, or a rule that applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

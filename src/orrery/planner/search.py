@@ -9,12 +9,12 @@ Each candidate is swept once, over a geometric ladder of concurrencies up to wha
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
+from orrery.execution.batch import Floats
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.pareto import front
@@ -23,8 +23,6 @@ from orrery.planner.space import Candidate
 from orrery.planner.why_not import explain
 from orrery.serving.online import Points, sweep
 from orrery.serving.steady import batch_limit
-
-Floats = NDArray[np.float64]
 
 RUNGS = 16
 """Concurrencies on the ladder; between two of them the curves are interpolated on logarithms."""
@@ -53,7 +51,7 @@ class Curve:
     def at(self, concurrency: float, values: Floats) -> float:
         """A curve between its rungs."""
         safe = np.maximum(values, 1e-12)
-        return float(np.exp(np.interp(np.log(concurrency), np.log(self.concurrency), np.log(safe))))
+        return float(np.exp(np.interp(log(concurrency), np.log(self.concurrency), np.log(safe))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,16 +169,16 @@ def highest_concurrency(objectives: Objectives, curve: Curve) -> float | None:
         if first == 0:
             return None
         x, y = np.log(curve.concurrency[first - 1 : first + 1]), np.log(values[first - 1 : first + 1])
-        highest = min(highest, float(np.exp(np.interp(np.log(limit), y, x))))
+        highest = min(highest, float(np.exp(np.interp(log(limit), y, x))))
     return highest
 
 
 def concurrency_at(curve: Curve, rate: float, output_tokens: float) -> float:
-    """Requests in flight when ``rate`` arrive and leave: the swept curve inverted; below it, Little's law at its foot."""
+    """Requests in flight when ``rate`` arrive and leave: the curve inverted; below it, Little's law at its foot."""
     rising = np.maximum.accumulate(curve.requests_per_s)
     if rate <= rising[0]:
         return float(rate * curve.e2el_s[0])
-    return float(np.exp(np.interp(np.log(rate), np.log(rising), np.log(curve.concurrency))))
+    return float(np.exp(np.interp(log(rate), np.log(rising), np.log(curve.concurrency))))
 
 
 def _too_slow(objectives: Objectives, curve: Curve) -> Miss:

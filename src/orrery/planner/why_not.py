@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orrery.base.units import text
 from orrery.execution.layout import Layout
 from orrery.execution.memory import Infeasible
 from orrery.planner.goal import Goal
 from orrery.planner.space import Candidate
-
-OBJECTIVES = {"ttft": "ttft", "tpot": "tpot", "e2el": "e2el"}
 
 
 def explain(
@@ -34,7 +31,8 @@ def _way_out(goal: Goal, reason: str, lacks: Infeasible) -> str:
     """What to ask for instead where nothing in the space works."""
     if reason == "objective":
         metric = lacks.what.split(" ", 1)[0]
-        return f"Relax {metric} to {text(lacks.have * 1.02, 's')} (--slo {metric}:{lacks.have * 1.02e3:.4g}), or name a faster device."
+        limit_ms = lacks.have * 1.02e3
+        return f"Relax {metric} to {limit_ms:.3g} ms (--slo {metric}:{limit_ms:.3g}), or name a faster device."
     if reason == "devices":
         return f"Allow {lacks.need:.0f} devices (--max-devices {lacks.need:.0f}), or relax the objectives."
     if reason == "length":
@@ -68,7 +66,7 @@ def _degrees(layout: Layout) -> tuple[int, ...]:
 def described(candidate: Candidate) -> str:
     """A candidate in a few words."""
     d = candidate.deployment
-    return f"{d.cluster.device.name} {d.layout} {d.formats.weights}/kv {d.formats.kv}"
+    return f"{d.cluster.device.name} {d.layout} {d.formats.weights}, kv {d.formats.kv}"
 
 
 def difference(a: Candidate, b: Candidate) -> str:

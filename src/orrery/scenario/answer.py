@@ -7,6 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 
 def to_json(value: Any) -> Any:
     """Plain data: dataclasses become objects, arrays lists, and what is not finite ``null``."""
@@ -24,6 +26,6 @@ def to_json(value: Any) -> Any:
         return {str(k): to_json(v) for k, v in cast(Mapping[Any, Any], value).items()}
     if isinstance(value, Sequence | frozenset | set):
         return [to_json(v) for v in cast(Sequence[Any], value)]
-    if hasattr(value, "tolist"):  # numpy's arrays and numbers
-        return to_json(value.tolist())
+    if isinstance(value, np.ndarray | np.generic):
+        return to_json(cast(Any, value).tolist())
     raise TypeError(f"no JSON form for {type(value).__name__}")

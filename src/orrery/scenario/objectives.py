@@ -43,7 +43,9 @@ def _read(word: str) -> Written:
             f"write {metric.rsplit('_', 1)[-1]}:{number or 'MS'} for the mean"
         )
     if metric not in METRICS or not colon:
-        raise ValueError(f"{word!r} is no objective; write METRIC:MILLISECONDS with one of {', '.join(METRICS)}, such as ttft:1000")  # fmt: skip
+        raise ValueError(
+            f"{word!r} is no objective; write METRIC:MILLISECONDS with one of {', '.join(METRICS)}, such as ttft:1000"
+        )
     try:
         limit_ms = float(number)
     except ValueError:

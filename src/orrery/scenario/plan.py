@@ -120,4 +120,5 @@ def _scope_notes(scenario: Scenario, goal: Goal) -> tuple[str, ...]:
 
 def _empty(scenario: Scenario, goal: Goal) -> str:
     degrees = ", ".join(f"{d} = {n}" for d in ("tp", "pp", "dp", "ep") if (n := getattr(scenario, d)))
-    return f"No layout of at most {goal.max_devices} devices has {degrees or 'these degrees'}; raise max_devices, or free one."
+    wanted = degrees or "these degrees"
+    return f"No layout of at most {goal.max_devices} devices has {wanted}; raise max_devices, or free one."

@@ -15,7 +15,7 @@ from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for, wide_format
 from orrery.scenario.schema import Scenario
-from orrery.serving.workload import Workload
+from orrery.serving.workload import Mode, Workload
 
 DEFAULT_ENGINE = "vllm"
 """The most used open engine; another is one flag away."""
@@ -55,17 +55,20 @@ def resolve(scenario: Scenario) -> Question:
 
 def one_device(scenario: Scenario) -> str:
     """The one device a scenario names."""
-    names = device_names(scenario)
-    if len(names) > 1:
-        raise ScenarioError(f"device: got {len(names)} devices; estimate takes one, plan takes several.")
-    return names[0]
+    first, *more = device_names(scenario)
+    if more:
+        raise ScenarioError(f"device: got {len(more) + 1} devices; estimate takes one, plan takes several.")
+    return first
 
 
 def device_names(scenario: Scenario) -> tuple[str, ...]:
     """The devices a scenario names, separated by commas."""
     if scenario.device is None:
         raise ScenarioError('device: is missing; write a name, such as device = "h100-sxm" (`orrery show devices`).')
-    return words(scenario.device)
+    names = words(scenario.device)
+    if not names:
+        raise ScenarioError(f'device: got {scenario.device!r}; write a name, such as device = "h100-sxm".')
+    return names
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -172,16 +175,14 @@ def workload_of(scenario: Scenario) -> Workload:
     if scenario.input_tokens is None or scenario.output_tokens is None:
         missing = "input_tokens" if scenario.input_tokens is None else "output_tokens"
         raise ScenarioError(f"{missing}: is missing; write the mean length, such as {missing} = 1024.")
-    lengths = {
-        "input_tokens": float(scenario.input_tokens), "output_tokens": float(scenario.output_tokens),
-        "input_tokens_std": scenario.input_tokens_std or 0.0, "output_tokens_std": scenario.output_tokens_std or 0.0,
-    }  # fmt: skip
-    if scenario.batch is not None:
-        return Workload(mode="static", batch_size=scenario.batch, **lengths)
-    if scenario.concurrency is not None:
-        return Workload(mode="closed", concurrency=scenario.concurrency, **lengths)
-    if scenario.rate is not None:
-        return Workload(mode="open", request_rate_per_s=scenario.rate, **lengths)
+    mode: Mode = "static" if scenario.batch is not None else "closed" if scenario.concurrency is not None else "open"
+    if mode != "open" or scenario.rate is not None:
+        return Workload(
+            mode=mode, input_tokens=float(scenario.input_tokens), output_tokens=float(scenario.output_tokens),
+            input_tokens_std=scenario.input_tokens_std or 0.0, output_tokens_std=scenario.output_tokens_std or 0.0,
+            batch_size=scenario.batch or 0, concurrency=scenario.concurrency or 0,
+            request_rate_per_s=scenario.rate or 0.0,
+        )  # fmt: skip
     raise ScenarioError("batch, concurrency and rate: all missing; write one, such as concurrency = 32.")
 
 

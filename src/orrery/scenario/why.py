@@ -31,7 +31,7 @@ class Reason:
 
 
 def why(answer: Answer, path: str) -> Reason:
-    """Unfold the number at ``path`` (``tpot_s``, ``memory.weights_bytes``, …); a part of a name that fits one is enough."""
+    """Unfold the number at ``path`` (``tpot_s``, ``memory.weights_bytes``, …); how its name begins is enough."""
     known = _reasons(answer)
     name = path.strip().casefold().replace("-", "_")
     exact = known.get(name)
@@ -126,7 +126,7 @@ def _tpot(a: Answer) -> Reason:
 
 def _latency(a: Answer) -> Reason:
     return Reason(
-        name="latency_s", value=a.estimate.latency_s, rule="ttft + (output tokens - 1) x tpot, and waves in a static batch",
+        name="latency_s", value=a.estimate.latency_s, rule="ttft + (output tokens - 1) x tpot",
         parts=(_ttft(a), _tpot(a)),
     )  # fmt: skip
 
@@ -197,7 +197,7 @@ def _weights(a: Answer) -> Reason:
     parameters = float(d.model.num_parameters)
     return Reason(
         name="memory.weights_bytes", value=a.estimate.memory.weights_bytes,
-        rule=f"parameters on the fullest device of {d.layout}, in {d.formats.weights} (kept wide where the recipe does)",
+        rule=f"parameters on the fullest device of {d.layout}, in {d.formats.weights} where the recipe quantises",
         parts=(
             Reason(name="num_parameters", value=parameters,
                    rule="; ".join(where for _, where in d.model.published) or "the model's config"),
@@ -209,7 +209,10 @@ def _weights(a: Answer) -> Reason:
 def _usable(a: Answer) -> Reason:
     return Reason(
         name="memory.usable_bytes", value=a.estimate.memory.usable_bytes, rule="capacity x the engine's memory share",
-        facts=(*_device_facts(a, "memory_capacity_bytes"), *_engine_facts(a, "memory_utilization_frac", "is_utilization_of_free")),
+        facts=(
+            *_device_facts(a, "memory_capacity_bytes"),
+            *_engine_facts(a, "memory_utilization_frac", "is_utilization_of_free"),
+        ),
     )  # fmt: skip
 
 

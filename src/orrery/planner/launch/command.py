@@ -64,7 +64,7 @@ def context_tokens(deployment: Deployment, longest_tokens: float) -> int:
 
 
 def needs_checkpoint(deployment: Deployment) -> bool:
-    """Whether the weights must come quantised: their format is not the checkpoint's and no engine makes it on loading."""
+    """Whether the weights must come quantised: not the checkpoint's format, and no engine makes it on loading."""
     formats, own = deployment.formats, deployment.model.weights_format
     return formats.weights != own and not can_quantise_on_load(deployment)
 

@@ -57,9 +57,11 @@ def _explain(draft: Draft, deployment: Deployment, has_attention_dp: bool) -> No
     layout = deployment.layout
     if deployment.formats.weights != deployment.model.weights_format:
         draft.notes.append(
-            f"reads the weights' format from the checkpoint: name one in {deployment.formats.weights} in place of the model"
+            "reads the weights' format from the checkpoint: "
+            f"name one in {deployment.formats.weights} in place of the model"
         )
     if has_attention_dp and layout.tp > 1:
         draft.notes.append(
-            f"spreads attention data over all {layout.tp * layout.dp} ranks; the plan's {layout.dp} groups of {layout.tp} have no flag"
+            f"spreads attention data over all {layout.tp * layout.dp} ranks; "
+            f"the plan's {layout.dp} groups of {layout.tp} have no flag"
         )
