@@ -76,7 +76,7 @@ def predict_s(rows: Rows, constants: Mapping[str, float]) -> Floats:
         here = (rows.num_devices == n) & (rows.per_node == per_node)
         size = rows.size_bytes[here]
         plan = candidates(group_of(rows.kind, n, per_node, rows.device), rows.device, constants)
-        times = [c.latency_s + c.slope_s_per_byte * size + np.sqrt(c.root_s2_per_byte * size) for c in plan]
+        times = [c.latency_s + c.slope_s_per_bytes * size + np.sqrt(c.root_s2_per_bytes * size) for c in plan]
         out[here] = np.maximum(np.min(times, axis=0), constants.get("host_s", 0.0))
     return out
 

@@ -25,7 +25,7 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
 from orrery.evidence.tables import Table, read_table
 from orrery.hardware.device import Device
-from orrery.network.exchange import exchange_plan, token_bytes
+from orrery.network.exchange import exchange_plan, time_of, token_bytes
 from orrery.network.group import group_of
 from orrery.network.resolve import library_key
 from orrery.network.routing import Routing
@@ -93,8 +93,7 @@ class Predictor:
         out = np.empty(len(self.tokens))
         for here, routing, size, sms in self.settings:
             plan = exchange_plan(routing, self.rows.kind, size, self.rows.device, constants, sms)
-            linear = (self.tokens[here] * plan.slope_s_per_token) ** plan.power
-            out[here] = (plan.latency_s**plan.power + linear) ** (1.0 / plan.power)
+            out[here] = time_of(plan, self.tokens[here])
         return out
 
 

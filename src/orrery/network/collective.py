@@ -68,8 +68,8 @@ def predict_collective(collective: Collective, device: Device) -> CollectiveTimi
         if (time_s := candidate.time_s(size)) < best_s:
             best, best_s = candidate, time_s
     return CollectiveTiming(
-        time_s=max(best_s, host_s), wire_s=best.roof_s_per_byte * size, latency_s=max(best.latency_s, host_s),
-        bytes_per_device=best.wire_ratio * size, algorithms=(best.name,), chosen=0,
+        time_s=max(best_s, host_s), wire_s=best.roof_s_per_bytes * size, latency_s=max(best.latency_s, host_s),
+        sent_bytes=best.wire_ratio * size, algorithms=(best.name,), chosen=0,
     )  # fmt: skip
 
 
@@ -105,14 +105,14 @@ def _many_sizes(plan: tuple[Candidate, ...], host_s: float, size: Floats) -> Col
     if not plan:
         zero, nobody = np.zeros_like(size), np.zeros(size.shape, dtype=np.int64)
         return CollectiveTiming(
-            time_s=zero, wire_s=zero, latency_s=zero, bytes_per_device=zero, algorithms=("none",), chosen=nobody
+            time_s=zero, wire_s=zero, latency_s=zero, sent_bytes=zero, algorithms=("none",), chosen=nobody
         )
     root, best_s, best = np.sqrt(size), np.full(size.shape, np.inf), np.zeros(size.shape, dtype=np.int64)
     for i, c in enumerate(plan):
-        time_s = c.slope_s_per_byte * size
+        time_s = c.slope_s_per_bytes * size
         time_s += c.latency_s
-        if c.root_s2_per_byte:
-            time_s += math.sqrt(c.root_s2_per_byte) * root
+        if c.root_s2_per_bytes:
+            time_s += math.sqrt(c.root_s2_per_bytes) * root
         best[time_s < best_s] = i
         np.minimum(best_s, time_s, out=best_s)
     np.maximum(best_s, host_s, out=best_s)
@@ -121,8 +121,8 @@ def _many_sizes(plan: tuple[Candidate, ...], host_s: float, size: Floats) -> Col
         best_s[size == 0], latency_s[size == 0] = 0.0, 0.0
     return CollectiveTiming(
         time_s=best_s, latency_s=latency_s,
-        wire_s=np.array([c.roof_s_per_byte for c in plan])[best] * size,
-        bytes_per_device=np.array([c.wire_ratio for c in plan])[best] * size,
+        wire_s=np.array([c.roof_s_per_bytes for c in plan])[best] * size,
+        sent_bytes=np.array([c.wire_ratio for c in plan])[best] * size,
         algorithms=tuple(c.name for c in plan), chosen=best,
     )  # fmt: skip
 
@@ -136,14 +136,12 @@ def _many_groups(collective: Collective, count: NDArray[np.int64], device: Devic
     for n in np.unique(counts):
         here = counts == n
         part = predict_collective(replace(collective, num_devices=int(n), message_bytes=sizes[here]), device)
-        for column, value in zip(
-            columns, (part.time_s, part.wire_s, part.latency_s, part.bytes_per_device), strict=True
-        ):
+        for column, value in zip(columns, (part.time_s, part.wire_s, part.latency_s, part.sent_bytes), strict=True):
             column[here] = value
         chosen[here] = part.chosen + len(names)
         names += part.algorithms
     time_s, wire_s, latency_s, sent_bytes = columns
     return CollectiveTiming(
-        time_s=time_s, wire_s=wire_s, latency_s=latency_s, bytes_per_device=sent_bytes, algorithms=tuple(names),
+        time_s=time_s, wire_s=wire_s, latency_s=latency_s, sent_bytes=sent_bytes, algorithms=tuple(names),
         chosen=chosen,
     )  # fmt: skip

@@ -56,10 +56,10 @@ class ExchangePlan:
     """The two numbers of one exchange, the power that joins them, and its bare roof."""
 
     latency_s: float
-    slope_s_per_token: float
-    power: float
-    roof_s_per_token: float
-    sent_bytes_per_token: float
+    slope_s_per_tokens: float
+    exponent_ratio: float
+    roof_s_per_tokens: float
+    sent_bytes_per_tokens: float
     name: str
 
 
@@ -74,23 +74,31 @@ def predict_exchange(exchange: TokenExchange, device: Device) -> CollectiveTimin
     tokens = float(exchange.tokens)
     if tokens <= 0.0 or plan.name == "none":
         return NOTHING
-    power = plan.power
+    linear_s, power = tokens * plan.slope_s_per_tokens, plan.exponent_ratio
+    high_s, low_s = max(plan.latency_s, linear_s), min(plan.latency_s, linear_s)
     return CollectiveTiming(
-        time_s=(plan.latency_s**power + (tokens * plan.slope_s_per_token) ** power) ** (1.0 / power),
-        wire_s=tokens * plan.roof_s_per_token, latency_s=plan.latency_s,
-        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithms=(plan.name,), chosen=0,
+        time_s=high_s * (1.0 + (low_s / high_s) ** power) ** (1.0 / power),
+        wire_s=tokens * plan.roof_s_per_tokens, latency_s=plan.latency_s,
+        sent_bytes=tokens * plan.sent_bytes_per_tokens, algorithms=(plan.name,), chosen=0,
     )  # fmt: skip
 
 
 def _many(plan: ExchangePlan, tokens: Floats) -> CollectiveTiming:
     some = (tokens > 0).astype(np.float64)
-    linear = (tokens * plan.slope_s_per_token) ** plan.power
     return CollectiveTiming(
-        time_s=(plan.latency_s**plan.power + linear) ** (1.0 / plan.power) * some,
-        wire_s=tokens * plan.roof_s_per_token, latency_s=np.multiply(some, plan.latency_s),
-        bytes_per_device=tokens * plan.sent_bytes_per_token, algorithms=(plan.name,),
-        chosen=np.zeros(tokens.shape, dtype=np.int64),
+        time_s=time_of(plan, tokens) * some, wire_s=tokens * plan.roof_s_per_tokens,
+        latency_s=np.multiply(some, plan.latency_s), sent_bytes=tokens * plan.sent_bytes_per_tokens,
+        algorithms=(plan.name,), chosen=np.zeros(tokens.shape, dtype=np.int64),
     )  # fmt: skip
+
+
+def time_of(plan: ExchangePlan, tokens: Floats) -> Floats:
+    """Latency and slope joined by the power; the larger is taken out of it, so that units cannot matter."""
+    linear_s = tokens * plan.slope_s_per_tokens
+    high_s = np.maximum(np.maximum(linear_s, plan.latency_s), 1e-30)
+    low_s = np.minimum(linear_s, plan.latency_s)
+    power = plan.exponent_ratio
+    return high_s * (1.0 + (low_s / high_s) ** power) ** (1.0 / power)
 
 
 def exchange_calibration(exchange: TokenExchange, device: Device) -> Calibration:
@@ -126,11 +134,11 @@ def exchange_plan(
     """The arithmetic, for constants that may still be in the fitting."""
     group = routing.group
     if group.num_devices <= 1 or kind not in EXCHANGE_KINDS:
-        return ExchangePlan(latency_s=0.0, slope_s_per_token=0.0, power=1.0, roof_s_per_token=0.0,
-                            sent_bytes_per_token=0.0, name="none")  # fmt: skip
+        return ExchangePlan(latency_s=0.0, slope_s_per_tokens=0.0, exponent_ratio=1.0, roof_s_per_tokens=0.0,
+                            sent_bytes_per_tokens=0.0, name="none")  # fmt: skip
     best = min(
         (_one(name, copies, routing, kind, token_bytes, device, c, num_sms) for name, copies in routes(routing, c)),
-        key=lambda plan: plan.slope_s_per_token,
+        key=lambda plan: plan.slope_s_per_tokens,
     )
     return best
 
@@ -141,22 +149,23 @@ def _one(
 ) -> ExchangePlan:  # fmt: skip
     rate, out = device.scaleup.each_way_bytes_per_s, device.scaleout.each_way_bytes_per_s
     group = routing.group
-    inside = (copies.inside + c.get("staging_ratio", 0.0) * copies.local) * group.crowding_ratio
+    inside = (copies.inside_ratio + c.get("staging_ratio", 0.0) * copies.local_ratio) * group.crowding_ratio
     per_byte = 1.0 / (c["wire_rate_frac"] * rate)
     if "sm_rate_frac" in c:
         per_byte += device.num_compute_units / ((num_sms or DEFAULT_SMS) * c["sm_rate_frac"] * rate)
     near = inside * token_bytes * per_byte
-    far = copies.across * token_bytes / (c.get("scaleout_rate_frac", 1.0) * out)
+    far = copies.across_ratio * token_bytes / (c.get("scaleout_rate_frac", 1.0) * out)
     workers = workers_of(routing.num_experts, device.num_compute_units)
     if copies.transport == "per_device":
         workers = num_sms or DEFAULT_SMS
     out_step = max(c.get("scaleout_step_s", 0.0), device.scaleout.latency_s)
     return ExchangePlan(
-        latency_s=c["launch_s"] + c.get("expert_s", 0.0) * routing.num_experts + copies.out_steps * out_step,
-        slope_s_per_token=c.get("token_s", 0.0) / workers + max(near, far),
-        power=max(c.get("overlap_power", 1.0), 1.0),
-        roof_s_per_token=token_bytes * max(copies.inside * group.crowding_ratio / rate, copies.across / out),
-        sent_bytes_per_token=(copies.inside + copies.across) * token_bytes,
+        latency_s=c["launch_s"] + c.get("expert_s", 0.0) * routing.num_experts + copies.num_out_steps * out_step,
+        slope_s_per_tokens=c.get("token_s", 0.0) / workers + max(near, far),
+        exponent_ratio=max(c.get("overlap_power", 1.0), 1.0),
+        roof_s_per_tokens=token_bytes
+        * max(copies.inside_ratio * group.crowding_ratio / rate, copies.across_ratio / out),
+        sent_bytes_per_tokens=(copies.inside_ratio + copies.across_ratio) * token_bytes,
         name=name,
     )  # fmt: skip
 

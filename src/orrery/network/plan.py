@@ -24,14 +24,16 @@ class Candidate:
 
     name: str
     latency_s: float
-    slope_s_per_byte: float
-    root_s2_per_byte: float
-    roof_s_per_byte: float
+    slope_s_per_bytes: float
+    root_s2_per_bytes: float
+    roof_s_per_bytes: float
     wire_ratio: float  # bytes that a device sends, per byte of message
 
     def time_s(self, message_bytes: float) -> float:
         """The time for one size."""
-        return self.latency_s + self.slope_s_per_byte * message_bytes + math.sqrt(self.root_s2_per_byte * message_bytes)
+        return (
+            self.latency_s + self.slope_s_per_bytes * message_bytes + math.sqrt(self.root_s2_per_bytes * message_bytes)
+        )
 
 
 @cache
@@ -56,7 +58,7 @@ def undominated(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     """Without the candidates that another beats, or equals, at every size."""
 
     def coefficients(c: Candidate) -> tuple[float, float, float]:
-        return c.latency_s, c.slope_s_per_byte, c.root_s2_per_byte
+        return c.latency_s, c.slope_s_per_bytes, c.root_s2_per_bytes
 
     kept: list[Candidate] = []
     for c in sorted(found, key=coefficients):
@@ -85,15 +87,15 @@ def _candidate(
     far = traffic.out_ratio / (c.get("scaleout_rate_frac", 1.0) * out) if traffic.out_ratio else 0.0
     slope = max(near, far)
     out_step = max(c.get("scaleout_step_s", 0.0), device.scaleout.latency_s)
-    chain = traffic.steps * c[f"{transport}_step_s"] + traffic.out_steps * out_step
+    chain = traffic.num_steps * c[f"{transport}_step_s"] + traffic.num_out_steps * out_step
     roof = max(
         traffic.wire_ratio / rate if traffic.wire_ratio else 0.0, traffic.out_ratio / out if traffic.out_ratio else 0.0
     )
     return Candidate(
         name=f"{name}, {transport.replace('_', ' ')}",
         latency_s=c["launch_s"] + c.get(f"{transport}_launch_s", 0.0) + chain,
-        slope_s_per_byte=slope,
-        root_s2_per_byte=4.0 * c.get("pipeline_ratio", 0.0) * chain * slope if transport == "bulk" else 0.0,
-        roof_s_per_byte=roof,
+        slope_s_per_bytes=slope,
+        root_s2_per_bytes=4.0 * c.get("pipeline_ratio", 0.0) * chain * slope if transport == "bulk" else 0.0,
+        roof_s_per_bytes=roof,
         wire_ratio=traffic.wire_ratio + traffic.out_ratio,
     )  # fmt: skip

@@ -32,13 +32,13 @@ class Routing:
 class Copies:
     """Copies of one token: to other devices of the node, across the network, and handled in all (own ones too).
 
-    ``out_steps`` messages between nodes wait for each other.
+    ``num_out_steps`` messages between nodes wait for each other.
     """
 
-    inside: float
-    across: float
-    local: float
-    out_steps: float
+    inside_ratio: float
+    across_ratio: float
+    local_ratio: float
+    num_out_steps: int
     transport: str
 
 

@@ -14,14 +14,14 @@ class CollectiveTiming:
     """Floats for one size, arrays for many.
 
     ``wire_s`` is the bare roof of the chosen algorithm (its bytes at the link's stated rate), ``latency_s`` what it
-    takes with no bytes at all, ``bytes_per_device`` what each device sends; ``chosen`` is the fastest of
+    takes with no bytes at all, ``sent_bytes`` what each device sends; ``chosen`` is the fastest of
     ``algorithms``.
     """
 
     time_s: Amount
     wire_s: Amount
     latency_s: Amount
-    bytes_per_device: Amount
+    sent_bytes: Amount
     algorithms: tuple[str, ...]
     chosen: int | NDArray[np.int64]
 
@@ -34,6 +34,6 @@ class CollectiveTiming:
 
 
 NOTHING = CollectiveTiming(
-    time_s=0.0, wire_s=0.0, latency_s=0.0, bytes_per_device=0.0, algorithms=("none",), chosen=0
+    time_s=0.0, wire_s=0.0, latency_s=0.0, sent_bytes=0.0, algorithms=("none",), chosen=0
 )  # fmt: skip
 """What it takes to send nothing, or to nobody."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 class Traffic:
     """The work of one device in one algorithm; the busiest device counts.
 
-    ``steps`` and ``out_steps`` are messages that must follow each other on the scale-up and the scale-out link;
+    ``num_steps`` and ``num_out_steps`` are messages that must follow each other on the scale-up and the scale-out link;
     ``wire_ratio`` and ``out_ratio`` are bytes that a device sends over each, per byte of message; ``staged_ratio`` is
     what it copies through its own buffers. ``transports`` are the ways of moving bytes that the algorithm can use:
     NCCL's LL (a flag beside every 4 bytes), LL128 (beside every 120) and Simple (whole buffers, then a barrier), a
     switch, or an engine's own kernel. [nccl]
     """
 
-    steps: float
+    num_steps: int
     wire_ratio: float
-    out_steps: float = 0.0
+    num_out_steps: int = 0
     out_ratio: float = 0.0
     staged_ratio: float = 1.0
     transports: tuple[str, ...] = ("low_latency", "block", "bulk")
@@ -27,5 +27,5 @@ class NoKnobs:
     """An algorithm with nothing to set."""
 
 
-SHARE = {"all_gather": 1.0, "reduce_scatter": 1.0, "all_reduce": 2.0}
+SHARE = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
 """Passes over the buffer: an all-reduce is a reduce-scatter and an all-gather."""

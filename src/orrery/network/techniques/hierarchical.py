@@ -12,9 +12,9 @@ def rule(group: Group) -> Traffic | None:
     if passes is None or nodes < 2 or inside < 2:
         return None
     return Traffic(
-        steps=passes * (inside - 1),
+        num_steps=passes * (inside - 1),
         wire_ratio=passes * (inside - 1) / inside * group.num_dimensions * group.crowding_ratio,
-        out_steps=passes * (nodes - 1), out_ratio=passes * (nodes - 1) / nodes / inside,
+        num_out_steps=passes * (nodes - 1), out_ratio=passes * (nodes - 1) / nodes / inside,
     )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ def rule(group: Group) -> Traffic | None:
     if group.kind != "all_reduce" or not group.has_reduction or inside < 3:
         return None
     return Traffic(
-        steps=2.0, wire_ratio=1.0 + 1.0 / inside,
-        out_steps=2.0 * math.ceil(math.log2(nodes)) if nodes > 1 else 0.0,
+        num_steps=2, wire_ratio=1.0 + 1.0 / inside,
+        num_out_steps=2 * math.ceil(math.log2(nodes)),
         out_ratio=2.0 / inside if nodes > 1 else 0.0,
         staged_ratio=1.0 / inside, transports=("in_switch",),
     )  # fmt: skip

@@ -10,7 +10,7 @@ def rule(group: Group) -> Traffic | None:
     if group.kind != "all_reduce" or group.num_nodes > 1 or not group.has_peer_to_peer:
         return None
     return Traffic(
-        steps=1.0, wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,
+        num_steps=1, wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,
         staged_ratio=1.0, transports=("fused",),
     )  # fmt: skip
 

@@ -19,8 +19,8 @@ def rule(group: Group) -> Traffic | None:
         alone = float(group.links or 1) if group.topology == "mesh" else 2.0 * group.num_dimensions
         near = alone if group.topology == "mesh" or group.topology.startswith("torus") else 1.0
         return Traffic(
-            steps=0.0 if far else 1.0, wire_ratio=0.0 if far else near,
-            out_steps=1.0 if far else 0.0, out_ratio=1.0 if far else 0.0, transports=TRANSPORTS,
+            num_steps=0 if far else 1, wire_ratio=0.0 if far else near,
+            num_out_steps=1 if far else 0, out_ratio=1.0 if far else 0.0, transports=TRANSPORTS,
         )  # fmt: skip
     if group.kind != "all_to_all":
         return None
@@ -28,8 +28,8 @@ def rule(group: Group) -> Traffic | None:
     if group.topology.startswith("torus"):
         hops = max(group.num_dimensions * inside ** (1.0 / group.num_dimensions) / 4.0, 1.0)
     return Traffic(
-        steps=1.0 if inside > 1 else 0.0, wire_ratio=(inside - 1) / n * hops * group.crowding_ratio,
-        out_steps=1.0 if nodes > 1 else 0.0, out_ratio=(n - inside) / n, transports=TRANSPORTS,
+        num_steps=1 if inside > 1 else 0, wire_ratio=(inside - 1) / n * hops * group.crowding_ratio,
+        num_out_steps=1 if nodes > 1 else 0, out_ratio=(n - inside) / n, transports=TRANSPORTS,
     )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ def rule(routing: Routing) -> Copies:
     hit = routing.places_hit(n)
     across = routing.places_hit(nodes) * (nodes - 1) / nodes if nodes > 1 else 0.0
     return Copies(
-        inside=hit * (inside - 1) / inside, across=across, local=hit,
-        out_steps=2.0 * math.ceil(math.log2(nodes)), transport="per_device",
+        inside_ratio=hit * (inside - 1) / inside, across_ratio=across, local_ratio=hit,
+        num_out_steps=2 * math.ceil(math.log2(nodes)), transport="per_device",
     )  # fmt: skip
 
 

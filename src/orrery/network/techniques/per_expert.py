@@ -10,8 +10,8 @@ def rule(routing: Routing) -> Copies:
     group, k = routing.group, float(routing.experts_per_token)
     n, inside = group.num_devices, min(group.num_devices, group.per_node)
     return Copies(
-        inside=k * (inside - 1) / n, across=k * (n - inside) / n, local=k,
-        out_steps=1.0 if group.num_nodes > 1 else 0.0, transport="per_expert",
+        inside_ratio=k * (inside - 1) / n, across_ratio=k * (n - inside) / n, local_ratio=k,
+        num_out_steps=1 if group.num_nodes > 1 else 0, transport="per_expert",
     )  # fmt: skip
 
 

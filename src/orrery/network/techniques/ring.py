@@ -15,12 +15,13 @@ def rule(group: Group) -> Traffic | None:
     if passes is None and group.kind != "broadcast":
         return None
     lap = n - 1
-    steps = (passes or 1.0) * lap
+    steps = (passes or 1) * lap
     ratio = passes * lap / n if passes else 1.0
-    out_steps = (passes or 1.0) * (nodes - 1)
+    out_steps = (passes or 1) * (nodes - 1)
+    wire = ratio * group.num_dimensions * group.crowding_ratio if inside > 1 else 0.0
     return Traffic(
-        steps=steps - out_steps, wire_ratio=ratio * group.num_dimensions * group.crowding_ratio if inside > 1 else 0.0,
-        out_steps=out_steps, out_ratio=ratio / inside if nodes > 1 else 0.0,
+        num_steps=steps - out_steps, wire_ratio=wire,
+        num_out_steps=out_steps, out_ratio=ratio / inside if nodes > 1 else 0.0,
     )  # fmt: skip
 
 

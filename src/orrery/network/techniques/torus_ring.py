@@ -1,5 +1,7 @@
 """Torus rings: one ring in every dimension, all running at once on their own part of the buffer."""
 
+import math
+
 from orrery.base.technique import Technique
 from orrery.network.group import Group
 from orrery.network.traffic import SHARE, NoKnobs, Traffic
@@ -11,8 +13,8 @@ def rule(group: Group) -> Traffic | None:
     inside, nodes = min(group.num_devices, group.per_node), group.num_nodes
     if passes is None or d < 2 or nodes > 1:
         return None
-    side = inside ** (1.0 / d)
-    return Traffic(steps=passes * d * (side - 1.0), wire_ratio=passes * (inside - 1) / inside)
+    side = math.ceil(inside ** (1.0 / d) - 1e-9)
+    return Traffic(num_steps=passes * d * (side - 1), wire_ratio=passes * (inside - 1) / inside)
 
 
 TECHNIQUE = Technique(

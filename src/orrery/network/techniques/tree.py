@@ -14,11 +14,11 @@ def rule(group: Group) -> Traffic | None:
     """
     if group.kind not in ("all_reduce", "broadcast") or group.num_nodes < 2:
         return None
-    ways = 2.0 if group.kind == "all_reduce" else 1.0
+    ways = 2 if group.kind == "all_reduce" else 1
     inside = min(group.num_devices, group.per_node)
     return Traffic(
-        steps=ways * (inside - 1), wire_ratio=ways * group.num_dimensions * group.crowding_ratio * (inside > 1),
-        out_steps=ways * math.ceil(math.log2(group.num_nodes)), out_ratio=ways / inside,
+        num_steps=ways * (inside - 1), wire_ratio=ways * group.num_dimensions * group.crowding_ratio * (inside > 1),
+        num_out_steps=ways * math.ceil(math.log2(group.num_nodes)), out_ratio=ways / inside,
     )  # fmt: skip
 
 

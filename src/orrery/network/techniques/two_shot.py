@@ -11,7 +11,7 @@ def rule(group: Group) -> Traffic | None:
     if group.kind != "all_reduce" or group.num_nodes > 1 or not group.has_peer_to_peer or n < 3:
         return None
     return Traffic(
-        steps=2.0, wire_ratio=2.0 * (n - 1) / n * group.crowding_ratio * group.num_dimensions,
+        num_steps=2, wire_ratio=2.0 * (n - 1) / n * group.crowding_ratio * group.num_dimensions,
         staged_ratio=1.0, transports=("fused",),
     )  # fmt: skip
 
