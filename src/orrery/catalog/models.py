@@ -15,7 +15,7 @@ from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.models.config import parse
 from orrery.models.model import Model
-from orrery.models.quantization import IN_NAMES, format_in_name
+from orrery.models.quantization import ALWAYS, IN_NAMES, format_in_name
 from orrery.models.read import read_model
 
 FOLDER = Path(__file__).parent / "facts" / "models"
@@ -120,7 +120,11 @@ def _looks_like_path(text: str) -> bool:
 def _by_name(name: str) -> Model:
     found, weights = resolve(name)
     model = _load(found)
-    return replace(model, weights_format=weights) if weights else model
+    if not weights or model.weights_format.startswith(weights) and not model.experts_format:
+        return model  # published as such already: "fp8" in a name may mean blocks
+    if weights == "fp8" and model.weights_format.startswith("fp8"):
+        weights = model.weights_format
+    return replace(model, weights_format=weights, experts_format="", kept_16bit_roles=ALWAYS)
 
 
 @lru_cache(maxsize=512)
@@ -141,12 +145,16 @@ def _tables(name: str) -> dict[str, Any]:
 
 
 def published_config(name: str) -> dict[str, Any]:
-    """The published config fields of a catalogued model; ``same_as`` takes another's and changes what it states."""
+    """The published config fields of a catalogued model.
+
+    ``same_as`` takes another's and changes what it states; ``null`` lists keys that the config states as null, where
+    that differs from leaving them out.
+    """
     raw = _tables(name)
     config = published_config(raw["same_as"]) if "same_as" in raw else {}
     if "same_as" in raw:
         config.pop("quantization_config", None)
-    return {**config, **raw.get("published", {})}
+    return {**config, **dict.fromkeys(raw.get("null", ())), **raw.get("published", {})}
 
 
 def published_parameters(name: str) -> Fact | None:

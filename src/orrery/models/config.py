@@ -46,10 +46,8 @@ def parse(config: Mapping[str, Any], *, name: str, where: str = "") -> Model:
 def _parse(outer: Fields, name: str) -> Model:
     c = _language(outer)
     kind = c.word("model_type")
-    if (family := families_by_type().get(kind)) is not None:
-        model = family.build(c, name)
-    else:
-        model = _generic(c, name, kind)
+    family = families_by_type().get(kind)
+    model = family.build(c, name) if family else _generic(c, name, kind)
     stored = stored_as(outer if "quantization_config" in outer else c, name)
     tower, left_out = tower_parameters(outer, model.hidden_size)
     notes = (("weights_format", stored.note), ("tower_parameters", left_out))

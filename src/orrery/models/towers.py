@@ -76,7 +76,11 @@ def _siglip(v: Fields, text_hidden: int) -> int:
     patch, image = v.size("patch_size", default=16), v.size("image_size", default=224)
     layers = v.size("num_hidden_layers") * _encoder_layer(hidden, ffn)
     positions = (image // patch) ** 2 * hidden
-    return _patches(v, hidden, True, patch=16) + positions + layers + 2 * hidden + hidden + hidden * text_hidden
+    # a pooling head (a query, attention, a feed-forward part, a norm) unless the config says no
+    has_head = v.flag("vision_use_head", default=True)
+    head = hidden + 4 * _linear(hidden, hidden) + _linear(hidden, ffn) + _linear(ffn, hidden) + 2 * hidden
+    tower = _patches(v, hidden, True, patch=16) + positions + layers + 2 * hidden + head * has_head
+    return tower + hidden + hidden * text_hidden
 
 
 def _pixtral(v: Fields, text_hidden: int) -> int:

@@ -1,9 +1,9 @@
-"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5): dense layers first, then shared and routed experts."""
+"""DeepSeek V1 to V3.2 and those built like V3 (Kimi-K2, GLM-5): dense layers first, then shared and routed ones."""
 
 from dataclasses import replace
 
+from orrery.models import decoder as ordinary
 from orrery.models.decoder import Recipe, assemble, decoder, sizes
-from orrery.models.decoder import Kind as DecoderKind
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.latent import latent_attention
@@ -48,8 +48,8 @@ def draft(block: Block, hidden: int, count: int) -> int:
 
 def _build(c: Fields, name: str) -> Model:
     kind = c.word("model_type")
-    # A missing or null q_lora_rank means that queries are projected directly, where the config states the other ranks.
-    if "kv_lora_rank" in c and "q_lora_rank" not in c:
+    # null says that queries are projected directly; only a config that leaves the key out means the default rank.
+    if "q_lora_rank" in c.data and c.data["q_lora_rank"] is None:
         c = c.with_defaults(q_lora_rank=0)
     c = c.with_defaults(**(V2 if kind == "deepseek_v2" else V3))
     hidden, heads, layers = c.size("hidden_size"), c.size("num_attention_heads"), c.size("num_hidden_layers")
@@ -75,7 +75,7 @@ def _build_first(c: Fields, name: str) -> Model:
         moe_intermediate_size=1407,
     )  # fmt: skip
     s = sizes(c)
-    kinds = [DecoderKind(is_moe=x) for x in is_sparse(c, s.layers)]
+    kinds = [ordinary.Kind(is_moe=x) for x in is_sparse(c, s.layers)]
     bias = c.flag("attention_bias")
     return decoder(c, name, Recipe(qkv_bias=bias, out_bias=bias), kinds=kinds, experts=routed(c, s.hidden))
 

@@ -1,4 +1,4 @@
-"""Gemma 1 to 4: tied embeddings, sandwich norms from Gemma 2, windows in most layers; Gemma 4 with and without experts."""
+"""Gemma 1 to 4: tied embeddings, sandwich norms from Gemma 2, windows in most layers; Gemma 4 also with experts."""
 
 from orrery.models.decoder import Kind, Recipe, Sizes, assemble, decoder, sizes
 from orrery.models.family import Family

@@ -1,4 +1,4 @@
-"""Zhipu's GLM: ChatGLM2/3 and GLM-4 (biased q, k and v, two key/value heads), GLM-4-0414 (sandwich norms), GLM-4.5 MoE."""
+"""Zhipu's GLM: ChatGLM2/3 and GLM-4 (biased q, k and v), GLM-4-0414 (sandwich norms), GLM-4.5 to 4.7 (experts)."""
 
 from dataclasses import replace
 

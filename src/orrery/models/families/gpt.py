@@ -1,4 +1,4 @@
-"""The GPT line before Llama: LayerNorms with a shift, plain feed-forward parts with biases, learned or rotary places."""
+"""The GPT line before Llama: LayerNorms with a shift, plain feed-forward parts with biases."""
 
 from typing import cast
 
@@ -6,9 +6,6 @@ from orrery.models.decoder import CONTEXT, Kind, Recipe, decoder, sizes
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Model
-
-MOST_REPEATS = 10_000
-
 
 def _gpt2(c: Fields, name: str) -> Model:
     """GPT-2, GPT-3 and Megatron's GPT: learned positions, a tied head; GPT-BigCode shares one key/value head."""
@@ -29,11 +26,11 @@ def _expanded(c: Fields) -> tuple[str, ...]:
     """``attention_types``: pairs of (kinds, how often they repeat)."""
     found: list[str] = []
     for entry in c.items("attention_types"):
-        match entry:
-            case [list() as raw, int() as times] if 0 < times <= MOST_REPEATS:
-                found += [str(kind) for kind in cast("list[object]", raw)] * times
-            case _:
-                raise c.wrong("attention_types", entry, '[["global", "local"], how often]')
+        pair = tuple(cast("list[object]", entry)) if isinstance(entry, list) else ()
+        if len(pair) != 2:
+            raise c.wrong("attention_types", entry, '[[["global", "local"], how often]]')
+        fields = Fields({"kinds": pair[0], "num_layers": pair[1]}, f"{c.where}: attention_types")
+        found += fields.words("kinds") * fields.size("num_layers")
     return tuple(found)
 
 

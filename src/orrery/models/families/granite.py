@@ -1,4 +1,4 @@
-"""IBM's Granite: dense, with experts, and Granite 4 hybrids of Mamba 2 and attention; Bamba is the same mixture, dense."""
+"""IBM's Granite: dense, with experts, and Granite 4 hybrids with Mamba 2; Bamba is such a hybrid, dense."""
 
 from orrery.models.decoder import Kind, Recipe, assemble, decoder, sizes
 from orrery.models.family import Family

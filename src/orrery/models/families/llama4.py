@@ -1,4 +1,4 @@
-"""Llama 4: chunked rotary attention with a full layer without positions every fourth; one expert a token and a shared one."""
+"""Llama 4: chunked rotary attention, every fourth layer full without positions; one expert a token and a shared one."""
 
 from orrery.models.decoder import Kind, Recipe, decoder, sizes
 from orrery.models.family import Family

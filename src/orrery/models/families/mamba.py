@@ -1,4 +1,4 @@
-"""State-space models: Mamba 1 (and Falcon-Mamba), Mamba 2, and Jamba, which mixes Mamba 1 with attention and experts."""
+"""State-space models: Mamba 1 (and Falcon-Mamba), Mamba 2, and Jamba: Mamba 1 with attention and experts."""
 
 from orrery.models.decoder import HIDDEN, LAYERS, assemble, sizes
 from orrery.models.family import Family

@@ -21,8 +21,8 @@ def _hunyuan(c: Fields, name: str) -> Model:
     bias = c.flag("attention_bias")
     shared = width if c.flag("use_mixed_mlp_moe", default=True) else 0
     experts = moe(
-        s.hidden, _largest(c, "moe_intermediate_size", width), _largest(c, "num_experts", 1), _largest(c, "moe_topk", 1),
-        shared_ffn_size=shared * _largest(c, "num_shared_expert", 1),
+        s.hidden, _largest(c, "moe_intermediate_size", width), _largest(c, "num_experts", 1),
+        _largest(c, "moe_topk", 1), shared_ffn_size=shared * _largest(c, "num_shared_expert", 1),
     )  # fmt: skip
     recipe = Recipe(
         qkv_bias=bias, out_bias=bias, qk_norm="head" if c.flag("use_qk_norm", default=True) else ""

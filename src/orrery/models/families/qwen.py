@@ -42,7 +42,8 @@ def _build(c: Fields, name: str) -> Model:
     if has_experts:
         shared = c.count("shared_expert_intermediate_size")
         experts = moe(
-            s.hidden, c.size("moe_intermediate_size"), c.size("num_experts", "num_local_experts", default=128 if is_third else 60),
+            s.hidden, c.size("moe_intermediate_size"),
+            c.size("num_experts", "num_local_experts", default=128 if is_third else 60),
             c.size("num_experts_per_tok"), shared_ffn_size=shared, has_shared_gate=shared > 0,
         )  # fmt: skip
     bias = c.flag("attention_bias")
