@@ -36,7 +36,7 @@ def documented(path: Path):
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             yield node.name, ast.get_docstring(node) is not None
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not node.bases:  # else it overrides
             for method in node.body:
                 if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
                     yield f"{node.name}.{method.name}", ast.get_docstring(method) is not None

@@ -58,7 +58,8 @@ def measured_columns(kind: str, columns: list[str]) -> list[str]:
 
 def mistaken_for(column: str, kind: str) -> tuple[str, str] | None:
     """(the column meant, an example) where a name is a metric in another unit or none: ``ttft_ms``, ``Time (us)``."""
-    word = re.sub(r"[^a-z0-9%]+", "_", PERCENTILE.sub("", column).casefold()).strip("_")
+    word = re.sub(r"[^a-z0-9%]+", "_", column.casefold()).strip("_")
+    word = re.sub(r"_(?:p\d{1,2}|mean|avg|median)(?=_|$)|^(?:p\d{1,2}|mean|avg|median)_", "", word)
     for metric in (*METRICS[kind], *(("message_bytes",) if kind == "collective" else ())):
         stem, _, unit = metric.rpartition("_")
         others = _OTHER_UNITS.get(unit, ())

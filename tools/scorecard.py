@@ -1,0 +1,204 @@
+"""Score every measured table on its test rows, beside two simple baselines; write the page and the numbers.
+
+    python tools/scorecard.py --data ../shared/data
+
+writes docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml. Rows that fit constants or set
+intervals do not count; rows that beat a physical bound are left out by that bound and counted.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from baselines import FEWEST, ROOFLINE, Run, fit_runs, kernel_baselines, read_run, run_metric
+from orrery.base.errors import OrreryError
+from orrery.base.files import write_atomically
+from orrery.evidence.check import check_table
+from orrery.evidence.checked import Checked
+from orrery.evidence.metrics import FITS
+from orrery.evidence.split import FIT, SHAPE_COLUMNS, TEST, sides
+from orrery.evidence.tables import read_table
+from scorecard_page import write_page
+from scorecard_plot import draw
+from scorecard_rows import Counts, Mask, Scored, Words
+
+ROOT = Path(__file__).resolve().parents[1]
+ACCURACY = ROOT / "src" / "orrery" / "evidence" / "accuracy.toml"
+
+Floats = NDArray[np.float64]
+
+LIKE = {"grouped_gemm": "gemm"}
+ELEMENTWISE = ("norm", "rope", "gated_activation", "add", "embedding", "softmax")
+EXCHANGES = ("moe_dispatch", "moe_combine", "moe_prepare")
+
+
+def side_of(checked: Checked) -> Words:
+    """The side of every row, by what its op or kind calls a shape."""
+    table = checked.table
+    kinds, out = table.words("kind"), np.full(len(table), TEST, dtype="U9")
+    ops = np.where(kinds == "kernel", table.words("op"), np.where(kinds == "collective", "collective", kinds))
+    ops = np.where(np.isin(table.words("collective"), EXCHANGES), "moe_dispatch", ops)
+    ops = np.where(np.isin(ops, ELEMENTWISE), "elementwise", ops)
+    for op in np.unique(ops):
+        what = LIKE.get(str(op), str(op))
+        if what in SHAPE_COLUMNS:
+            rows = np.flatnonzero(ops == op)
+            out[rows] = sides(table.take(rows), what)
+    return out
+
+
+def kernel_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Scored]:
+    """The times of a table of kernels or collectives."""
+    table = checked.table
+    op = np.where(table.words("op") != "", table.words("op"), table.words("collective"))
+    engine = np.where(table.words("engine") != "", table.words("engine"), table.words("library"))
+    cache = table.words("kv_format")
+    format = np.where(cache == "", table.words("format"), np.char.add(np.char.add(table.words("format"), "+"), cache))
+    words = {"op": op, "device": table.words("device"), "format": format, "engine": engine}
+    keys = np.array(["|".join(row) for row in zip(*words.values(), strict=True)])
+    known = checked.scored("time_s")
+    beats = known & (checked.measured["time_s"] < checked.answers.bound_s)
+    roofline, closed = kernel_baselines(checked, keys, (side == FIT) & ~beats)
+    counts.screened = int((beats & (side == TEST)).sum())
+    yield _scored(checked, "time_s", known & ~beats & (side == TEST), words, roofline, closed)
+
+
+def serving_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Scored]:
+    """Every metric that a table of serving runs measures, but those that are arithmetic on others."""
+    table = checked.table
+    words = {c: table.words(c) for c in ("mode", "engine", "engine_version", "device", "model", "weights_format")}
+    runs = _runs(checked)
+    beats = checked.measured.get("latency_s", np.full(len(table), np.nan)) < checked.answers.bound_s
+    counts.screened = int((beats & (side == TEST)).sum())
+    static, is_open = words["mode"] == "static", words["mode"] == "open"
+    closed_loop = words["mode"] == "closed"
+    for metric in checked.answers.predicted:
+        known = checked.scored(metric) & ~beats
+        if metric == "total_tokens_per_s":
+            known &= ~static if "latency_s" in checked.measured else True
+        if metric in ("output_tokens_per_s", "requests_per_s", "total_tokens_per_s"):
+            known &= ~is_open  # set by the arrivals
+            if metric != "output_tokens_per_s":
+                known &= ~closed_loop & (metric not in ("requests_per_s", "total_tokens_per_s"))
+        if not (known & (side == TEST)).any():
+            continue
+        if metric == FITS:
+            roofline = closed = np.full(len(table), np.nan)
+        else:
+            roofline, closed = _run_baselines(runs, metric, checked.measured[metric], known, side, words["engine"])
+        yield _scored(checked, metric, known & (side == TEST), words, roofline, closed)
+
+
+def _scored(
+    checked: Checked, metric: str, rows: Mask, words: dict[str, Words], roofline: Floats, closed: Floats
+) -> Scored:
+    measured = checked.measured[metric]
+    predicted = checked.answers.predicted[metric]
+    if metric == FITS:  # 1 where foreseen, so that the relative error is 0 or 1
+        predicted, measured = 1.0 + checked.error(FITS, np.ones(len(measured), dtype=bool)), np.ones(len(measured))
+    everything = Scored(
+        table=checked.table.name, kind=str(checked.table.words("kind")[0]), metric=metric, words=words,
+        measured=measured, ours=predicted, roofline=roofline, closed=closed,
+        inside_80=checked.answers.inside(metric, measured, 80), inside_95=checked.answers.inside(metric, measured, 95),
+    )  # fmt: skip
+    return everything.take(rows)
+
+
+def _runs(checked: Checked) -> dict[int, Run]:
+    """What the baselines know of each answered row."""
+    found: dict[int, Run] = {}
+    for row in np.flatnonzero(checked.counted):
+        if int(row) not in checked.answers.declined:
+            try:
+                found[int(row)] = read_run({c: v[row] for c, v in checked.table.columns.items()})
+            except OrreryError:
+                continue
+    return found
+
+
+def _run_baselines(
+    runs: dict[int, Run], metric: str, measured: Floats, known: Mask, side: Words, engine: Words
+) -> tuple[Floats, Floats]:
+    roofline, closed = np.full(len(measured), np.nan), np.full(len(measured), np.nan)
+    plain = metric.removesuffix("_p50")
+    rows = [r for r in np.flatnonzero(known) if int(r) in runs]
+    for row in rows:
+        roofline[row] = run_metric(ROOFLINE, runs[int(row)], plain)
+    if not np.isfinite(roofline[rows]).any():
+        return roofline, closed
+    pool = [r for r in rows if side[r] == FIT]
+    for name in np.unique(engine[rows]):
+        mine = [r for r in pool if engine[r] == name]
+        fit = mine if len(mine) >= FEWEST else pool
+        if len(fit) >= FEWEST:
+            fit = fit[:: max(1, len(fit) // 150)]
+            constants = fit_runs([runs[int(r)] for r in fit], [plain] * len(fit), [float(measured[r]) for r in fit])
+            for row in (r for r in rows if engine[r] == name):
+                closed[row] = run_metric(constants, runs[int(row)], plain)
+    return roofline, closed
+
+
+def score_tables(data: Path) -> tuple[list[Scored], dict[str, Counts]]:
+    """Every table under ``data``, on its test rows."""
+    scored: list[Scored] = []
+    counts: dict[str, Counts] = {}
+    for path in sorted([*(data / "kernels").glob("*.csv*"), *(data / "serving").glob("*.csv*")]):
+        started = time.perf_counter()
+        checked = check_table(read_table(path))
+        side = side_of(checked)
+        count = counts[path.name] = Counts(rows=int(checked.counted.sum()))
+        count.test = int((checked.counted & (side == TEST)).sum())
+        for row, reason in checked.answers.declined.items():
+            if checked.counted[row]:
+                count.declined[reason] = count.declined.get(reason, 0) + 1
+        if checked.answers.predicted:
+            of = serving_metrics if "serving" in checked.table.words("kind") else kernel_metrics
+            scored += of(checked, side, count)
+        print(f"{path.name}: {count.rows} rows, {time.perf_counter() - started:.1f} s", flush=True)
+    return scored, counts
+
+
+def accuracy(scored: list[Scored], counts: dict[str, Counts]) -> str:
+    """The checked-in numbers: one table for each metric of each measured table, with its groups."""
+    entries: dict[str, dict[str, object]] = {}
+    for s in scored:
+        table = entries.setdefault(s.table, {"rows": counts[s.table].rows, "screened": counts[s.table].screened,
+                                             "declined": sum(counts[s.table].declined.values())})  # fmt: skip
+        by = "op" if "op" in s.words else "mode"
+        table[s.metric] = {
+            str(word): _entry(s.take(s.words[by] == word)) for word in np.unique(s.words[by])
+        }  # fmt: skip
+    head = "# made by: make scorecard. Absolute errors on test rows, as fractions; bias is the median with its sign.\n"
+    return head + tomli_w.dumps(entries)
+
+
+def _entry(s: Scored) -> dict[str, float | int]:
+    ours = s.score()
+    values = {
+        "median": ours.median_abs_error_frac, "mean": ours.mean_abs_error_frac, "p90": ours.p90_abs_error_frac,
+        "bias": ours.bias_frac, "covered_80": ours.covered_80_frac, "covered_95": ours.covered_95_frac,
+    }  # fmt: skip
+    return {"rows": ours.rows} | {k: round(v, 4) for k, v in values.items() if v is not None}
+
+
+def main() -> None:
+    """Score, write, and say where."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of measured tables")
+    data = parser.parse_args().data
+    if not (data / "kernels").is_dir():
+        raise SystemExit(f"There are no measured tables under {data}; give their folder with --data.")
+    scored, counts = score_tables(data)
+    write_atomically(ACCURACY, accuracy(scored, counts))
+    write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
+    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts))
+    print("wrote docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml")
+
+
+if __name__ == "__main__":
+    main()
