@@ -2,16 +2,16 @@
 
     python tools/fit/engines.py --data ../shared/data
 
-Five constants for each engine and era (the [[version]] tables of its fact file; ``unknown`` for runs that do not say):
-seconds a step, a sequence, a layer and a request, and how many prompts arrive together in a closed loop. Rows are
-split by model and device count: 20 % fit the constants, 20 % give the intervals, 60 % are only scored here. Rows that
-beat the datasheet's bound are left out by that bound.
+Five constants for each engine, era (the [[version]] tables of its fact file; ``unknown`` for runs that do not say) and,
+where there are runs enough, generation of devices: seconds a step, a sequence, a layer and a request, and how many
+prompts arrive together in a closed loop. Rows are split by model and device count: 20 % fit the constants, 20 % give
+the intervals, 60 % are only scored here. Rows that beat the datasheet's bound are left out by that bound.
 """
 
 import argparse
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,11 @@ from orrery.evidence.serving_row import Row, read_row
 from orrery.evidence.serving_rows import metric_of, static_bound_s
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
 from orrery.evidence.tables import read_table
+from orrery.execution.batch import Batch
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
+from orrery.execution.step import Step, step
+from orrery.serving import clock
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 
@@ -45,6 +48,9 @@ MOST_PER_FILE = 120
 
 FIRST_TOKEN_WEIGHT = 0.3
 """Queues decide the first token's time and the constants here do not; so it counts less."""
+
+MIN_FIT, MIN_FIT_GENERATION = 5, 15
+"""Rows that a group needs before its constants are fitted apart from the wider group's."""
 
 MIN_CALIBRATE = 20
 """Fewer rows than this do not make quantiles: the interval then comes from all engines together."""
@@ -77,6 +83,23 @@ def read_rows(data: Path) -> list[Measured]:
             if values and values.get("latency_s", np.inf) >= bound_s:
                 rows.append(Measured(deployment, workload, values, str(side), path.name))
     return rows
+
+
+def remember_steps() -> None:
+    """Cost each step's kernels once: the constants fitted here only add to them, so every later guess is cheap."""
+    known: dict[tuple[object, ...], Step] = {}
+
+    def remembered(deployment: Deployment, batch: Batch) -> Step:
+        sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
+        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
+               deployment.engine.kernels, *sizes)  # fmt: skip
+        if key not in known:
+            known[key] = step(replace(deployment, engine=replace(deployment.engine, per_layer_s=0.0)), batch)
+        bare = known[key]
+        gap_s = deployment.engine.per_layer_s * deployment.model.num_layers * (batch.num_tokens > 0)
+        return replace(bare, time_s=bare.time_s + gap_s, stage_s=bare.stage_s + gap_s / deployment.layout.pp)
+
+    clock.step = remembered
 
 
 def ratios(rows: Sequence[Measured], constants: dict[str, float] | None = None) -> dict[tuple[str, str], np.ndarray]:
@@ -133,17 +156,29 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FITTED)
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
+    remember_steps()
     rows = read_rows(arguments.data)
-    groups: dict[tuple[str, str], list[Measured]] = defaultdict(list)
-    for row in rows:
-        engine = row.deployment.engine
-        groups[engine.name, era_of(engine.name, engine.version)].append(row)
     pooled = ratios([r for r in rows if r.side == CALIBRATE])
-    entries = [_entry("", "", rows, pooled)]
-    entries += [_entry(*key, members, pooled) for key, members in sorted(groups.items()) if _count(members, FIT) >= 5]
+    entries = [_entry(("", "", ""), rows, pooled)]
+    entries += [_entry(key, members, pooled) for key, members in sorted(grouped(rows).items())]
     content = tomli_w.dumps({"sources": SOURCES, "engine": entries})
     if not arguments.dry:
         write_atomically(arguments.out, f"# made by: python tools/fit/engines.py\n{content}")
+
+
+def grouped(rows: Sequence[Measured]) -> dict[tuple[str, str, str], list[Measured]]:
+    """Rows by engine and era, and again by generation; only groups with rows enough to fit."""
+    groups: dict[tuple[str, str, str], list[Measured]] = defaultdict(list)
+    for row in rows:
+        engine = row.deployment.engine
+        era = era_of(engine.name, engine.version)
+        for generation in ("", row.deployment.cluster.device.generation):
+            groups[engine.name, era, generation].append(row)
+    return {
+        key: members
+        for key, members in groups.items()
+        if _count(members, FIT) >= (MIN_FIT_GENERATION if key[2] else MIN_FIT)
+    }
 
 
 SOURCES = {"runs": {"title": "Published serving runs, tables of docs/scorecard.md", "retrieved": "2026-11"}}
@@ -153,26 +188,33 @@ def _count(rows: Sequence[Measured], side: str) -> int:
     return sum(r.side == side for r in rows)
 
 
-def _entry(name: str, era: str, rows: list[Measured], pooled: dict[tuple[str, str], np.ndarray]) -> dict[str, object]:
-    """Fit one engine and era, print its errors on every side, and make its entry."""
+def _entry(
+    key: tuple[str, str, str], rows: list[Measured], pooled: dict[tuple[str, str], np.ndarray]
+) -> dict[str, object]:
+    """Fit one group, print its errors on unseen rows, and make its entry."""
+    name, era, generation = key
     chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 40)
     constants = fit(chosen)
     calibrate = ratios([r for r in rows if r.side == CALIBRATE], constants)
-    test = ratios([r for r in rows if r.side == TEST], constants)
-    print(f"\n{name or 'any'} {era}: {constants}  fit {len(chosen)} rows")
-    for key, errors in sorted(test.items()):
-        off = np.abs(np.expm1(-errors)) * 100
-        print(f"  {'/'.join(key):30} test {errors.size:5}  median {np.median(off):5.1f}  mean {off.mean():6.1f}  "
-              f"p90 {np.quantile(off, 0.9):6.1f}  bias {np.median(np.expm1(-errors)) * 100:+6.1f}")  # fmt: skip
+    print(f"\n{name or 'any'} {era} {generation}: {constants}  fit {len(chosen)} rows")
+    for side in (FIT, TEST):
+        _print_errors(side, ratios([r for r in rows if r.side == side], constants))
     spreads = {}
-    for key in sorted(set(calibrate) | (set(pooled) if not name else set())):
-        errors = calibrate.get(key, np.empty(0))
-        spreads[".".join(key)] = spread(errors if errors.size >= MIN_CALIBRATE else pooled[key])
+    for found in sorted(set(calibrate) | (set(pooled) if not name else set())):
+        errors = calibrate.get(found, np.empty(0))
+        spreads[".".join(found)] = spread(errors if errors.size >= MIN_CALIBRATE else pooled[found])
     at = f"{len(chosen)} rows fitted, {_count(rows, CALIBRATE)} for the intervals, {_count(rows, TEST)} tested"
     return {
-        "name": name, "version": era or UNVERSIONED, "source": "runs", "at": at, "constants": constants,
-        "spread": spreads,
+        "name": name, "version": era or UNVERSIONED, "generation": generation, "source": "runs", "at": at,
+        "constants": constants, "spread": spreads,
     }  # fmt: skip
+
+
+def _print_errors(side: str, found: dict[tuple[str, str], np.ndarray]) -> None:
+    for key, errors in sorted(found.items()):
+        off = np.abs(np.expm1(-errors)) * 100
+        print(f"  {side:5} {'/'.join(key):30} {errors.size:5}  median {np.median(off):5.1f}  mean {off.mean():6.1f}  "
+              f"p90 {np.quantile(off, 0.9):6.1f}  bias {np.median(np.expm1(-errors)) * 100:+6.1f}")  # fmt: skip
 
 
 def _thin(rows: list[Measured], most: int) -> list[Measured]:

@@ -76,7 +76,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-    fitted, fact = _fitted(name, version)
+    fitted, fact = _fitted(name, version, generation)
     facts |= {f"{k}": Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
               for k in _HOST}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}
@@ -126,18 +126,23 @@ def _fitted_entries() -> tuple[list[dict[str, Any]], dict[str, Source]]:
     return raw["engine"], {key: Source(**table) for key, table in raw["sources"].items()}
 
 
-def _fitted(name: str, version: str) -> tuple[Mapping[str, Any], Fact]:
-    """The entry for this engine and era, else for the engine at any time, else the pooled one (name "")."""
+def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any], Fact]:
+    """The nearest entry: this engine, era and generation; this engine and era; this engine at any time; any engine."""
     entries, sources = _fitted_entries()
-    mine = [e for e in entries if e["name"] == name]
-    covering = [e for e in mine if _covers(e, version)]
-    pooled = [e for e in entries if e["name"] == ""]
-    for entry in (*covering[-1:], *mine[-1:], *pooled):
+    mine = [e for e in entries if e["name"] == name and e["generation"] in ("", generation)]
+    for entry in sorted(mine, key=lambda e: (not _covers(e, version), not e["generation"], -_age(e))) or entries[:1]:
         fact = Fact(name="host constants", value=entry["name"] or "any engine", basis=Basis.MEASURED,
                     source=sources[entry["source"]], at=entry["at"])  # fmt: skip
         return entry, fact
     assumed: dict[str, Any] = {"constants": ASSUMED_HOST, "at": "assumed"}
     return assumed, Fact(name="host constants", value="assumed", basis=Basis.ASSUMED)
+
+
+def _age(entry: Mapping[str, Any]) -> float:
+    """The era as a number that grows with time; runs of an unknown era count as the oldest."""
+    if entry["version"] == UNVERSIONED:
+        return -1.0
+    return sum(x / 1000.0**i for i, x in enumerate(_numbers(entry["version"])))
 
 
 def _covers(entry: Mapping[str, Any], version: str) -> bool:
