@@ -120,11 +120,16 @@ def _print_rejected(out: Console, rejected: tuple[Rejected, ...]) -> None:
 def lacking(item: Rejected) -> str:
     """What a rejected plan needs, has, and would work with; as many digits as it takes to see the difference."""
     lacks = item.lacks
+    need = have = ""
     for digits in (3, 4, 5):
-        need, have = text(lacks.need, lacks.unit, digits), text(lacks.have, lacks.unit, digits)
+        need, have = _quantity(lacks.need, lacks.unit, digits), _quantity(lacks.have, lacks.unit, digits)
         if need != have:
             break
     return f"{lacks.what}: needs {need}, has {have}. {lacks.smallest_change}"
+
+
+def _quantity(value: float, unit: str, digits: int) -> str:
+    return f"{value:,.0f} {unit}" if unit in ("tokens", "devices") else text(value, unit, digits)
 
 
 def _print_launch(out: Console, plan: Plan) -> None:

@@ -77,6 +77,13 @@ class Scenario(BaseModel):
     def _readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(o.written for o in read_objectives(value))
 
+    @field_validator("engine_version")
+    @classmethod
+    def _has_numbers(cls, value: str | None) -> str | None:
+        if value is not None and not value[:1].isdigit():
+            raise ValueError("write its numbers, such as 0.11.0")
+        return value
+
     @field_validator("objective")
     @classmethod
     def _known_objective(cls, value: str | None) -> str | None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, fields
 from types import ModuleType
 from typing import Any
 
-from orrery.base.errors import UnknownName
+from orrery.base.errors import ScenarioError, UnknownName
 from orrery.base.sources import Fact
 from orrery.base.technique import Technique, discover
 from orrery.base.units import UNIT_WORDS, text
 from orrery.catalog.devices import describe, device_names, get_device
 from orrery.catalog.engines import engine_names, get_engine
 from orrery.catalog.models import get_model, model_names, published_parameters, resolve
+from orrery.catalog.prices import price_of
 from orrery.catalog.traces import load_trace, stats, trace_names
 from orrery.network import techniques as network_techniques
 from orrery.numerics.registry import get_format, known_formats
@@ -156,6 +157,31 @@ def _engine(name: str) -> Table:
     return Table(kind="engines", title=engine.name, rows=tuple(_fact_row(f) for f in engine.facts.values()))
 
 
+def _prices() -> Table:
+    rows = [
+        {
+            "name": name, "usd_per_device_hour": p.usd_per_device_hour, "low": p.low, "high": p.high,
+            "as_of": p.as_of.isoformat(), "kind": p.kind, "is_stale": p.is_stale, "note": p.note,
+        }
+        for name in device_names()
+        if (p := price_of(name))
+    ]  # fmt: skip
+    return Table(kind="prices", title="Dollars for one device and hour", rows=tuple(rows),
+                 notes=("Give your own with --usd-per-hour.",))  # fmt: skip
+
+
+def _price(name: str) -> Table:
+    device = get_device(name)
+    price = price_of(device.name)
+    if price is None:
+        raise ScenarioError(f"No price is known for {device.name}; give your own with --usd-per-hour.")
+    rows = [
+        {"fact": "usd_per_device_hour", "value": price.usd_per_device_hour, "basis": "chosen", "note": price.note},
+        *(_fact_row(f) for f in price.facts),
+    ]
+    return Table(kind="prices", title=device.name, rows=tuple(rows), notes=device.notes)
+
+
 def _traces() -> Table:
     rows = [{"name": name, **{key: _stats(name)[key] for key in _LISTED}} for name in trace_names()]
     return Table(kind="traces", title="Request traces, made from published statistics", rows=tuple(rows))
@@ -204,5 +230,6 @@ _KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
     "formats": (_formats, _format),
     "techniques": (_techniques, _technique),
     "engines": (_engines, _engine),
+    "prices": (_prices, _price),
     "traces": (_traces, _trace),
 }

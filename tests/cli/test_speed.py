@@ -1,0 +1,36 @@
+"""Help and version are instant: nothing heavy is imported for them."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from orrery import __version__
+
+HEAVY = ("numpy", "numba", "pydantic", "rich", "scipy")
+PROGRAM = "import sys; from orrery.cli.main import run; code = run(sys.argv[1:]); sys.stdout.flush(); "
+REPORT = f"print('LOADED', [m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr); sys.exit(code)"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["estimate", "--help"], ["plan", "--help"], ["why", "--help"],
+                  ["show", "--help"], ["check", "--help"]]
+)  # fmt: skip
+def test_help_imports_nothing_heavy_and_is_quick(arguments: list[str]) -> None:
+    def once() -> float:
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM + REPORT, *arguments], capture_output=True, text=True, check=True
+        )
+        assert "LOADED []" in done.stderr
+        return time.perf_counter() - start
+
+    assert min(once() for _ in range(3)) < 0.3
+
+
+def test_the_version_is_said() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + REPORT, "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"orrery, version {__version__}"

@@ -1,0 +1,164 @@
+"""The search finds what trying everything by hand finds, and says why the rest will not do."""
+
+from math import ceil, exp, inf, log
+
+import numpy as np
+import pytest
+
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
+from orrery.execution.memory import Infeasible, memory_of
+from orrery.planner.detail import detail
+from orrery.planner.goal import Goal, Objectives, Traffic
+from orrery.planner.money import tariff_of
+from orrery.planner.plan import Found
+from orrery.planner.search import WITHOUT_FIRST_ROUND, ranking, search
+from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
+from orrery.planner.why_not import difference, distance
+from orrery.serving.online import sweep
+from orrery.serving.steady import batch_limit
+
+
+def space(model: str = "llama-3.1-8b", devices: tuple[str, ...] = ("h100-sxm", "l40s"), most: int = 4) -> Space:
+    options = [
+        Option(device=(d := get_device(name)), engine=get_engine("vllm", "", d), tariff=tariff_of(d, None, None))
+        for name in devices
+    ]
+    return Space(model=get_model(model), options=options, max_devices=most, fixed=Fixed(max_num_batched_tokens=4096))
+
+
+def goal(rate: float = 6.0, ttft_s: float = 0.5, tpot_s: float = 0.02, most: int = 4) -> Goal:
+    traffic = Traffic(input_tokens=600, output_tokens=200, request_rate_per_s=rate)
+    return Goal(objectives=Objectives(ttft_s=ttft_s, tpot_s=tpot_s), traffic=traffic, max_devices=most)
+
+
+def by_hand(goal: Goal, candidate: Candidate) -> int | None:
+    """Devices that one candidate needs, by a plain loop over a fine ladder of concurrencies; None where it cannot."""
+    d, t = candidate.deployment, goal.traffic
+    memory = memory_of(d)
+    if isinstance(memory, Infeasible) or memory.kv_capacity_tokens < t.fitting_tokens:
+        return None
+    limit = batch_limit(d, memory, t.input_tokens, t.output_tokens) * d.layout.dp
+    ladder = np.array([exp(log(limit) * i / 399) for i in range(400)])
+    at = sweep(d, memory, t.input_tokens, t.output_tokens, ladder, WITHOUT_FIRST_ROUND)
+    best = 0.0
+    for ttft_s, tpot_s, rate in zip(at.ttft_s, at.tpot_s, at.requests_per_s, strict=True):
+        if ttft_s > goal.objectives.ttft_s or tpot_s > goal.objectives.tpot_s:
+            break
+        best = float(rate)
+    if not best:
+        return None
+    devices = ceil(t.request_rate_per_s / best) * d.layout.num_devices
+    return devices if devices <= goal.max_devices else None
+
+
+@pytest.fixture(scope="module")
+def found() -> Found:
+    return search(goal(), candidates(space()))
+
+
+def test_search_finds_what_trying_everything_by_hand_finds(found: Found) -> None:
+    expected = {key(c): n for c in candidates(space()) if (n := by_hand(goal(), c)) is not None}
+    got = {key(p.candidate): p.num_devices for p in found.plans}
+    assert got == expected
+    assert expected
+    rejected = {key(r.candidate) for r in found.rejected}
+    assert rejected == {key(c) for c in candidates(space())} - expected.keys()
+
+
+def key(candidate: Candidate) -> tuple[str, str, str, str]:
+    d = candidate.deployment
+    return d.cluster.device.name, str(d.layout), d.formats.weights, d.formats.kv
+
+
+def test_plans_meet_the_objectives_and_carry_the_traffic(found: Found) -> None:
+    for plan in found.plans:
+        assert plan.ttft_s <= goal().objectives.ttft_s * 1.001
+        assert plan.tpot_s <= goal().objectives.tpot_s * 1.001
+        assert plan.requests_per_s == pytest.approx(6.0)
+        assert plan.highest_requests_per_s >= 6.0 * 0.999
+        assert plan.num_devices <= 4
+        assert plan.concurrency <= plan.max_concurrency * 1.001
+
+
+def test_littles_law_holds_in_every_plan(found: Found) -> None:
+    for plan in found.plans:
+        latency = plan.ttft_s + 199 * plan.tpot_s
+        assert plan.concurrency == pytest.approx(plan.requests_per_s / plan.replicas * latency, rel=0.1)
+
+
+def test_the_first_plan_is_the_cheapest(found: Found) -> None:
+    hourly = [p.num_devices * (p.candidate.option.tariff.usd_per_hour or inf) for p in found.plans]
+    assert hourly == sorted(hourly)
+    assert list(found.plans) == sorted(found.plans, key=ranking(goal()))
+
+
+def test_the_front_is_not_beaten_by_any_plan(found: Found) -> None:
+    assert found.front
+    for plan in found.plans:
+        mine = 1 / plan.tpot_s, plan.output_tokens_per_s / plan.num_devices
+        better = [
+            p for p in found.front
+            if p.output_tokens_per_s_per_user >= mine[0] * 0.95 and p.output_tokens_per_s_per_device >= mine[1] * 0.95
+        ]  # fmt: skip
+        assert better
+
+
+def test_without_a_rate_throughput_is_ranked() -> None:
+    wanted = goal(rate=0.0)
+    plans = search(wanted, candidates(space())).plans
+    rates = [p.highest_output_tokens_per_s / p.num_devices for p in plans]
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_looser_objectives_never_need_more_devices(found: Found) -> None:
+    loose = search(goal(ttft_s=2.0, tpot_s=0.08), candidates(space()))
+    needed = {key(p.candidate): p.num_devices for p in loose.plans}
+    for plan in found.plans:
+        assert needed[key(plan.candidate)] <= plan.num_devices
+
+
+def test_rejections_have_numbers_and_a_change_that_works() -> None:
+    wanted = goal(rate=2.0, ttft_s=2.0, tpot_s=0.1, most=8)
+    found = search(wanted, candidates(space("llama-3.1-70b", ("h100-sxm",), 8)))
+    working = {key(p.candidate) for p in found.plans}
+    memory = [r for r in found.rejected if r.reason == "memory"]
+    assert memory
+    for item in memory:
+        assert item.lacks.need > item.lacks.have
+        near = min((p.candidate for p in found.plans), key=lambda c: distance(item.candidate, c))
+        assert item.lacks.smallest_change == f"{difference(item.candidate, near)} works."
+        assert key(near) in working
+
+
+def test_too_much_traffic_says_how_many_devices() -> None:
+    found = search(goal(rate=5000.0), candidates(space()))
+    assert not found.plans
+    item = min((r for r in found.rejected if r.reason == "devices"), key=lambda r: r.lacks.need)
+    assert item.lacks.need > item.lacks.have == 4
+    assert f"--max-devices {item.lacks.need:.0f}" in item.lacks.smallest_change
+    enough = goal(rate=5000.0, most=int(item.lacks.need))
+    assert search(enough, [item.candidate]).plans
+
+
+def test_details_agree_with_the_search(found: Found) -> None:
+    plan = detail(goal(), found.plans[0])
+    assert plan.energy_j_per_token == pytest.approx(plan.power_w / plan.output_tokens_per_s)
+    assert plan.output_tokens_per_s == pytest.approx(6.0 * 200)
+    tariff = found.plans[0].candidate.option.tariff
+    assert plan.usd_per_hour == pytest.approx((tariff.usd_per_hour or 0) * found.plans[0].num_devices)
+    interval = plan.intervals["tpot_s"]
+    assert interval.low_95 < found.plans[0].tpot_s < interval.high_95
+
+
+def test_the_default_space_is_searched_in_time() -> None:
+    import time
+
+    whole = Space(
+        model=get_model("llama-3.1-70b"), options=space("llama-3.1-70b", ("h100-sxm",)).options, max_devices=8
+    )
+    search(goal(most=8), candidates(whole))
+    start = time.perf_counter()
+    search(goal(most=8), candidates(whole))
+    assert time.perf_counter() - start < 2.0

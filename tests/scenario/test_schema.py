@@ -1,0 +1,135 @@
+"""The door: what is let in, what is refused, and how it says so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orrery.base.errors import ScenarioError
+from orrery.scenario.fields import BY_NAME, SETTINGS, Setting
+from orrery.scenario.file import load_scenario, save_scenario
+from orrery.scenario.objectives import METRICS, read_objectives
+from orrery.scenario.schema import Scenario, read_scenario
+
+WORDS = st.text("aZ09-_./\\\"'#=[]{}~é漢🙂", min_size=1, max_size=20)
+
+
+def values(setting: Setting) -> st.SearchStrategy[Any]:
+    """Everything a setting may hold."""
+    if setting.kind == "count":
+        return st.integers(int(setting.least), int(setting.most))
+    if setting.kind == "number":
+        return st.floats(setting.least, setting.most, exclude_min=setting.excludes_least)
+    if setting.name == "objective":
+        return st.sampled_from(["cost", "throughput"])
+    if setting.name == "engine_version":
+        return st.sampled_from(["0.11.0", "1.2", "0.5.10.post1"])
+    if setting.kind == "words":
+        return st.lists(
+            st.tuples(st.sampled_from(METRICS), st.integers(1, 10**8)).map("{0[0]}:{0[1]}".format), max_size=3
+        )
+    return WORDS
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> dict[str, Any]:
+    names = draw(st.sets(st.sampled_from(SETTINGS), max_size=12))
+    traffic = [s for s in names if s.name in ("batch", "concurrency", "rate", "trace")]
+    return {s.name: draw(values(s)) for s in names if s not in traffic[1:]}
+
+
+def test_the_list_of_settings_and_the_schema_agree() -> None:
+    assert list(Scenario.model_fields) == [s.name for s in SETTINGS]
+
+
+@given(settings())
+def test_a_saved_scenario_reloads_to_the_same(given_settings: dict[str, Any]) -> None:
+    import tempfile
+
+    scenario = read_scenario(given_settings)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scenario.toml"
+        save_scenario(scenario, path)
+        assert load_scenario(path) == scenario
+        first = path.read_bytes()
+        save_scenario(load_scenario(path), path)
+        assert path.read_bytes() == first
+
+
+@given(settings())
+def test_text_from_a_command_line_means_the_same_as_numbers(given_settings: dict[str, Any]) -> None:
+    typed = {k: v if isinstance(v, list) else str(v) for k, v in given_settings.items()}
+    assert read_scenario(typed) == read_scenario(given_settings)
+
+
+def test_dashes_and_underscores_are_the_same_key() -> None:
+    assert read_scenario({"input-tokens": 5}) == read_scenario({"input_tokens": 5})
+
+
+def test_every_mistake_is_answered_at_once() -> None:
+    with pytest.raises(ScenarioError) as error:
+        read_scenario({"tp": 0, "rate": "fast", "modle": "x", "slo": ["ttft"]}, where="mine.toml")
+    lines = str(error.value).splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("mine.toml: ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("tp", -1, "a whole number from 1"),
+        ("tp", 1.5, "a whole number from 1"),
+        ("tp", True, "a whole number from 1"),
+        ("input_tokens", 10**30, "100,000,000"),
+        ("rate", float("nan"), "a number above 0"),
+        ("rate", float("inf"), "a number above 0"),
+        ("rate", 0, "a number above 0"),
+        ("gpu_memory_utilization", 1.1, "to 1"),
+        ("usd_per_hour", -0.1, "from 0"),
+        ("engine_version", "newest", "0.11.0"),
+        ("objective", "speed", "cost or throughput"),
+        ("slo", ["ttft:-1"], "above 0"),
+        ("slo", ["itl:20"], "ttft, tpot, e2el"),
+        ("slo", ["p99_ttft:100"], "percentile"),
+        ("slo", ["ttft:1e99"], "above 0"),
+        ("model", "", "text"),
+        ("modle", "x", "did you mean 'model'"),
+    ],
+)
+def test_a_refusal_says_what_to_write(key: str, value: Any, says: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        read_scenario({key: value})
+    message = str(error.value)
+    assert key in message
+    assert says in message
+    assert "\n" not in message
+
+
+def test_kinds_of_traffic_exclude_each_other() -> None:
+    with pytest.raises(ScenarioError, match="batch and concurrency exclude each other"):
+        read_scenario({"batch": 1, "concurrency": 2})
+    with pytest.raises(ScenarioError, match="trace already says"):
+        read_scenario({"trace": "chat", "rate": 2})
+
+
+def test_an_example_of_every_setting_is_let_in() -> None:
+    import tomllib
+
+    for setting in BY_NAME.values():
+        parsed = tomllib.loads(f"{setting.name} = {setting.example}")
+        assert read_scenario(parsed).written() == parsed
+
+
+@pytest.mark.parametrize("content", [b"tp = ", b"\xff\xfe", b"[[["])
+def test_a_malformed_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError, match=r"bad\.toml"):
+        load_scenario(path)
+
+
+def test_the_strictest_of_two_objectives_wins() -> None:
+    (one,) = read_objectives(["ttft:1000 ttft:200"])
+    assert one.limit_s == 0.2
