@@ -9,18 +9,20 @@ latency send one to each of its k experts; kernels for throughput send one to ea
 across nodes one to each node. [deepep], [tensorrt-llm-wide-ep]
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.technique import Technique, discover
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
+from orrery.network import techniques
 from orrery.network.group import group_of
 from orrery.network.resolve import find, library_key
-from orrery.network.routing import Copies, Routing, routes
+from orrery.network.routing import Copies, Routing
 from orrery.network.timing import NOTHING, CollectiveTiming, Floats
 from orrery.numerics.registry import get_format
 
@@ -106,6 +108,20 @@ def exchange_calibration(exchange: TokenExchange, device: Device) -> Calibration
     return find(device, exchange.kind, exchange.library or DEFAULT_LIBRARY)
 
 
+@cache
+def exchanges() -> tuple[Technique, ...]:
+    """Every way to route tokens that is known, by name."""
+    return tuple(t for t in discover(techniques) if t.seam == "network.exchange")
+
+
+def routes(routing: Routing, constants: Mapping[str, float]) -> Iterator[tuple[str, Copies]]:
+    """The ways that the library's constants speak of: ``per_expert`` or ``per_device`` set to 1."""
+    for technique in exchanges():
+        copies: Copies = technique.rule(routing)
+        if constants.get(copies.transport):
+            yield technique.name, copies
+
+
 @lru_cache(maxsize=4096)
 def _plan(
     kind: str, num_devices: int, hidden_size: int, num_experts: int, experts_per_token: int, format: str,
@@ -151,13 +167,12 @@ def _one(
     group = routing.group
     inside = (copies.inside_ratio + c.get("staging_ratio", 0.0) * copies.local_ratio) * group.crowding_ratio
     per_byte = 1.0 / (c["wire_rate_frac"] * rate)
-    if "sm_rate_frac" in c:
-        per_byte += device.num_compute_units / ((num_sms or DEFAULT_SMS) * c["sm_rate_frac"] * rate)
+    workers = workers_of(routing.num_experts, device.num_compute_units)
+    if "sm_rate_frac" in c:  # a throughput kernel that leaves the rest of the device to others
+        workers = num_sms or DEFAULT_SMS
+        per_byte += device.num_compute_units / (workers * c["sm_rate_frac"] * rate)
     near = inside * token_bytes * per_byte
     far = copies.across_ratio * token_bytes / (c.get("scaleout_rate_frac", 1.0) * out)
-    workers = workers_of(routing.num_experts, device.num_compute_units)
-    if copies.transport == "per_device":
-        workers = num_sms or DEFAULT_SMS
     out_step = max(c.get("scaleout_step_s", 0.0), device.scaleout.latency_s)
     return ExchangePlan(
         latency_s=c["launch_s"] + c.get("expert_s", 0.0) * routing.num_experts + copies.num_out_steps * out_step,

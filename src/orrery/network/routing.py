@@ -1,11 +1,7 @@
 """Where the copies of a token go when its k experts are spread over n devices, each expert equally likely."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 
-from orrery.base.technique import Technique, discover
-from orrery.network import techniques
 from orrery.network.group import Group
 
 
@@ -40,17 +36,3 @@ class Copies:
     local_ratio: float
     num_out_steps: int
     transport: str
-
-
-@cache
-def exchanges() -> tuple[Technique, ...]:
-    """Every way to route tokens that is known, by name."""
-    return tuple(t for t in discover(techniques) if t.seam == "network.exchange")
-
-
-def routes(routing: Routing, constants: Mapping[str, float]) -> Iterator[tuple[str, Copies]]:
-    """The ways that the library's constants speak of: ``per_expert`` or ``per_device`` set to 1."""
-    for technique in exchanges():
-        copies: Copies = technique.rule(routing)
-        if constants.get(copies.transport):
-            yield technique.name, copies
