@@ -1,6 +1,7 @@
 """Which measured constants answer for an op: the exact ones, or the nearest kin, never in silence.
 
-The order: this format by this engine, this format by any engine, then formats that run on the same units.
+The order: what was measured on this very device (by this engine, then by any), what was measured on its relatives
+(likewise), and then the same again for formats that run on the same units.
 A calibration found by kinship has its interval widened and says whose constants it borrowed.
 """
 
@@ -40,9 +41,9 @@ OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     """The constants for ``op`` in ``format`` on ``device``; OutOfRange where nothing kin was ever measured."""
     for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):
-        for other in (engine, *ENGINES):
-            if found := device.calibrations.get((op, kin, other)):
-                return _widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and other != engine)
+        known = [c for e in dict.fromkeys((engine, *ENGINES)) if (c := device.calibrations.get((op, kin, e)))]
+        for found in sorted(known, key=lambda c: c.origin != "device"):
+            return _widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and found.engine != engine)
     raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
 
 
