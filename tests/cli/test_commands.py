@@ -190,15 +190,11 @@ def test_a_malformed_scenario_lists_every_mistake(tmp_path: Path, out: Out) -> N
     assert "did you mean 'model'" in said
 
 
-def orrery(*arguments: str, **keywords: object) -> "subprocess.CompletedProcess[str]":
-    program = "import sys; from orrery.cli.main import main; main(sys.argv[1:])"
-    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
-
-
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     program = "import sys; from orrery.cli.main import main; main(['show', 'formats', '--json'])"
     writer = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert writer.stdout and writer.stderr
+    assert writer.stdout
+    assert writer.stderr
     writer.stdout.close()
     said = writer.stderr.read().decode()
     writer.stderr.close()

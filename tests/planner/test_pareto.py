@@ -17,7 +17,7 @@ def test_the_front_is_the_brute_force_one(points: list[tuple[int, int]]) -> None
         i
         for i, a in enumerate(points)
         for j, b in enumerate(points)
-        if b != a and b[0] >= a[0] and b[1] >= a[1] or (b == a and j < i)
+        if (b != a and b[0] >= a[0] and b[1] >= a[1]) or (b == a and j < i)
     }
     assert set(found.tolist()) == set(range(len(points))) - beaten
 
