@@ -26,13 +26,16 @@ Floats = NDArray[np.float64]
 
 START = {
     "overhead_s": (2e-6, 2e-5, 3e-4), "plain_overhead_s": (2e-6, 3e-5, 3e-4), "expert_s": (1e-10, 5e-8, 1e-5),
-    "peak_frac": (0.1, 0.8, 1.0), "bandwidth_frac": (0.2, 0.8, 1.0), "feed_ratio": (0.2, 3.0, 30.0),
-    "elementwise_ratio": (0.02, 0.3, 10.0), "fill_elements": (1.0, 100.0, 4000.0), "overlap_power": (1.0, 2.0, 12.0),
-    "cache_ratio": (0.01, 0.5, 4.0),
+    "peak_frac": (0.1, 0.8, 1.0), "bandwidth_frac": (0.2, 0.8, 1.0), "row_ratio": (0.02, 0.5, 10.0),
+    "token_ratio": (0.02, 0.5, 20.0), "fill_elements": (1.0, 100.0, 4000.0),
+    "cache_ratio": (0.01, 0.5, 4.0), "uneven_frac": (0.001, 0.05, 0.5),
 }  # fmt: skip
 """Lowest, first and highest value of every constant; rates may not pass the datasheet."""
 
 LOW, FIRST, HIGH = (np.log([START[n][i] for n in START]) for i in range(3))
+CHOICES = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
+"""Values of sees_all and runs_all."""
+
 LOSS_SCALE = 0.1  # relative error beyond which a row counts less: mistuned kernels in the tables are up to 10x slow
 
 
@@ -126,28 +129,25 @@ def screen(rows: Rows) -> tuple[Rows, int]:
     return rows.take(~beats), int(beats.sum())
 
 
-def fit(parts: Sequence[Rows]) -> Floats:
-    """The constants that serve all parts best, every part with the same say."""
+def fit(parts: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, float]:
+    """The constants that serve all parts best, every part with the same say, and the loss that is left."""
     parts = [p for p in parts if p.time_s.size]
-    best, least = None, np.inf
-    weights = [1.0 / np.sqrt(p.time_s.size) for p in parts]
-    for sees_all in (0.0, 1.0):
 
-        def residuals(x: Floats, sees_all: float = sees_all) -> Floats:
-            constants = np.append(np.exp(x), sees_all)
-            errors = [np.log(p.predict(constants) / p.time_s) / LOSS_SCALE for p in parts]
-            return np.concatenate([np.sign(e) * _soft(e) * w for e, w in zip(errors, weights, strict=True)])
+    def residuals(x: Floats) -> Floats:
+        constants = np.append(np.exp(x), choice)
+        errors = [np.log(p.predict(constants) / p.time_s) / LOSS_SCALE for p in parts]
+        return np.concatenate([np.sign(e) * _soft(e) / np.sqrt(e.size) for e in errors])
 
-        for power in (1.3, 4.0):
-            start = FIRST.copy()
-            start[list(START).index("overlap_power")] = np.log(power)
-            found = least_squares(residuals, start, bounds=(LOW, HIGH), max_nfev=60, diff_step=1e-4)
-            if found.cost < least:
-                best, least = np.append(np.exp(found.x), sees_all), found.cost
-    assert best is not None
+    found = least_squares(residuals, FIRST, bounds=(LOW, HIGH), max_nfev=60, diff_step=1e-4)
+    best = np.append(np.exp(found.x), choice)
     if not any(np.size(p.op[0].tokens) for p in parts):
         best[1] = best[0]  # no plain blocks measured: they launch as many kernels as gated ones
-    return best
+    return best, float(found.cost)
+
+
+def choose(parts: Sequence[Rows]) -> tuple[float, float]:
+    """How the kernels of a format and engine pick tiles and treat remote experts: what serves all devices best."""
+    return min(CHOICES, key=lambda choice: fit([on(p, FIT) for p in parts], choice)[1])
 
 
 def _soft(error: Floats) -> Floats:
@@ -178,13 +178,13 @@ def ratios(rows: Rows, constants: Floats) -> Floats:
     return rows.time_s / rows.predict(constants)
 
 
-def left_out(parts: Sequence[Rows], key: Callable[[Rows], str]) -> Floats:
+def left_out(parts: Sequence[Rows], choice: tuple[float, float], key: Callable[[Rows], str]) -> Floats:
     """Measured/predicted on calibrate rows of every part, by constants of the parts with another key."""
     out: list[Floats] = []
     for name in sorted({key(p) for p in parts}):
         others = [on(p, FIT) for p in parts if key(p) != name]
         if others:
-            constants = fit(others)
+            constants, _ = fit(others, choice)
             out += [ratios(on(p, CALIBRATE), constants) for p in parts if key(p) == name]
     return np.concatenate(out) if out else np.empty(0)
 
@@ -210,43 +210,49 @@ def main() -> None:
     entries: list[dict[str, object]] = []
     scores: list[Score] = []
     screened = 0
-    whole: dict[tuple[str, str], list[Rows]] = {}
+    whole: dict[Key, list[Rows]] = {}
     for raw in groups(table):
         rows, beaten = screen(raw)
         screened += beaten
-        constants = fit([on(rows, FIT)])
-        numbers = [int((rows.side == s).sum()) for s in (FIT, CALIBRATE, TEST)]
-        at = "MoE table, {}: {} rows fitted, {} for the interval, {} tested".format(rows.engine, *numbers)
-        spread = quantiles(ratios(on(rows, CALIBRATE), constants))
-        entries.append(entry([rows], ("device", rows.device), constants, spread, at))
-        scores.append(score(rows, constants))
-        print(scores[-1].line(), flush=True)
         whole.setdefault((rows.format, rows.engine), []).append(rows)
-    entries += pooled(whole)
+    choices = {key: choose(parts) for key, parts in whole.items()}
+    for key, parts in whole.items():
+        for rows in parts:
+            constants, _ = fit([on(rows, FIT)], choices[key])
+            numbers = [int((rows.side == s).sum()) for s in (FIT, CALIBRATE, TEST)]
+            at = "MoE table, {}: {} rows fitted, {} for the interval, {} tested".format(rows.engine, *numbers)
+            spread = quantiles(ratios(on(rows, CALIBRATE), constants))
+            entries.append(entry([rows], ("device", rows.device), constants, spread, at))
+            scores.append(score(rows, constants))
     print_scores(scores)
-    print(f"{screened} of {len(table)} rows beat a physical bound and were left out")
+    print(f"{screened} of {len(table)} rows beat a physical bound and were left out", flush=True)
+    entries += pooled(whole, choices)
     target = root / "src/orrery/catalog/facts/calibrations/moe.toml"
     write_calibrations(target, "python tools/fit/moe.py", entries)
 
 
-def pooled(whole: dict[tuple[str, str], list[Rows]]) -> list[dict[str, object]]:
+Key = tuple[str, str]  # format, engine
+
+
+def pooled(whole: dict[Key, list[Rows]], choices: dict[Key, tuple[float, float]]) -> list[dict[str, object]]:
     """Entries for generations and for everybody."""
-    anybody = {key: left_out(parts, lambda p: p.generation) for key, parts in whole.items()}
+    anybody = {key: left_out(parts, choices[key], lambda p: p.generation) for key, parts in whole.items()}
     widest = np.concatenate(list(anybody.values()))
     out: list[dict[str, object]] = []
     for key, parts in whole.items():
         far = anybody[key] if anybody[key].size else widest
         for generation in sorted({p.generation for p in parts}):
             kin = [p for p in parts if p.generation == generation]
-            near = left_out(kin, lambda p: p.device)
+            near = left_out(kin, choices[key], lambda p: p.device)
             names = ", ".join(p.device for p in kin)
             how = "one device left out" if near.size else "another generation's constants: one device measured"
             at = f"MoE table, {key[1]}, {names}; interval: {how}"
-            constants = fit([on(p, FIT) for p in kin])
+            constants, _ = fit([on(p, FIT) for p in kin], choices[key])
             out.append(entry(kin, ("generation", generation), constants, quantiles(near if near.size else far), at))
         how = "one generation left out" if anybody[key].size else "that of the other formats: one generation measured"
         at = f"MoE table, {key[1]}, {len(parts)} devices; interval: {how}"
-        out.append(entry(parts, ("generation", ""), fit([on(p, FIT) for p in parts]), quantiles(far), at))
+        constants, _ = fit([on(p, FIT) for p in parts], choices[key])
+        out.append(entry(parts, ("generation", ""), constants, quantiles(far), at))
     return out
 
 

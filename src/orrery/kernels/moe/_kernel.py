@@ -4,12 +4,14 @@
 A device holds ``experts = num_experts / ep`` experts with ``ffn = ffn_size / tp``. Of ``tokens * topk`` assignments
 ``rows`` land on it, on ``hit`` distinct experts; tiles of ``a`` rows number ``sum over experts ceil(load / a)``.
 
-    time  = overhead + expert experts + moved / (elementwise W) + ((products)^p + dram^p)^(1/p)
-    mma   = waves 2 a 128 (k + fill) S / (peak F)                 waves = max(1, tiles ceil(n / 128) / S)
-    feed  = waves (a ba + 128 bw) (k + fill) S / (feed W)         one product = (mma^p + feed^p)^(1/p)
-    dram  = bytes of the experts hit / (bandwidth W), halved at most where they fit the last-level cache
+    time  = overhead + expert experts + row bytes / (row W) + token bytes / (token W)
+            + (1 + uneven) (products^1.5 + dram^1.5)^(2/3)
+    products = sum over both of waves 2 a 128 (k + fill) S / (peak F),   waves = max(1, tiles ceil(n / 128) / S)
+    dram     = bytes of the experts hit / (bandwidth W), halved at most where they fit the last-level cache
 
-The tile height is the best one, or (``sees_all``) the one that fits if every assignment landed on this rank.
+Row bytes pass once an assignment (gather, activation, combine), token bytes once a token (quantise, result).
+``uneven``: what loads that differ cost beyond their tiles. The tile height is the best one, or (``sees_all``) the one
+that fits if every assignment landed on this rank; with ``runs_all`` a token's other experts are computed for nothing.
 ``CONSTANTS`` and ``MACHINE`` name the entries of the two vectors; rule.py fills them.
 """
 
@@ -20,13 +22,20 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 CONSTANTS = (
-    "overhead_s", "plain_overhead_s", "expert_s", "peak_frac", "bandwidth_frac", "feed_ratio", "elementwise_ratio",
-    "fill_elements", "overlap_power", "cache_ratio", "sees_all",
+    "overhead_s", "plain_overhead_s", "expert_s", "peak_frac", "bandwidth_frac", "row_ratio", "token_ratio",
+    "fill_elements", "cache_ratio", "uneven_frac", "sees_all", "runs_all",
 )  # fmt: skip
 MACHINE = ("units", "flops", "bandwidth", "cache", "activation_bytes", "weight_bytes")
 
 TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES, HIT, ROWS = range(8)
 COLUMNS = 8
+
+FEATURES = (
+    "log2_tokens", "log2_hidden", "log2_ffn", "log2_experts", "experts_per_token", "log2_ep", "gated", "log2_seen",
+    "log2_rows", "log2_hit", "log2_load", "hit_frac", "products_frac", "dram_frac", "elementwise_frac", "overhead_frac",
+    "is_drawn",
+)  # fmt: skip
+"""What a learned correction may know of a block: logs of counts and shares of the time, no plain seconds."""
 
 NUM_HEIGHTS = 6  # tiles of 8, 16, 32, 64, 128, 256 rows
 WIDTH = 128.0  # columns of a tile: what the measured kernels mostly use, and what half and double fit no better
@@ -36,12 +45,13 @@ SIXTEEN_BIT_BYTES = 2.0
 
 
 @njit(cache=True)
-def _norm(a, b, power):
-    """(a^power + b^power)^(1/power), exact under a change of unit."""
+def _overlapped(a, b):
+    """(a^1.5 + b^1.5)^(2/3): two things at once that get in each other's way; exact under a change of unit."""
     high, low = max(a, b), min(a, b)
     if high <= 0.0:
         return 0.0
-    return high * (1.0 + (low / high) ** power) ** (1.0 / power)
+    share = low / high
+    return high * np.cbrt((1.0 + share * np.sqrt(share)) ** 2)
 
 
 @njit(cache=True)
@@ -75,27 +85,25 @@ def _drawn(tokens, table, load):
 
 
 @njit(cache=True)
-def _products(load, height_index, hidden, ffn, ups, constants, machine):
-    """Time of the two grouped products with tiles of one height."""
-    peak, feed, fill, power = constants[3], constants[5], constants[7], constants[8]
-    units, flops, bandwidth = machine[0], machine[1], machine[2]
+def _products(load, height_index, extra, hidden, ffn, ups, constants, machine):
+    """Time of the two grouped products with tiles of one height; ``extra`` rows are computed for nothing."""
+    peak, fill = constants[3], constants[7]
+    units, flops = machine[0], machine[1]
     height = 8.0 * 2.0**height_index
+    tiles = load[2 + height_index] + extra / height
     total = 0.0
     for product in range(2):
         columns, depth = (ups * ffn, hidden) if product == 0 else (hidden, ffn)
-        waves = max(1.0, load[2 + height_index] * np.ceil(columns / WIDTH) / units)
-        mma = waves * 2.0 * height * WIDTH * (depth + fill) * units / (peak * flops)
-        moved = height * machine[4] + WIDTH * machine[5]
-        total += _norm(mma, waves * moved * (depth + fill) * units / (feed * bandwidth), power)
+        waves = max(1.0, tiles * np.ceil(columns / WIDTH) / units)
+        total += waves * 2.0 * height * WIDTH * (depth + fill) * units / (peak * flops)
     return total
 
 
 @njit(cache=True)
 def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, constants, machine, load, out):
-    """Fill ``out`` (COLUMNS long) for one block; ``table`` with no rows deals the assignments out evenly."""
+    """Fill ``out`` for one block, with the features where it is long enough; an empty ``table`` deals out evenly."""
     if tokens <= 0.0 or topk <= 0.0:
-        for column in range(COLUMNS):
-            out[column] = 0.0
+        out[:] = 0.0
         return
     ep = min(ep, num_experts)
     experts, ffn = num_experts / ep, ffn_size / tp
@@ -105,19 +113,20 @@ def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, consta
         _drawn(tokens, table, load)
     rows, hit = load[0], load[1]
 
+    extra = max(0.0, min(tokens, rows) * topk - rows) if constants[11] > 0.0 else 0.0
     if constants[10] > 0.0:
         seen = min(max(tokens * topk / experts, 8.0), 8.0 * 2.0 ** (NUM_HEIGHTS - 1))
-        products = _products(load, int(np.ceil(np.log2(seen) - 1e-9)) - 3, hidden, ffn, ups, constants, machine)
+        products = _products(load, int(np.ceil(np.log2(seen) - 1e-9)) - 3, extra, hidden, ffn, ups, constants, machine)
     else:
         products = np.inf
         for i in range(1, NUM_HEIGHTS):
-            products = min(products, _products(load, i, hidden, ffn, ups, constants, machine))
+            products = min(products, _products(load, i, extra, hidden, ffn, ups, constants, machine))
 
     bandwidth, ba, bw = machine[2], machine[4], machine[5]
     weights = hit * (ups + 1.0) * hidden * ffn * bw
     ends = (min(tokens, rows) + tokens) * hidden * SIXTEEN_BIT_BYTES
-    between = rows * (hidden * (2.0 * SIXTEEN_BIT_BYTES + ba) + ffn * (ups * SIXTEEN_BIT_BYTES + ba))
-    kept = min(1.0, max(0.0, 1.5 - weights / (constants[9] * machine[3])))
+    between = rows * (hidden * (SIXTEEN_BIT_BYTES + 2.0 * ba) + ffn * (ups * SIXTEEN_BIT_BYTES + ba))
+    kept = min(1.0, max(0.0, 1.5 - weights / (constants[8] * machine[3])))
     dram = weights * (1.0 - CACHE_GAIN_FRAC * kept) / (constants[4] * bandwidth)
     overhead = (constants[0] if ups > 1.0 else constants[1]) + constants[2] * experts
 
@@ -126,9 +135,20 @@ def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, consta
     out[BYTES] = weights + ends
     out[COMPUTE] = out[FLOPS] / machine[1]
     out[MEMORY] = out[BYTES] / bandwidth
-    elementwise = (between + tokens * hidden * SIXTEEN_BIT_BYTES) / (constants[6] * bandwidth)
-    out[TIME] = overhead + elementwise + _norm(products, dram, constants[8])
+    through = tokens * hidden * (2.0 * SIXTEEN_BIT_BYTES + ba)
+    elementwise = between / (constants[5] * bandwidth) + through / (constants[6] * bandwidth)
+    uneven = 1.0 + constants[9] if table.shape[0] > 0 else 1.0
+    out[TIME] = overhead + elementwise + uneven * _overlapped(products, dram)
     out[HIT], out[ROWS] = hit, rows
+    if out.size > COLUMNS:
+        feature = out[COLUMNS:]
+        feature[0], feature[1], feature[2] = np.log2(tokens), np.log2(hidden), np.log2(ffn)
+        feature[3], feature[4], feature[5], feature[6] = np.log2(experts), topk, np.log2(ep), ups
+        feature[7], feature[8], feature[9] = np.log2(tokens * topk / experts), np.log2(rows), np.log2(hit)
+        feature[10], feature[11] = np.log2(rows / hit), hit / experts
+        feature[12], feature[13] = products / out[TIME], dram / out[TIME]
+        feature[14], feature[15] = elementwise / out[TIME], overhead / out[TIME]
+        feature[16] = 1.0 if table.shape[0] > 0 else 0.0
 
 
 @njit(cache=True)
@@ -145,8 +165,8 @@ def scalar(
     constants: Floats,
     machine: Floats,
 ) -> Floats:
-    """One block; returns the columns."""
-    out = np.empty(COLUMNS)
+    """One block; returns the columns and the features."""
+    out = np.empty(COLUMNS + len(FEATURES))
     load = np.empty(2 + NUM_HEIGHTS)
     _one(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine, load, out)
     return out

@@ -7,6 +7,7 @@ benchmark of AIConfigurator bounds it: on [1, 0.8 tokens] where there are more a
 """
 
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,17 +56,25 @@ def _power_law(uniform: Floats, tokens: float, experts_per_token: int, skew: flo
     assignments = tokens * experts_per_token
     low, high = (1.0, 0.8 * tokens) if assignments > num_experts and tokens > 2.0 else (0.01, 2.0)
     power = 1.0 - skew
-    shares: Floats = low * (high / low) ** uniform
+    start, end = float(low**power), float(high**power)
+    shares: Floats = low * np.power(high / low, uniform)
     if power != 0.0:
-        shares = ((high**power - low**power) * uniform + low**power) ** (1.0 / power)
-    loads: Floats = np.round(shares / shares.sum(axis=1, keepdims=True) * assignments)
-    missing = np.round(assignments - loads.sum(axis=1, keepdims=True))
-    order = np.arange(num_experts)
-    loads += np.floor(np.maximum(missing, 0.0) / num_experts) + (order < np.maximum(missing, 0.0) % num_experts)
+        shares = np.power(start + (end - start) * uniform, 1.0 / power)
+    loads = cast(Floats, np.round(shares / np.sum(shares, axis=1, keepdims=True) * assignments))
+    missing = cast(Floats, np.round(assignments - np.sum(loads, axis=1, keepdims=True)))
+    loads += _shared_out(np.maximum(missing, 0.0), np.zeros_like(missing), num_experts)
     loads[:, :1] = np.maximum(loads[:, :1] + np.minimum(missing, 0.0), 0.0)
-    spilled = np.maximum(loads - tokens, 0.0).sum(axis=1, keepdims=True)
+    spilled = np.sum(np.maximum(loads - tokens, 0.0), axis=1, keepdims=True)
+    full = np.sum(loads >= tokens, axis=1, keepdims=True).astype(np.float64)
     loads = np.minimum(loads, tokens)
-    return np.minimum(loads + np.round(spilled / max(num_experts - 1, 1)) * (loads < tokens), tokens)
+    return np.minimum(loads + _shared_out(spilled, full, num_experts), tokens)
+
+
+def _shared_out(amount: Floats, first: Floats, num_experts: int) -> Floats:
+    """``amount`` assignments a draw, one by one from expert ``first`` on, round and round."""
+    place = np.arange(num_experts) - first
+    takers = np.maximum(num_experts - first, 1.0)
+    return np.where(place >= 0, np.floor(amount / takers) + (place < amount % takers), 0.0)
 
 
 def _busiest(loads: Floats, ep: int) -> Floats:

@@ -1,32 +1,55 @@
 """How long a routed feed-forward block takes on a device: loads of the busiest rank, measured constants, one pass."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
+from orrery.hardware.calibration import ResidualTrees
 from orrery.hardware.device import Device
 from orrery.kernels.moe import _kernel as kernel
 from orrery.kernels.moe.routing import RANDOM, load_table
 from orrery.kernels.ops import MoE, Timing
+from orrery.kernels.residual import correction
 from orrery.kernels.resolve import find
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
 
+scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
+many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
+
 EVENLY = np.zeros((0, 2 + kernel.NUM_HEIGHTS))
 """A load table without rows: assignments dealt out evenly."""
 
+FADED = ("tokens", "hidden_size", "ffn_size", "num_experts")
+"""Sizes beyond whose measured range a learned correction fades."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """Everything about (device, format, engine) that does not depend on the shape."""
+
+    constants: Floats
+    machine: Floats
+    residual: ResidualTrees | None
+    within: tuple[tuple[str, tuple[float, float]], ...]
+
 
 @lru_cache(maxsize=4096)
-def _ready(device: Device, format: str, engine: str) -> tuple[Floats, Floats]:
-    """Constants and machine, the two vectors that do not depend on the shape."""
+def _ready(device: Device, format: str, engine: str) -> _Ready:
     number = get_format(format)
     found = find(device, "moe", number.name, engine)
-    return constants_vector(found.constants), machine_vector(device, number)
+    is_own = found.format == number.name
+    within = tuple((size, found.range[size]) for size in FADED if size in found.range)
+    return _Ready(
+        constants_vector(found.constants), machine_vector(device, number), found.residual if is_own else None, within
+    )
 
 
 def constants_vector(constants: Mapping[str, float]) -> Floats:
@@ -69,11 +92,28 @@ def _table(num_experts: float, experts_per_token: float, ep: float, skew: float)
 
 def predict(op: MoE, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device``; arrays of the op's broadcast shape."""
-    rows = columns(op, *_ready(device, op.format, engine))
+    ready = _ready(device, op.format, engine)
+    rows = columns(op, ready.constants, ready.machine, has_features=ready.residual is not None)
+    time_s = rows[kernel.TIME]
+    if ready.residual is not None:
+        time_s = _corrected(op, rows, ready.residual, ready.within)
     return Timing(
-        time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
+        time_s=time_s, compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
         overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
     )  # fmt: skip
+
+
+def _corrected(
+    op: MoE, rows: Floats, trees: ResidualTrees, within: tuple[tuple[str, tuple[float, float]], ...]
+) -> Floats:
+    """The physical time times what the trees learned; never under the compute roof, zero where there is no work."""
+    time_s = rows[kernel.TIME]
+    features = np.ascontiguousarray(rows[kernel.COLUMNS :].reshape(len(kernel.FEATURES), -1).T)
+    sizes = [
+        (np.broadcast_to(np.asarray(getattr(op, n), dtype=np.float64), time_s.shape).ravel(), r) for n, r in within
+    ]
+    factor = correction(features, trees, sizes).reshape(time_s.shape)
+    return np.where(time_s > 0.0, np.maximum(time_s * factor, np.minimum(time_s, rows[kernel.COMPUTE])), 0.0)
 
 
 def loads(op: MoE) -> tuple[Floats, Floats]:
@@ -82,25 +122,25 @@ def loads(op: MoE) -> tuple[Floats, Floats]:
     return rows[kernel.ROWS], rows[kernel.HIT]
 
 
-def columns(op: MoE, constants: Floats, machine: Floats) -> Floats:
-    """The kernel's columns, first axis; further axes are the op's broadcast shape."""
+def columns(op: MoE, constants: Floats, machine: Floats, *, has_features: bool = False) -> Floats:
+    """The kernel's columns (and features), first axis; further axes are the op's broadcast shape."""
     sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts, op.experts_per_token, op.tp, op.ep)
     ups = 2.0 if op.is_gated else 1.0
     if isinstance(op.skew, float | int) and all(isinstance(x, int) for x in sizes):
         tokens, hidden, ffn, experts, topk, tp, ep = (float(x) for x in sizes)
         table = EVENLY if op.skew == 0.0 else _table(experts, topk, ep, float(op.skew))
-        return kernel.scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine)
+        return scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine)
     arrays = np.broadcast_arrays(*sizes, op.skew)
     flat = [np.ascontiguousarray(a, dtype=np.float64).ravel() for a in arrays]
-    which, tables = _tables(*flat[3:5], flat[6], flat[7])
-    out = np.zeros((flat[0].size, kernel.COLUMNS))
-    kernel.many(*flat[:7], ups, which, tables, constants, machine, out)
-    return out.T.reshape(kernel.COLUMNS, *arrays[0].shape)
+    which, tables = _tables(flat[3], flat[4], flat[6], flat[7])
+    out = np.zeros((flat[0].size, kernel.COLUMNS + len(kernel.FEATURES) * has_features))
+    many(*flat[:7], ups, which, tables, constants, machine, out)
+    return out.T.reshape(-1, *arrays[0].shape)
 
 
 def _tables(experts: Floats, topk: Floats, ep: Floats, skew: Floats) -> tuple[NDArray[np.int64], Floats]:
     """For every row the index of its load table (-1 = dealt evenly), and the tables."""
-    which: NDArray[np.int64] = np.full(experts.size, -1)
+    which = np.full(experts.size, -1, dtype=np.int64)
     uneven = np.flatnonzero((skew != 0.0) & (experts > 1.0))
     if not uneven.size:
         return which, np.zeros((1, 1, 2 + kernel.NUM_HEIGHTS))

@@ -4,8 +4,10 @@ Decode streams the state, as gated activations stream (read, compute, write). Pr
 Mamba-2 and its kin: products of small chunks on the matrix units, at a share of the rate that is assumed.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +15,17 @@ from numpy.typing import NDArray
 from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange
 from orrery.base.sources import Basis, Fact
+from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.elementwise.rule import calibration
+from orrery.kernels.elementwise.rule import calibration as borrowed
 from orrery.kernels.ops import Recurrent, Timing
 from orrery.kernels.recurrent import _kernel as kernel
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
+
+scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
+many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
 
 BORROWED_KIND = "gated_activation"
 """Whose launch and share of the bandwidth serve: two tensors in, one out, some arithmetic between."""
@@ -48,9 +54,15 @@ FACTS = (
 )
 
 
+def calibration(op: Recurrent, device: Device, engine: str = "") -> Calibration:
+    """The borrowed constants, with the wide interval of what was never measured."""
+    found = borrowed(BORROWED_KIND, device)
+    return replace(found, op="recurrent", spread=SPREAD)
+
+
 @lru_cache(maxsize=1024)
 def _ready(device: Device, format: str) -> tuple[Floats, Floats]:
-    known = calibration(BORROWED_KIND, device).constants
+    known = borrowed(BORROWED_KIND, device).constants
     constants = np.array([
         known["overhead_s"], known["bandwidth_frac"], ASSUMED.peak_frac, ASSUMED.step_s, known["overlap_power"],
         ASSUMED.chunk_tokens,
@@ -76,9 +88,9 @@ def _columns(op: Recurrent, constants: Floats, machine: Floats) -> Floats:
     fixed = (float(op.state_bytes_per_element), op.is_decode, constants, machine)
     sizes = (op.tokens, op.sequences, op.state_elements, op.flops_per_token, op.width)
     if all(isinstance(x, int | float) for x in sizes):
-        return kernel.scalar(*(float(x) for x in sizes), *fixed)
+        return scalar(*(float(x) for x in sizes), *fixed)
     arrays = np.broadcast_arrays(*sizes)
     flat = [np.ascontiguousarray(a, dtype=np.float64).ravel() for a in arrays]
     out = np.empty((flat[0].size, kernel.COLUMNS))
-    kernel.many(*flat, *fixed, out)
+    many(*flat, *fixed, out)
     return out.T.reshape(kernel.COLUMNS, *arrays[0].shape)
