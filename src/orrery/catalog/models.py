@@ -6,6 +6,7 @@ checkpoint was trained further (instruct, chat) do not change the architecture, 
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -40,48 +41,77 @@ def _files() -> dict[str, Path]:
     return {p.stem.replace("--", "/", 1): p for p in sorted(found, key=lambda p: p.name.casefold())}
 
 
+_SEPARATORS = re.compile(r"[\s_-]+|(?<!\d)\.|\.(?!\d)")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)_(?=\d)")
+
+
 def _squeeze(name: str) -> str:
     """Without separators, except the dot between two digits: 1.3b is not 13b."""
-    dotted = re.sub(r"(?<=\d)[._](?=\d)", "#", name.casefold())
-    return re.sub(r"[\s._-]+", "", dotted).replace("#", ".")
+    return _SEPARATORS.sub("", name.casefold())
+
+
+def _readings(name: str) -> tuple[str, ...]:
+    """An underscore between digits is a dot (phi-1_5), or else a separator (Qwen3_235B)."""
+    dotted = _BETWEEN_DIGITS.sub(".", name)
+    return (name,) if dotted == name else (dotted, name)
 
 
 def _without_organisation(name: str) -> str:
     return name.rsplit("/", 1)[-1]
 
 
-def _stripped(name: str) -> tuple[str, str]:
-    """The name without the words that leave the architecture alone, and the format that its suffixes say."""
-    dotted = re.sub(r"(?<=\d)_(?=\d)", ".", _without_organisation(name).casefold())
-    words = [w for w in re.split(r"[\s_-]+", dotted) if w]
-    kept = [w for w in words if w not in TUNED and w not in IN_NAMES]
-    return _squeeze("".join(kept)), format_in_name(dotted)
+def _words(name: str) -> list[str]:
+    return re.split(r"[\s_-]+", _without_organisation(name).casefold())
+
+
+def _is_suffix(word: str) -> bool:
+    return word in TUNED or word in IN_NAMES
+
+
+def _stripped(name: str) -> str:
+    """The name without any words that leave the architecture alone."""
+    return _squeeze("".join(w for w in _words(name) if not _is_suffix(w)))
+
+
+def _peeled(name: str) -> Iterator[str]:
+    """The name without its last such word, without its last two, and so on."""
+    words = _words(name)
+    while len(words) > 1 and _is_suffix(words[-1]):
+        words.pop()
+        yield _squeeze("".join(words))
 
 
 @cache
-def _spellings() -> tuple[dict[str, str], dict[str, str]]:
-    """Exact spellings (with or without the organisation, and aliases), and stripped ones, to names."""
-    exact: dict[str, str] = {}
-    loose: dict[str, str] = {}
-    for name in _files():
-        exact.setdefault(_squeeze(name), name)
-    for name in _files():
-        exact.setdefault(_squeeze(_without_organisation(name)), name)
-    for alias, name in read_toml(ALIASES).get("aliases", {}).items():
-        exact.setdefault(_squeeze(alias), name)
-        exact.setdefault(_squeeze(_without_organisation(alias)), name)
-        loose.setdefault(_stripped(alias)[0], name)
-    for name in _files():
-        loose.setdefault(_stripped(name)[0], name)
-    return exact, loose
+def _exact() -> dict[str, str]:
+    """Spellings with and without the organisation, and aliases, to names."""
+    found: dict[str, str] = {}
+    aliases: dict[str, str] = read_toml(ALIASES).get("aliases", {})
+    spelled = [(name, name) for name in _files()]
+    spelled += [(_without_organisation(name), name) for name in _files()]
+    spelled += aliases.items()
+    spelled += [(_without_organisation(alias), name) for alias, name in aliases.items()]
+    for text, name in spelled:
+        for reading in _readings(text):
+            found.setdefault(_squeeze(reading), name)
+    return found
+
+
+@cache
+def _loose() -> dict[str, str]:
+    """Spellings without the words that do not change the architecture, to names; plain checkpoints go first."""
+    found: dict[str, str] = {}
+    aliases: dict[str, str] = read_toml(ALIASES).get("aliases", {})
+    for text, name in (*aliases.items(), *((n, n) for n in sorted(_files(), key=lambda n: bool(format_in_name(n))))):
+        for reading in _readings(text):
+            found.setdefault(_stripped(reading), name)
+    return found
 
 
 @cache
 def _dotless() -> dict[str, str]:
     """Spellings without the dots in their numbers (llama31-8b), where that leaves one model only."""
-    exact, loose = _spellings()
     found: dict[str, set[str]] = {}
-    for spelled, name in (*exact.items(), *loose.items()):
+    for spelled, name in (*_exact().items(), *_loose().items()):
         found.setdefault(spelled.replace(".", ""), set()).add(name)
     return {spelled: min(names) for spelled, names in found.items() if len(names) == 1}
 
@@ -89,16 +119,20 @@ def _dotless() -> dict[str, str]:
 @lru_cache(maxsize=512)
 def resolve(name: str) -> tuple[str, str]:
     """The catalogued name behind any spelling, and the weights format that the spelling asks for ("" = its own)."""
-    exact, loose = _spellings()
-    for spelled in (_squeeze(name), _squeeze(_without_organisation(name))):
-        if spelled in exact:
-            return exact[spelled], ""
-    key, weights = _stripped(name)
-    for stripped in (key, _squeeze(_without_organisation(name))):
-        if stripped and (found := exact.get(stripped) or loose.get(stripped)):
-            return found, weights
-    if found := _dotless().get(key.replace(".", "")):
-        return found, weights
+    if name in _files():
+        return name, ""
+    for reading in _readings(name):
+        for spelled in (reading, _without_organisation(reading)):
+            if found := _exact().get(_squeeze(spelled)):
+                return found, ""
+    for reading in _readings(name):
+        for spelled in _peeled(reading):
+            if found := _exact().get(spelled):
+                return found, format_in_name(name)
+    for reading in _readings(name):
+        key = _stripped(reading)
+        if key and (found := _exact().get(key) or _loose().get(key) or _dotless().get(key.replace(".", ""))):
+            return found, format_in_name(name)
     raise UnknownName("model", name, model_names())
 
 
@@ -113,14 +147,17 @@ def _looks_like_path(text: str) -> bool:
     if text.endswith(".json") or text.startswith((".", "/", "~")):
         return True
     path = Path(text)
-    return path.is_file() or (path / "config.json").is_file()
+    try:
+        return path.is_file() or (path / "config.json").is_file()
+    except (OSError, ValueError):  # too long for a path, or not one at all
+        return False
 
 
 @lru_cache(maxsize=512)
 def _by_name(name: str) -> Model:
     found, weights = resolve(name)
     model = _load(found)
-    if not weights or model.weights_format.startswith(weights) and not model.experts_format:
+    if not weights or (model.weights_format.startswith(weights) and not model.experts_format):
         return model  # published as such already: "fp8" in a name may mean blocks
     if weights == "fp8" and model.weights_format.startswith("fp8"):
         weights = model.weights_format

@@ -24,11 +24,29 @@ SHARED = ("model_type", "tie_word_embeddings", "torch_dtype", "dtype")
 """Keys that a wrapper may state for the language model inside it."""
 
 
+def _load(module: str) -> Family:
+    return import_module(f"{families.__name__}.{module}").FAMILY
+
+
+@cache
+def _modules() -> tuple[str, ...]:
+    """Every file in the ``families`` folder."""
+    return tuple(m.name for m in pkgutil.iter_modules(families.__path__))
+
+
 @cache
 def families_by_type() -> dict[str, Family]:
     """``model_type`` -> family, from every file in the ``families`` folder."""
-    found = [import_module(f"{families.__name__}.{m.name}").FAMILY for m in pkgutil.iter_modules(families.__path__)]
-    return {word: family for family in found for word in family.model_types}
+    return {word: family for family in map(_load, _modules()) for word in family.model_types}
+
+
+@cache
+def _family(kind: str) -> Family | None:
+    """The family of one ``model_type``: a file named like its beginning is tried before all are opened."""
+    for module in sorted((m for m in _modules() if kind.startswith(m)), key=len, reverse=True):
+        if kind in (family := _load(module)).model_types:
+            return family
+    return families_by_type().get(kind)
 
 
 def parse(config: Mapping[str, Any], *, name: str, where: str = "") -> Model:
@@ -46,7 +64,7 @@ def parse(config: Mapping[str, Any], *, name: str, where: str = "") -> Model:
 def _parse(outer: Fields, name: str) -> Model:
     c = _language(outer)
     kind = c.word("model_type")
-    family = families_by_type().get(kind)
+    family = _family(kind)
     model = family.build(c, name) if family else _generic(c, name, kind)
     stored = stored_as(outer if "quantization_config" in outer else c, name)
     tower, left_out = tower_parameters(outer, model.hidden_size)

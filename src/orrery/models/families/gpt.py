@@ -1,11 +1,10 @@
 """The GPT line before Llama: LayerNorms with a shift, plain feed-forward parts with biases."""
 
-from typing import cast
-
 from orrery.models.decoder import CONTEXT, Kind, Recipe, decoder, sizes
 from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Model
+
 
 def _gpt2(c: Fields, name: str) -> Model:
     """GPT-2, GPT-3 and Megatron's GPT: learned positions, a tied head; GPT-BigCode shares one key/value head."""
@@ -26,7 +25,7 @@ def _expanded(c: Fields) -> tuple[str, ...]:
     """``attention_types``: pairs of (kinds, how often they repeat)."""
     found: list[str] = []
     for entry in c.items("attention_types"):
-        pair = tuple(cast("list[object]", entry)) if isinstance(entry, list) else ()
+        pair = Fields({"attention_types": entry}, c.where).items("attention_types")
         if len(pair) != 2:
             raise c.wrong("attention_types", entry, '[[["global", "local"], how often]]')
         fields = Fields({"kinds": pair[0], "num_layers": pair[1]}, f"{c.where}: attention_types")

@@ -1,0 +1,112 @@
+"""Models are found under every spelling that people and tables use."""
+
+import csv
+import gzip
+import io
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orrery.base.errors import OrreryError, UnknownName
+from orrery.catalog.models import FOLDER, _load, get_model, model_names, resolve
+
+DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data"))
+TABLES = sorted((*DATA.glob("serving/*.csv"), *DATA.glob("training/*.csv*")))
+
+NO_KNOWN_ARCHITECTURE = (
+    "size only", "maxtext-", "gpt2-arch-", "gpt2-1.2b", "gpt2-2.0b", "gpt2-4.2b", "gpt2-8.7b", "switch-xl",
+    "stable-diffusion", "FLUX", "DeciLM-7B", "mcore", "_release", "nightly", "grpo", "memory_speed", "fsdp_ep2",
+    "no_load_optim", "vlm_pretrain", "_sm", "tp4_pp1",
+)  # fmt: skip
+"""Names in the tables that stand for a size, a test job or an image model; their rows state sizes themselves."""
+
+
+@pytest.mark.parametrize(("spelled", "name", "weights"), [
+    ("llama-3.1-70b", "meta-llama/Llama-3.1-70B", "bf16"),
+    ("llama3.1-70b", "meta-llama/Llama-3.1-70B", "bf16"),
+    ("llama31-70b", "meta-llama/Llama-3.1-70B", "bf16"),
+    ("Llama_3.1_70B_Instruct", "meta-llama/Llama-3.1-70B", "bf16"),
+    ("Meta-Llama-3.1-70B", "meta-llama/Llama-3.1-70B", "bf16"),
+    ("RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8", "meta-llama/Llama-3.1-70B", "fp8"),
+    ("nvidia/Llama-3.1-405B-Instruct-NVFP4", "meta-llama/Llama-3.1-405B", "nvfp4"),
+    ("meta-llama/Meta-Llama-3.1-70B-Instruct-Lite", "meta-llama/Llama-3.1-70B", "bf16"),
+    ("llama2-70b", "meta-llama/Llama-2-70b-hf", "fp16"),
+    ("gpt3-175b", "openai/gpt3-175b", "bf16"),
+    ("GPT3_175B", "openai/gpt3-175b", "bf16"),
+    ("opt-1.3b", "facebook/opt-1.3b", "bf16"),
+    ("opt-13b", "facebook/opt-13b", "bf16"),
+    ("TheBloke/Llama-2-13B-chat-GPTQ", "meta-llama/Llama-2-13b-hf", "int4_weight_only"),
+    ("Qwen/Qwen2.5-72B-Instruct-AWQ", "Qwen/Qwen2.5-72B", "int4_weight_only"),
+    ("deepseek-v3", "deepseek-ai/DeepSeek-V3", "fp8_block"),
+    ("nvidia/DeepSeek-R1-FP4", "deepseek-ai/DeepSeek-R1", "nvfp4"),
+    ("deepseek-v2-lite", "deepseek-ai/DeepSeek-V2-Lite", "bf16"),
+    ("gpt-oss-120b", "openai/gpt-oss-120b", "mxfp4_weight_only"),
+    ("mixtral-8x7b-instruct-v0.1", "mistralai/Mixtral-8x7B-v0.1", "bf16"),
+    ("mt-nlg-530b", "nvidia/megatron-gpt-530b", "bf16"),
+    ("phi-1.5", "microsoft/phi-1_5", "bf16"),
+])  # fmt: skip
+def test_spellings(spelled: str, name: str, weights: str) -> None:
+    model = get_model(spelled)
+    assert model.name == name
+    assert model.weights_format in (weights, "bf16" if weights == "fp16" else weights)
+
+
+@given(st.sampled_from(model_names()), st.sampled_from(["{}", "{}-Instruct", "{}-FP8", "{}-hf"]), st.booleans())
+def test_any_catalogued_name_in_any_spelling(name: str, form: str, lower: bool) -> None:
+    spelled = form.format(name.split("/", 1)[1]).replace("-", "_")
+    found = resolve(spelled.lower() if lower else spelled)[0]
+    same = get_model(found).num_parameters == get_model(name).num_parameters
+    assert found == name or same, f"{spelled} is {found}"
+
+
+@pytest.mark.skipif(not TABLES, reason="no measured tables beside the repository (set ORRERY_DATA)")
+def test_every_name_in_the_tables_resolves() -> None:
+    unknown: set[str] = set()
+    for path in TABLES:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+        names = {row.get(c) for row in csv.DictReader(io.StringIO(text)) for c in ("model", "base_model")}
+        for name in sorted(n for n in names if n):
+            try:
+                resolve(name)
+            except UnknownName:
+                unknown.add(name)
+    assert {n for n in unknown if not any(word in n for word in NO_KNOWN_ARCHITECTURE)} == set()
+
+
+def test_an_unknown_name_suggests_near_ones() -> None:
+    with pytest.raises(UnknownName) as caught:
+        get_model("meta-llama/Llama-3.1-71B")
+    assert "meta-llama/Llama-3.1-70B" in caught.value.near
+    for odd in ("", "/", "-instruct", "\0", "x" * 5000):
+        with pytest.raises(OrreryError):
+            get_model(odd)
+
+
+def test_at_least_a_hundred_and_twenty_models() -> None:
+    assert len(model_names()) >= 120
+    assert len(set(model_names())) == len(list(FOLDER.glob("*.toml"))) - 1
+
+
+def test_one_model_is_read_quickly_and_without_numpy() -> None:
+    code = (
+        "import sys, time; from orrery.catalog.models import get_model; t = time.process_time();"
+        "get_model('deepseek-v3'); print(time.process_time() - t); assert 'numpy' not in sys.modules"
+    )
+    taken_s = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
+    assert taken_s < 0.05, "all spellings, one file and one family's code"
+
+
+def test_a_model_takes_milliseconds() -> None:
+    names = model_names()[::6]
+    get_model(names[0])
+    start_s = time.process_time()
+    for name in names:
+        _load.__wrapped__(name)
+    assert (time.process_time() - start_s) / len(names) < 0.005

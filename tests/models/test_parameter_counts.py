@@ -1,0 +1,67 @@
+"""Every catalogued model has exactly the parameters that transformers builds, or that its publisher counts."""
+
+import importlib.util
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orrery.catalog.models import get_model, model_names, published_parameters
+
+RECORDED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "parameter_counts.toml").read_text())["models"]
+TOOL = Path(__file__).parents[2] / "tools" / "record_parameter_counts.py"
+
+ROUNDED = {
+    "moonshotai/Kimi-K3": (2.8e12, 0.02),
+    "XiaomiMiMo/MiMo-7B-Base": (7.6e9, 0.02),
+    "internlm/internlm-20b": (20e9, 0.02),
+}
+"""Neither in transformers nor counted to the unit by their publishers: the rounded size, and how far it may be off."""
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_counts_are_those_of_transformers(name: str) -> None:
+    assert get_model(name).num_parameters == RECORDED[name]["num_parameters"]
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_counts_are_those_published(name: str) -> None:
+    fact = published_parameters(name)
+    if fact is not None:
+        assert get_model(name).num_parameters == fact.value
+
+
+def test_every_model_is_counted_by_somebody() -> None:
+    alone = {n for n in model_names() if n not in RECORDED and published_parameters(n) is None}
+    assert alone == set(ROUNDED)
+
+
+@pytest.mark.parametrize("name", sorted(ROUNDED))
+def test_the_uncounted_are_near_their_rounded_size(name: str) -> None:
+    size, tolerance = ROUNDED[name]
+    assert get_model(name).num_parameters == pytest.approx(size, rel=tolerance)
+
+
+def _tool() -> Any:
+    spec = importlib.util.spec_from_file_location("record_parameter_counts", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_recorded_counts_can_be_made_again() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from orrery.catalog.models import published_config
+
+    tool = _tool()
+    for name in sorted(RECORDED):
+        counted = tool.count(published_config(name))
+        assert counted == (RECORDED[name]["class"], RECORDED[name]["num_parameters"]), name
