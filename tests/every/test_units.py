@@ -30,7 +30,6 @@ WITHOUT_UNIT = {
     "MoE.skew": "the exponent of a power law",
     "Candidate.root_s2_per_bytes": "seconds squared per byte: its root times the root of a size is a time",
     "Engine.prompts_ahead": "a mean number of prompts",
-    "Terms.tile": "a pair of tile sizes, in elements",
     "Kind.moves": "elements moved per element that enters",
     "Kind.moves_32bit": "elements moved per element that enters",
 }

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Build the wheel and try it in fresh environments: every Python of 3.11 to 3.13 that is here, no compiler, no torch,
+# less than 400 MB, facts inside, and an estimate that works from another folder.
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$root/.venv/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$work/dist" "$root"
+wheel=$(ls "$work"/dist/orrery-*.whl)
+echo "built $(basename "$wheel"), $(($(wc -c <"$wheel") / 1024)) kB"
+"$root/.venv/bin/python" - "$wheel" <<'PY'
+import sys
+import zipfile
+
+names = zipfile.ZipFile(sys.argv[1]).namelist()
+for needed in ("orrery/py.typed", "orrery/catalog/facts/devices/h100-sxm.toml", "orrery/catalog/facts/calibrations/"):
+    assert any(n.startswith(needed) for n in names), f"the wheel has no {needed}"
+assert not [n for n in names if n.startswith("tests/") or "__pycache__" in n], "the wheel holds more than the package"
+PY
+
+tried=0
+for version in 3.11 3.12 3.13; do
+    for python in "python$version" ${PYTHONS:-}; do
+        "$python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null || continue
+        venv="$work/$version"
+        "$python" -m venv "$venv"
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
+        "$venv/bin/python" -m pip uninstall --quiet --yes pip setuptools 2>/dev/null || true
+        size=$(du -sm "$venv" | cut -f1)
+        [ ! -d "$venv/lib/python$version/site-packages/torch" ] || { echo "torch came along" >&2; exit 1; }
+        [ "$size" -lt 400 ] || { echo "$size MB is too much" >&2; exit 1; }
+        (cd "$work" && "$venv/bin/orrery" estimate --model llama-3.1-8b --device h100-sxm --input-tokens 512 \
+            --output-tokens 128 --batch 8 --json >"$version.json")
+        "$venv/bin/python" -c "import json; a = json.load(open('$work/$version.json')); assert 0.001 < a['tpot_s'] < 0.1"
+        echo "Python $version: installed ($size MB) and estimated"
+        tried=$((tried + 1))
+        break
+    done
+done
+[ "$tried" -gt 0 ] || { echo "no Python of 3.11 to 3.13 was found" >&2; exit 1; }
