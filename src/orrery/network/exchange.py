@@ -31,6 +31,9 @@ EXCHANGE_KINDS = ("moe_dispatch", "moe_combine", "moe_prepare")
 COMBINE_BYTES = 2.0
 """Results return as bf16 whatever was dispatched: they are summed. [deepep], [tensorrt-llm-wide-ep]"""
 
+DEEPEP_DISPATCH_BYTES = 1.0 + 4.0 / 128.0
+"""DeepEP dispatches fp8 with one fp32 scale for 128 channels. [deepep]"""
+
 DEFAULT_LIBRARY = "deepep-low-latency"
 
 
@@ -135,13 +138,14 @@ def _plan(
 
 
 def token_bytes(kind: str, library: str, hidden_size: int, format: str) -> float:
-    """Bytes of one copy of a token: results as bf16; DeepEP dispatches in blocks of fp8, others as told."""
+    """Bytes of one copy of a token: results as bf16; DeepEP dispatches fp8, others as told."""
     if kind == "moe_prepare":
         return 0.0
     if kind == "moe_combine":
         return hidden_size * COMBINE_BYTES
-    is_block = library_key(library).startswith("deepep")
-    return hidden_size * get_format("fp8_block" if is_block else format).bytes_per_element
+    if library_key(library).startswith("deepep"):
+        return hidden_size * DEEPEP_DISPATCH_BYTES
+    return hidden_size * get_format(format).bytes_per_element
 
 
 def exchange_plan(
