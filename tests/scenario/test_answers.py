@@ -73,6 +73,10 @@ def test_devices_without_a_layout_become_tensor_parallel() -> None:
     assert isinstance(found, Answer)
     assert found.question.deployment.layout.tp == 4
     assert found.estimate.num_devices == 4
+    wide = estimate(**SMALL, devices=16)
+    assert isinstance(wide, Answer)
+    assert (wide.question.deployment.layout.tp, wide.question.deployment.layout.pp) == (8, 2)
+    assert any("tp = 8, pp = 2" in n for n in wide.notes)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ def test_kinds_of_traffic_exclude_each_other() -> None:
     with pytest.raises(ScenarioError, match="batch and concurrency exclude each other"):
         read_scenario({"batch": 1, "concurrency": 2})
     with pytest.raises(ScenarioError, match="trace already says"):
-        read_scenario({"trace": "chat", "rate": 2})
+        read_scenario({"trace": "chat", "batch": 2})
+    assert read_scenario({"trace": "chat", "rate": 2}).rate == 2
 
 
 def test_an_example_of_every_setting_is_let_in() -> None:

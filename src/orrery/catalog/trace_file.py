@@ -76,7 +76,7 @@ def _csv(path: Path, text: str) -> Iterator[Row]:
     lines = csv.reader(io.StringIO(text))
     number = 1
     try:
-        first: list[str] = next(lines, [])
+        first = next(lines, list[str]())
         header = [h.strip() for h in first]
         read = _reader(path, header)
         for number, cells in enumerate(lines, 2):

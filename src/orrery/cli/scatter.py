@@ -13,8 +13,8 @@ NARROWEST = 60
 """Columns below which a plot says less than a table."""
 
 HEIGHT = 18
-ROWS = 8
-"""Rows of the table that stands in for the plot."""
+ROWS = 5
+"""Points of the front that are spelled out, spread evenly along it."""
 
 
 def draw_front(out: Console, points: Sequence[FrontPoint], chosen: Operation | None) -> None:
@@ -25,6 +25,7 @@ def draw_front(out: Console, points: Sequence[FrontPoint], chosen: Operation | N
         return
     out.print(plot(points, chosen, min(out.width, 100), HEIGHT), markup=False, highlight=False)
     out.print("  o meets the objectives   . does not   X the first plan" if chosen else "  o meets   . does not")
+    out.print(_table("On the front", [p for p in points if p.meets_objectives] or list(points)))
 
 
 def plot(points: Sequence[FrontPoint], chosen: Operation | None, columns: int, rows: int) -> str:
@@ -64,8 +65,8 @@ def _table(title: str, points: Sequence[FrontPoint]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for column in ("plan", "in flight", "tok/s/user", "tok/s/device", "meets"):
         table.add_column(column, justify="left" if column == "plan" else "right")
-    every = max(1, -(-len(points) // ROWS))
-    for p in points[::every]:
+    steps = min(ROWS, len(points))
+    for p in (points[i * (len(points) - 1) // max(1, steps - 1)] for i in range(steps)):
         table.add_row(
             described(p.candidate), f"{p.concurrency:.3g}", f"{p.output_tokens_per_s_per_user:.3g}",
             f"{p.output_tokens_per_s_per_device:.3g}", "yes" if p.meets_objectives else "no",

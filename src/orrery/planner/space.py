@@ -142,7 +142,7 @@ def formats(model: Model, device: Device, fixed: Fixed) -> Iterator[Formats]:
     """Combinations of storage formats worth trying on a device."""
     for weights in fixed.weights or default_weights(model, device):
         active = fixed.activations or activations_for(weights, device)
-        for kv in fixed.kv or default_caches(device):
+        for kv in fixed.kv or default_caches(model, device):
             yield Formats(weights=get_format(weights).name, activations=get_format(active).name, kv=get_format(kv).name)
 
 
@@ -155,9 +155,12 @@ def default_weights(model: Model, device: Device) -> tuple[str, ...]:
     return (own.name, native) if native else (own.name,)
 
 
-def default_caches(device: Device) -> tuple[str, ...]:
-    """16 bits, and FP8 where the device has it."""
-    return (wide_format(device), "fp8") if "fp8" in device.dense_flops_per_s else (wide_format(device),)
+def default_caches(model: Model, device: Device) -> tuple[str, ...]:
+    """16 bits, and FP8 where the device has it and the model keeps a cache that grows."""
+    has_cache = any(b.mixer and b.mixer.cache_elements_per_token for b in model.blocks)
+    own = model.weights_format if model.weights_format in device.dense_flops_per_s else ""
+    wide = own if own in ("bf16", "fp16") else wide_format(device)
+    return (wide, "fp8") if has_cache and "fp8" in device.dense_flops_per_s else (wide,)
 
 
 def wide_format(device: Device) -> str:

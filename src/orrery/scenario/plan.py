@@ -53,7 +53,7 @@ def goal_of(scenario: Scenario) -> tuple[Goal, tuple[str, ...]]:
 
 
 def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
-    """From a trace, or from lengths and a rate; lengths beside a trace override its own."""
+    """From a trace, or from lengths and a rate; lengths or a rate beside a trace override its own."""
     if scenario.batch is not None or scenario.concurrency is not None:
         raise ScenarioError("plan finds the concurrency itself; write rate or trace instead of batch or concurrency.")
     if scenario.trace is None:
@@ -65,11 +65,13 @@ def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
         f"mean {found.input_mean_tokens:.0f} in and {found.output_mean_tokens:.0f} out, "
         f"longest {found.longest_tokens}; planned for its means, bursts take the simulator"
     )
+    if scenario.rate:
+        said += f"; at {scenario.rate:g} requests/s, as asked"
     given = scenario.input_tokens or scenario.output_tokens
     traffic = Traffic(
         input_tokens=float(scenario.input_tokens or found.input_mean_tokens),
         output_tokens=float(scenario.output_tokens or found.output_mean_tokens),
-        request_rate_per_s=found.request_rate_per_s, input_tokens_std=found.input_std_tokens,
+        request_rate_per_s=scenario.rate or found.request_rate_per_s, input_tokens_std=found.input_std_tokens,
         output_tokens_std=found.output_std_tokens, longest_tokens=0.0 if given else float(found.longest_tokens),
     )  # fmt: skip
     return traffic, (*trace.notes, said)

@@ -13,7 +13,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
-from orrery.planner.space import activations_for, wide_format
+from orrery.planner.space import activations_for, tensor_degrees, wide_format
 from orrery.scenario.schema import Scenario
 from orrery.serving.workload import Mode, Workload
 
@@ -99,8 +99,9 @@ def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]
             raise ScenarioError(
                 f"devices: {scenario.devices} cannot be cut into {_said(world)}; write a multiple of {rest}."
             )
-        given["tp"] = scenario.devices // rest
-        notes = (f"layout: tp = {given['tp']} (the devices that pp, dp and cp leave)",) if given["tp"] > 1 else ()
+        given |= _spread(scenario.devices // rest, parts, can_pipeline="pp" not in given)
+        chosen = ", ".join(f"{d} = {given[d]}" for d in ("tp", "pp") if given.get(d, 1) > 1)
+        notes = (f"layout: {chosen} (to use all {scenario.devices} devices)",) if chosen else ()
     layout = Layout(**given)
     if scenario.devices is not None and scenario.devices != layout.num_devices:
         raise ScenarioError(
@@ -109,6 +110,13 @@ def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]
         )
     check_layout(layout, parts.model)
     return layout, notes
+
+
+def _spread(devices: int, parts: Parts, can_pipeline: bool) -> dict[str, int]:
+    """Tensor parallel as far as heads and the fast domain allow, pipeline stages for the rest."""
+    degrees = [t for t in tensor_degrees(parts.model, parts.device.devices_per_node) if devices % t == 0]
+    tp = max(degrees) if can_pipeline else devices
+    return {"tp": tp, "pp": devices // tp} if tp < devices else {"tp": tp}
 
 
 def check_layout(layout: Layout, model: Model) -> None:
@@ -149,10 +157,15 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     )
     if scenario.activations is None:
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
-    kv = get_format(scenario.kv).name if scenario.kv else wide_format(parts.device)
+    kv = get_format(scenario.kv).name if scenario.kv else cache_beside(activations, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
     return Formats(weights=weights, activations=activations, kv=kv), tuple(notes)
+
+
+def cache_beside(activations: str, device: Device) -> str:
+    """The cache's default format: the activations' where those have 16 bits, else the device's 16-bit format."""
+    return activations if get_format(activations).element_bits == 16 else wide_format(device)
 
 
 def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -> Deployment:

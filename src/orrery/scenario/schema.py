@@ -96,7 +96,7 @@ class Scenario(BaseModel):
         given = [n for n in ("batch", "concurrency", "rate") if getattr(self, n) is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} exclude each other; keep one")
-        if self.trace is not None and given:
+        if self.trace is not None and given and given != ["rate"]:
             raise ValueError(f"trace already says how requests arrive; leave out {given[0]}")
         return self
 
