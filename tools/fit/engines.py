@@ -20,6 +20,7 @@ from scipy.optimize import minimize
 
 from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
+from orrery.catalog.calibrations import is_measured
 from orrery.catalog.engines import FITTED, UNVERSIONED, era_of
 from orrery.evidence.serving_row import Row, read_row
 from orrery.evidence.serving_rows import metric_of, static_bound_s
@@ -33,9 +34,9 @@ from orrery.serving import clock
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 
-CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s", "prompts_ahead")
-START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0])
-LOW, HIGH = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.05]), np.log([5e-2, 1e-3, 2e-4, 5e-1, 8.0])
+CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s", "prompts_ahead", "kernel_ratio")
+START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0, 1.0])
+LOW, HIGH = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.05, 0.8]), np.log([5e-2, 2e-3, 2e-4, 5e-1, 8.0, 12.0])
 PRIOR_WEIGHT = 0.002
 """Pull of each constant towards its start, per unit of log distance squared: decides what the rows leave open."""
 
@@ -87,17 +88,20 @@ def read_rows(data: Path) -> list[Measured]:
 
 def remember_steps() -> None:
     """Cost each step's kernels once: the constants fitted here only add to them, so every later guess is cheap."""
-    known: dict[tuple[object, ...], Step] = {}
+    known: dict[tuple[object, ...], tuple[Step, np.ndarray]] = {}
 
     def remembered(deployment: Deployment, batch: Batch) -> Step:
         sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
         key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
                deployment.engine.kernels, *sizes)  # fmt: skip
         if key not in known:
-            known[key] = step(replace(deployment, engine=replace(deployment.engine, per_layer_s=0.0)), batch)
-        bare = known[key]
-        gap_s = deployment.engine.per_layer_s * deployment.model.num_layers * (batch.num_tokens > 0)
-        return replace(bare, time_s=bare.time_s + gap_s, stage_s=bare.stage_s + gap_s / deployment.layout.pp)
+            plain = replace(deployment.engine, per_layer_s=0.0, kernel_ratio=1.0)
+            found = step(replace(deployment, engine=plain), batch)
+            known[key] = found, np.sum([p.time_s for p in found.parts if p.format], axis=0)
+        bare, kernel_s = known[key]
+        more_s = deployment.engine.per_layer_s * deployment.model.num_layers * (batch.num_tokens > 0)
+        more_s = more_s + (deployment.engine.kernel_ratio - 1.0) * kernel_s
+        return replace(bare, time_s=bare.time_s + more_s, stage_s=bare.stage_s + more_s / deployment.layout.pp)
 
     clock.step = remembered
 
@@ -123,9 +127,8 @@ def ratios(rows: Sequence[Measured], constants: dict[str, float] | None = None) 
 
 def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
     """Mean absolute log error, smooth near zero; first tokens count less."""
-    constants = dict(zip(CONSTANTS, np.exp(np.clip(theta, LOW, HIGH)).tolist(), strict=True))
     total = weight = 0.0
-    for (_, metric), errors in ratios(rows, constants).items():
+    for (_, metric), errors in ratios(rows, _constants(theta)).items():
         w = FIRST_TOKEN_WEIGHT if metric == "ttft_s" else 1.0
         total += w * float(np.sum(np.sqrt(errors**2 + 0.01**2)))
         weight += w * errors.size
@@ -133,15 +136,22 @@ def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
     return total / max(weight, 1.0) + PRIOR_WEIGHT * float(np.sum((theta - START) ** 2)) + outside
 
 
-def fit(rows: Sequence[Measured]) -> dict[str, float]:
-    """The constants that explain the fit rows best."""
-    found = minimize(lambda t: loss(rows, t), START, method="Nelder-Mead",
-                     options={"xatol": 0.03, "fatol": 1e-4, "maxfev": 160, "initial_simplex": _simplex()})  # fmt: skip
-    return {k: float(f"{v:.4g}") for k, v in zip(CONSTANTS, np.exp(np.clip(found.x, LOW, HIGH)), strict=True)}
+def fit(rows: Sequence[Measured], has_ratio: bool) -> dict[str, float]:
+    """The constants that explain the fit rows best; kernels measured on the generation itself keep their time."""
+    free = len(START) if has_ratio else len(START) - 1
+
+    def objective(theta: np.ndarray) -> float:
+        return loss(rows, np.append(theta, START[free:]))
+
+    simplex = np.vstack([START[:free], START[:free] + np.eye(free)])
+    limits = {"xatol": 0.03, "fatol": 1e-4, "maxfev": 40 * free, "initial_simplex": simplex}
+    found = minimize(objective, START[:free], method="Nelder-Mead", options=limits)
+    return _constants(np.append(found.x, START[free:]))
 
 
-def _simplex() -> np.ndarray:
-    return np.vstack([START, START + np.eye(len(START))])
+def _constants(theta: np.ndarray) -> dict[str, float]:
+    values = np.exp(np.clip(theta, LOW, HIGH)).tolist()
+    return {k: float(f"{v:.4g}") for k, v in zip(CONSTANTS, values, strict=True)}
 
 
 def spread(errors: np.ndarray) -> dict[str, float]:
@@ -167,18 +177,25 @@ def main() -> None:
 
 
 def grouped(rows: Sequence[Measured]) -> dict[tuple[str, str, str], list[Measured]]:
-    """Rows by engine and era, and again by generation; only groups with rows enough to fit."""
+    """Rows by engine and era, and again by generation; only groups with rows enough to fit.
+
+    An engine's own entry rests on generations whose kernels were measured, if it ran on any.
+    """
     groups: dict[tuple[str, str, str], list[Measured]] = defaultdict(list)
     for row in rows:
-        engine = row.deployment.engine
+        engine, generation = row.deployment.engine, row.deployment.cluster.device.generation
         era = era_of(engine.name, engine.version)
-        for generation in ("", row.deployment.cluster.device.generation):
-            groups[engine.name, era, generation].append(row)
+        groups[engine.name, era, generation].append(row)
+        groups[engine.name, era, ""].append(row)
+    for key, members in groups.items():
+        measured = [r for r in members if is_measured(r.deployment.cluster.device.generation)]
+        if not key[2] and _count(measured, FIT) >= MIN_FIT:
+            groups[key] = measured
     return {
-        key: members
-        for key, members in groups.items()
+        key: members for key, members in groups.items()
         if _count(members, FIT) >= (MIN_FIT_GENERATION if key[2] else MIN_FIT)
-    }
+        and (not key[2] or len(members) < len(groups[key[0], key[1], ""]) or not is_measured(key[2]))
+    }  # fmt: skip
 
 
 SOURCES = {"runs": {"title": "Published serving runs, tables of docs/scorecard.md", "retrieved": "2026-11"}}
@@ -194,7 +211,7 @@ def _entry(
     """Fit one group, print its errors on unseen rows, and make its entry."""
     name, era, generation = key
     chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 40)
-    constants = fit(chosen)
+    constants = fit(chosen, has_ratio=bool(generation) and not is_measured(generation))
     calibrate = ratios([r for r in rows if r.side == CALIBRATE], constants)
     print(f"\n{name or 'any'} {era} {generation}: {constants}  fit {len(chosen)} rows")
     for side in (FIT, TEST):

@@ -57,6 +57,11 @@ def _calibration(path: Path, entry: dict[str, Any], sources: Mapping[str, Source
     )  # fmt: skip
 
 
+def is_measured(generation: str) -> bool:
+    """Whether kernels were measured on any device of a generation."""
+    return any(_entries()[1].get(generation, {}))
+
+
 def calibrations_for(device: str, generation: str, measured_as: str = "") -> dict[Key, Calibration]:
     """Everything known for a device, nearest origin first: its own, its generation's, anybody's.
 

@@ -98,7 +98,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     key = (
         row.word("model"), row.word("device"), engine_name, version, layout,
         Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
-        row.count("max_num_batched_tokens"), share,
+        row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens"), share,
     )  # fmt: skip
     return _deployment(*key), workload
 

@@ -1,6 +1,6 @@
 """What a step is asked to compute, and what its parts cost. Everything is an array with one entry a step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,3 +60,8 @@ def part(name: str, group: str, timing: Timing, count: float, op: str, format: s
         memory_s=timing.memory_s * count, overhead_s=timing.overhead_s * count,
         flops=timing.flops * count, bytes=timing.bytes * count, op=op, format=format,
     )  # fmt: skip
+
+
+def slower(p: Part, ratio: float) -> Part:
+    """The same kernels on a device that runs them ``ratio`` times as long; its roofs stay where they are."""
+    return replace(p, time_s=p.time_s * ratio, overhead_s=p.overhead_s * ratio)

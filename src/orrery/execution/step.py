@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery import kernels, network
-from orrery.execution.batch import Batch, Floats, Part, part
+from orrery.execution.batch import Batch, Floats, Part, part, slower
 from orrery.execution.formats import bytes_per_element, is_16bit
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
@@ -31,8 +31,8 @@ class Step:
 
 def step(deployment: Deployment, batch: Batch) -> Step:
     """Cost every entry of ``batch``."""
-    cut = shard(deployment)
-    parts = tuple(_parts(deployment, cut, batch))
+    cut, ratio = shard(deployment), deployment.engine.kernel_ratio
+    parts = tuple(p if ratio == 1.0 or not p.format else slower(p, ratio) for p in _parts(deployment, cut, batch))
     time_s = np.sum([p.time_s for p in parts], axis=0)
     pp = deployment.layout.pp
     return Step(
