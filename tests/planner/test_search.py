@@ -13,10 +13,10 @@ from orrery.planner.detail import detail
 from orrery.planner.goal import Goal, Objectives, Traffic
 from orrery.planner.money import tariff_of
 from orrery.planner.plan import Found
-from orrery.planner.search import WITHOUT_FIRST_ROUND, ranking, search
+from orrery.planner.search import ranking, search
 from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
 from orrery.planner.why_not import difference, distance
-from orrery.serving.online import sweep
+from orrery.serving.online import open_loop
 from orrery.serving.steady import batch_limit
 
 
@@ -41,7 +41,7 @@ def by_hand(goal: Goal, candidate: Candidate) -> int | None:
         return None
     limit = batch_limit(d, memory, t.input_tokens, t.output_tokens) * d.layout.dp
     ladder = np.array([exp(log(limit) * i / 399) for i in range(400)])
-    at = sweep(d, memory, t.input_tokens, t.output_tokens, ladder, WITHOUT_FIRST_ROUND)
+    at = open_loop(d, memory, t.input_tokens, t.output_tokens, ladder)
     best = 0.0
     for ttft_s, tpot_s, rate in zip(at.ttft_s, at.tpot_s, at.requests_per_s, strict=True):
         if ttft_s > goal.objectives.ttft_s or tpot_s > goal.objectives.tpot_s:

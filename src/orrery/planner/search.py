@@ -21,14 +21,11 @@ from orrery.planner.pareto import front
 from orrery.planner.plan import Found, FrontPoint, Operation, Reason, Rejected
 from orrery.planner.space import Candidate
 from orrery.planner.why_not import explain
-from orrery.serving.online import Points, sweep
+from orrery.serving.online import Points, open_loop
 from orrery.serving.steady import batch_limit
 
 RUNGS = 16
 """Concurrencies on the ladder; between two of them the curves are interpolated on logarithms."""
-
-WITHOUT_FIRST_ROUND = -1.0
-"""Tells ``sweep`` that traffic has no beginning: nobody waits for a start-up burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,7 +109,7 @@ def curve_of(goal: Goal, candidate: Candidate) -> Curve | Miss:
     limit = batch_limit(deployment, memory, traffic.input_tokens, traffic.output_tokens) * deployment.layout.dp
     ladder = np.geomspace(min(deployment.layout.dp, limit), limit, RUNGS) if limit > 1 else np.ones(1)
     try:
-        points = sweep(deployment, memory, traffic.input_tokens, traffic.output_tokens, ladder, WITHOUT_FIRST_ROUND)
+        points = open_loop(deployment, memory, traffic.input_tokens, traffic.output_tokens, ladder)
     except OutOfRange as error:
         lacks = Infeasible(what=str(error), need=1.0, have=0.0, unit="ratio", smallest_change="")
         return Miss(candidate=candidate, reason="range", lacks=lacks, excess_ratio=float("inf"))
