@@ -1,0 +1,88 @@
+"""The ladder: no answer beats the bare roofs of the device, whatever the op, the size and the device.
+
+Cold operands, so that no cache can explain less than the memory roof. An answer may dip a little under a roof where
+measurements say so (a boost clock above the stated one), never by more than ``SLACK``.
+"""
+
+import numpy as np
+import pytest
+
+from orrery import kernels
+from orrery.base.errors import OutOfRange
+from orrery.catalog.devices import device_names, get_device
+from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm, LatentDecode, LatentPrefill, MoE
+
+SLACK = 0.9
+KNOWN_MISSES = {
+    "dc-roma-ii": "constants pooled over GPUs say little of a CPU with a handful of cores",
+    "sifive-p550": "constants pooled over GPUs say little of a CPU with a handful of cores",
+    "groq-lpu-v1": "its vector rate is assumed, and far below what its on-chip memory feeds",
+}
+"""Devices on which some answer beats a roof, and why; a device that gets better must leave the list."""
+SIZES = 200
+
+
+def draw(rng, low, high):
+    """Whole numbers spread evenly over the powers between two sizes."""
+    return np.rint(np.exp(rng.uniform(np.log(low), np.log(high), SIZES))).astype(np.int64)
+
+
+def heads(rng):
+    kv = rng.choice([1, 2, 4, 8, 16], SIZES)
+    return {"num_heads": kv * rng.choice([1, 2, 4, 8], SIZES), "num_kv_heads": kv}
+
+
+def ops(rng, format):
+    """One op object of every class, each of many random sizes."""
+    tokens, context = draw(rng, 1, 16384), draw(rng, 16, 131072)
+    yield Gemm(m=tokens, n=draw(rng, 64, 32768), k=draw(rng, 64, 32768), format=format, quantises_input=False)
+    yield AttentionPrefill(batch=draw(rng, 1, 16), query_tokens=tokens, context_tokens=tokens, head_size=128,
+                           format="bf16", kv_format="bf16", **heads(rng))  # fmt: skip
+    yield AttentionDecode(batch=draw(rng, 1, 512), context_tokens=context, head_size=128,
+                          format="bf16", kv_format="bf16", **heads(rng))  # fmt: skip
+    yield LatentPrefill(batch=draw(rng, 1, 8), query_tokens=tokens, context_tokens=tokens, num_heads=16,
+                        format="bf16", kv_format="bf16")  # fmt: skip
+    yield LatentDecode(batch=draw(rng, 1, 256), context_tokens=context, num_heads=16, format="bf16", kv_format="bf16")
+    yield MoE(tokens=tokens, hidden_size=4096, ffn_size=1536, num_experts=128, experts_per_token=8, format=format)
+    for kind in ("norm", "gated_activation", "add"):
+        yield Elementwise(kind=kind, tokens=tokens, width=8192)
+
+
+def devices():
+    """Every device; the known misses must go on missing."""
+    for name in device_names():
+        marks = [pytest.mark.xfail(reason=KNOWN_MISSES[name], strict=True)] if name in KNOWN_MISSES else []
+        yield pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", list(devices()))
+def test_no_answer_beats_the_roofs(name):
+    device = get_device(name)
+    rng = np.random.default_rng(sum(map(ord, name)))
+    format = "bf16" if "bf16" in device.dense_flops_per_s else "fp16"
+    for op in ops(rng, format):
+        try:
+            timing = kernels.predict(op, device)
+        except OutOfRange:  # a device may lack what an op needs
+            continue
+        time_s = np.asarray(timing.time_s)
+        assert np.isfinite(time_s).all(), type(op).__name__
+        assert (time_s > 0).all(), type(op).__name__
+        assert (time_s >= SLACK * np.asarray(timing.compute_s)).all(), f"{type(op).__name__} beats the arithmetic roof"
+        beyond = np.asarray(timing.bytes) > 4 * device.last_level_cache_bytes
+        roof_s = np.where(beyond, np.asarray(timing.memory_s), 0.0)
+        assert (time_s >= SLACK * roof_s).all(), f"{type(op).__name__} beats the memory roof"
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_big_products_grow_with_every_size(name):
+    device = get_device(name)
+    format = "bf16" if "bf16" in device.dense_flops_per_s else "fp16"
+    big = 4096 * 2 ** np.arange(6)
+    flat = np.full_like(big, 8192)
+    for sizes in ({"m": big, "n": flat, "k": flat}, {"m": flat, "n": big, "k": flat}, {"m": flat, "n": flat, "k": big}):
+        try:
+            time_s = np.asarray(kernels.predict(Gemm(format=format, **sizes), device).time_s)
+        except OutOfRange:
+            return
+        assert (np.diff(time_s) > 0).all(), sorted(sizes)
