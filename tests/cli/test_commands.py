@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orrery.cli.main import BAD_INPUT, COMMANDS, DONE, INFEASIBLE, run
+from orrery.scenario.fields import SETTINGS, Setting
 
 ONE = ("--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "512", "--output-tokens", "128")
 ESTIMATE = ("estimate", *ONE, "--concurrency", "8")
@@ -168,6 +169,38 @@ def test_bad_input_is_one_message(arguments: list[str], out: Out) -> None:
     assert message.strip()
     assert said.strip() == f"orrery: {message}"
     assert len(message.splitlines()) == 1
+    assert "Traceback" not in said
+
+
+JUNK = ["", " ", "-1", "0", "1e309", "NaN", "½", "\u202e", "x" * 5000, "0x10", "9" * 5000, "[]", "a,b,", "../..", "~"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
+def test_junk_in_any_flag_ends_in_an_exit_code(setting: Setting, out: Out) -> None:
+    command = PLAN if "plan" in setting.commands else ESTIMATE
+    for junk in JUNK:
+        assert run([*command, f"{setting.flag}={junk}"]) in (DONE, BAD_INPUT, INFEASIBLE)
+        assert "Traceback" not in out()[1]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 5000,
+        "tp = " + "9" * 5000,
+        'model = "a\\u0000.json"',
+        "tp = [1]",
+        "slo = 5",
+        "[tp]\nx = 1",
+        "tp = 1\ntp = 2",
+    ],
+)
+def test_junk_in_a_scenario_file_ends_in_a_message(content: str, tmp_path: Path, out: Out) -> None:
+    path = tmp_path / "junk.toml"
+    path.write_text(content)
+    assert run(["estimate", "--scenario", str(path)]) == BAD_INPUT
+    said = out()[1]
+    assert said.startswith("orrery: ")
     assert "Traceback" not in said
 
 

@@ -1,5 +1,6 @@
 """``orrery``: the terminal window. Commands are imported when they are called, so that help is instant."""
 
+import io
 import json
 import os
 import sys
@@ -69,6 +70,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 2 bad input, 3 infeasible."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without a letter gets a question mark, not a crash
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -91,11 +95,13 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         return _refuse(arguments, "OSError", f"{named}{error.strerror or error}.")
+    except RecursionError:
+        return _refuse(arguments, "RecursionError", "The input is nested too deeply to be read.")
 
 
 def _refuse(arguments: Sequence[str], kind: str, message: str) -> int:
     """Say what is wrong: words for people on standard error, with ``--json`` an object on standard output too."""
     print(f"orrery: {message}", file=sys.stderr)
     if "--json" in arguments:
-        print(json.dumps({"error": {"kind": kind, "message": message}}, ensure_ascii=False))
+        print(json.dumps({"error": {"kind": kind, "message": message}}))
     return BAD_INPUT

@@ -18,7 +18,7 @@ PIPED_COLUMNS = 140
 
 def print_json(answer: Mapping[str, Any]) -> None:
     """One object; not-a-number never leaves the house."""
-    print(json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2))
+    print(json.dumps(answer, allow_nan=False, indent=2))
 
 
 def print_notes(notes: Iterable[str]) -> None:

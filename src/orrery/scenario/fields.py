@@ -86,7 +86,8 @@ SETTINGS: tuple[Setting, ...] = (
     _number("output_tokens_std", "Standard deviation of the answer length.", 80, most=1e8, excludes_least=False),
     _count("batch", "A static batch: so many equal requests, start to end.", 16, commands=_ONE),
     _count("concurrency", "Requests kept in flight (closed loop).", 32, commands=_ONE),
-    _number("rate", "Requests that arrive each second (with --trace: in place of its own).", 4, most=10_000_000, metavar="PER_S"),
+    _number("rate", "Requests that arrive each second (with --trace: in place of its own).", 4, most=10_000_000,
+            metavar="PER_S"),
     _word("trace", "Arrivals and lengths: a shipped name (chat, code, …) or a file.", "chat", "NAME|FILE",
           commands=_PLAN),
     Setting(

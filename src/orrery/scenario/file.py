@@ -19,7 +19,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror}; give a scenario file (TOML).") from None
     except UnicodeDecodeError:
         raise ScenarioError(f"{path}: is not text; a scenario is a TOML file of lines such as tp = 4.") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOML's own errors, and numbers too long to read
         raise ScenarioError(f"{path}: not valid TOML: {error}; write lines such as tp = 4.") from None
 
 

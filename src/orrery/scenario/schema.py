@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from orrery.base.errors import ScenarioError, nearest
 from orrery.scenario.fields import BY_NAME, Setting
@@ -17,6 +26,13 @@ def _no_bool(value: Any) -> Any:
     return value
 
 
+def _printable(value: str | None) -> str | None:
+    """Names and paths are typed by people: no control characters."""
+    if value is not None and not value.isprintable():
+        raise ValueError("write it without control characters")
+    return value
+
+
 def _bounds(name: str) -> dict[str, Any]:
     setting = BY_NAME[name]
     low = {"gt": setting.least} if setting.excludes_least else {"ge": setting.least}
@@ -27,7 +43,7 @@ def _bounds(name: str) -> dict[str, Any]:
 
 Count = Annotated[int | None, BeforeValidator(_no_bool)]
 Number = Annotated[float | None, BeforeValidator(_no_bool)]
-Word = Annotated[str | None, Field(min_length=1, max_length=4096)]
+Word = Annotated[str | None, Field(min_length=1, max_length=4096), AfterValidator(_printable)]
 
 
 class Scenario(BaseModel):
