@@ -57,6 +57,9 @@ PREFILL = Rule(
     machine=lambda device, format, kv: prefill.machine(device, choice_of(device, format, kv)),
     vector=prefill.vector,
     rows=_prefill_rows,
+    features=lambda columns, machine, vector: kernel.prefill_features(*columns, True, machine, vector),
+    feature_names=kernel.PREFILL_FEATURES,
+    shape=("num_heads", "num_kv_heads", "head_size", "window_tokens"),
 )  # fmt: skip
 
 DECODE = Rule(
@@ -77,6 +80,9 @@ DECODE = Rule(
     machine=lambda device, format, kv: decode.machine(device, choice_of(device, format, kv)),
     vector=decode.vector,
     rows=_decode_rows,
+    features=lambda columns, machine, vector: kernel.decode_features(*columns, False, machine, vector),
+    feature_names=kernel.DECODE_FEATURES,
+    shape=("num_heads", "num_kv_heads", "head_size", "window_tokens"),
 )  # fmt: skip
 
 

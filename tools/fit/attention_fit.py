@@ -11,14 +11,18 @@ from pathlib import Path
 import numpy as np
 import tomli_w
 from numpy.typing import NDArray
+from residual import Size, save, train
 from scipy.optimize import least_squares
 
 from orrery.base.files import write_atomically
 from orrery.catalog.calibrations import FOLDER
 from orrery.catalog.devices import get_device
+from orrery.catalog.residuals import FOLDER as RESIDUALS
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
 from orrery.evidence.tables import Table, read_table
+from orrery.hardware.calibration import ResidualTrees
 from orrery.hardware.device import Device
+from orrery.kernels.residual import correction
 
 Floats = NDArray[np.float64]
 QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
@@ -28,6 +32,7 @@ SOURCE = {
     "retrieved": "2026-11",
 }
 POOL_ROWS = 160  # rows a device brings into a pooled fit, so that every device weighs the same
+FOREST = (Size(max_leaf_nodes=12, max_depth=5, min_samples_leaf=8, learning_rate=0.15, max_trees=60),)
 LOSS_SCALE = 0.05  # errors above 5 % count linearly: kernel switches are not to bend the constants
 PRIOR_WEIGHT = 0.02  # keeps a constant that no row speaks of at its start
 
@@ -43,6 +48,9 @@ class Rule:
     machine: Callable[[Device, str, str], Floats]
     vector: Callable[[Mapping[str, float]], Floats]
     rows: Callable[[list[NDArray[np.int64]], Floats, Floats], Floats]  # the kernel's six rows
+    features: Callable[[list[NDArray[np.int64]], Floats, Floats], Floats] | None = None  # for a learned correction
+    feature_names: Sequence[str] = ()
+    shape: Sequence[str] = ()  # columns that say which rows are of one layer shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,21 +179,64 @@ def entry(rule: Rule, owner: Mapping[str, str], groups: Sequence[Group], constan
     }  # fmt: skip
 
 
+def forests(rule: Rule, groups: Sequence[Group], own: Sequence[Mapping[str, float]]) -> dict[str, ResidualTrees]:
+    """Learned corrections by "device|format|engine", trained on the fit side of all devices of a generation."""
+    found: dict[str, ResidualTrees] = {}
+    if rule.features is None:
+        return found
+    families: dict[tuple[str, str, str], list[int]] = {}
+    for i, group in enumerate(groups):
+        families.setdefault((group.device.generation, group.format, group.engine), []).append(i)
+    for family, members in families.items():
+        parts = [groups[i].on(FIT) for i in members]
+        vectors = [rule.vector(own[i]) for i in members]
+        x = np.concatenate([rule.features(g.columns, g.machine, v) for g, v in zip(parts, vectors, strict=True)])
+        y = np.concatenate([np.log(g.time_s / g.predicted(rule, own[i])) for g, i in zip(parts, members, strict=True)])
+        trees, report = train(x, rule.feature_names, y, np.concatenate([shapes(rule, g) for g in parts]), sizes=FOREST)
+        print(
+            f"{' '.join(family):46s} trees {report.num_trees:3d}, mean |log error| of unseen shapes "
+            f"{report.without:.3f} -> {report.with_trees:.3f}{'' if trees else ', not used'}", flush=True,
+        )  # fmt: skip
+        if trees is not None:
+            found |= {f"{groups[i].device.name}|{groups[i].format}|{groups[i].engine}": trees for i in members}
+    return found
+
+
+def shapes(rule: Rule, group: Group) -> NDArray[np.str_]:
+    """A word a layer shape, the same on every device."""
+    columns = [group.columns[list(rule.columns).index(name)] for name in rule.shape]
+    return np.array(["|".join(map(str, sizes)) for sizes in zip(*columns, strict=True)])
+
+
+def corrected(rule: Rule, group: Group, constants: Mapping[str, float], trees: ResidualTrees | None) -> Floats:
+    """Times by the rule and, where there are trees, their correction."""
+    time_s = group.predicted(rule, constants)
+    if trees is None or rule.features is None:
+        return time_s
+    return time_s * correction(rule.features(group.columns, group.machine, rule.vector(constants)), trees)
+
+
 def own_entries(rule: Rule, groups: Sequence[Group]) -> tuple[list[dict[str, object]], list[dict[str, float]]]:
     """One entry a measured device, format and engine; their constants beside them."""
-    entries, constants = [], []
-    for group in groups:
-        found = fit(rule, [group.on(FIT)])
-        constants.append(found)
+    entries: list[dict[str, object]] = []
+    constants = [fit(rule, [group.on(FIT)]) for group in groups]
+    learned = forests(rule, groups, constants)
+    if learned:
+        save(RESIDUALS / f"{rule.op}.npz", learned)
+    for group, found in zip(groups, constants, strict=True):
+        trees = learned.get(f"{group.device.name}|{group.format}|{group.engine}")
+        calibrated, tested = group.on(CALIBRATE), group.on(TEST)
         count = {side: int((group.side == side).sum()) for side in (FIT, CALIBRATE, TEST)}
         at = (
             f"{rule.op} table, {group.engine}: {count[FIT]} rows fitted, {count[CALIBRATE]} for the interval, "
             f"{count[TEST]} tested"
         )  # fmt: skip
-        spread = spread_of(ratios(rule, group, found, CALIBRATE))
+        spread = spread_of(calibrated.time_s / corrected(rule, calibrated, found, trees))
         entries.append(entry(rule, {"device": group.device.name}, [group], found, spread, at))
         label = " ".join((group.device.name, group.format, group.engine))
         print(error_line(label, ratios(rule, group, found, TEST)), flush=True)
+        if trees is not None:
+            print(error_line("  with trees", tested.time_s / corrected(rule, tested, found, trees)), flush=True)
     return entries, constants
 
 

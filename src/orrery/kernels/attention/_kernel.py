@@ -12,9 +12,31 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+TERMS = 12
+"""Rows that one kernel's answer takes: time, two roofs, launch, flops, bytes, then the terms that met in the time."""
+
+PREFILL_FEATURES = (
+    "log_batch", "log_query_tokens", "log_context_ratio", "log_heads", "log_group", "head_size", "window_ratio",
+    "log_waves", "wave_rest", "log_longest_tile", "launch_frac", "entry_frac", "log_computing_ratio", "alone_ratio",
+    "log_cache_ratio", "log_launch_ratio",
+)  # fmt: skip
+DECODE_FEATURES = (
+    "log_batch", "log_seen_tokens", "log_unseen_ratio", "log_heads", "log_group", "head_size", "has_window",
+    "log_columns_ratio", "wave_rest", "num_splits", "launch_frac", "entry_frac", "log_reading_ratio", "is_per_head",
+    "log_cache_ratio", "log_launch_ratio",
+)  # fmt: skip
 
 PRODUCT_SHARE = 0.3
 """What a product of 16 rows sustains of the matrix peak. No row tells it apart from the feed; fits left it near 0.3."""
+
+
+@njit(cache=True)
+def together(one, other, power):
+    """Two things at once: (one^p + other^p)^(1/p), written so that it keeps its bits when the unit changes."""
+    more, less = max(one, other), min(one, other)
+    if more <= 0.0:
+        return 0.0
+    return more * (1.0 + (less / more) ** power) ** (1.0 / power)
 
 
 @njit(cache=True)
@@ -35,8 +57,7 @@ def prefill_one(batch, query, context, heads, kv_heads, key_size, value_size, wi
     peak, bandwidth, units, exps, cache, element, kv_element = machine[:7]
     launch, e64, e128, e192, e256, c_memory, c_rows, c_tile, c_edge, c_cache = constants[:10]
     tile, step, packs, granule = constants[10], constants[11], constants[12], constants[13]
-    for i in range(6):
-        out[i] = 0.0
+    out[:] = 0.0
     if batch <= 0 or query <= 0 or heads <= 0:
         return
     if value_size <= 0:
@@ -90,7 +111,7 @@ def prefill_one(batch, query, context, heads, kv_heads, key_size, value_size, wi
         share = e192 * (e256 / e192) ** (min(size - 192.0, 64.0) / 64.0)
     product = 4.0 * tile * step * size * units / (peak * share)
     softmax = tile * step * units / exps
-    block = (product**3 + softmax**3) ** (1.0 / 3.0)
+    block = together(product, softmax, 3.0)
     extra = c_tile * 4.0 * 128.0 * 128.0 * 128.0 * units / peak
     # --- tiles over units
     ctas = batch * columns * tiles
@@ -99,7 +120,7 @@ def prefill_one(batch, query, context, heads, kv_heads, key_size, value_size, wi
     if waves > 1.0:
         fluid *= 0.5 + 0.5 * math.ceil(waves) / waves
     alone = longest * block + extra
-    computing = (fluid**4 + alone**4) ** 0.25
+    computing = together(fluid, alone, 4.0)
     # --- memory
     seen = float(context)
     if window > 0 and causal:
@@ -111,32 +132,39 @@ def prefill_one(batch, query, context, heads, kv_heads, key_size, value_size, wi
     moving = moved / (c_memory * bandwidth) * easier
     entering = batch * query * (heads * key_size + kv_heads * (key_size + value_size)) * 4.0
     flops = 2.0 * (key_size + value_size) * heads * batch * visible(query, context, window, causal)
-    out[0] = launch + (computing**3 + moving**3) ** (1.0 / 3.0) + entering / (c_rows * bandwidth) * easier
+    before = entering / (c_rows * bandwidth) * easier
+    out[0] = launch + together(computing, moving, 3.0) + before
     out[1] = flops / peak
     out[2] = moved / bandwidth
     out[3] = launch
     out[4] = flops
     out[5] = moved
+    out[6] = computing
+    out[7] = moving
+    out[8] = before
+    out[9] = waves
+    out[10] = alone
+    out[11] = longest
 
 
 @njit(cache=True)
 def _prefill(batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants):
     """``prefill_one`` for every element; rows of the answer as in ``prefill_one``."""
     answer = np.empty((6, batch.size))
-    out = np.empty(6)
+    out = np.empty(TERMS)
     for i in range(batch.size):
         prefill_one(
             batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], value_size[i], window[i], causal,
             machine, constants, out,
         )  # fmt: skip
-        answer[:, i] = out
+        answer[:, i] = out[:6]
     return answer
 
 
 @njit(cache=True)
 def _prefill_scalar(batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants):
     """``prefill_one`` for plain numbers."""
-    out = np.empty(6)
+    out = np.empty(TERMS)
     prefill_one(
         batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, out
     )  # fmt: skip
@@ -149,8 +177,7 @@ def decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, ma
     peak, bandwidth, units, cache, element, kv_element = machine[:6]
     launch, c_memory, c_feed, c_start, again, c_chunk, c_cache, c_head, c_head_start, c_rows = constants[:10]
     widest, lonely, copies, apart, blind = constants[10:15]
-    for i in range(6):
-        out[i] = 0.0
+    out[:] = 0.0
     if batch <= 0 or heads <= 0 or query <= 0:
         return
     group = heads / kv_heads
@@ -179,8 +206,9 @@ def decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, ma
     moved = batch * kv_heads * seen * pair + batch * query * 2.0 * heads * size * element
     hit = min(1.0, max(0.0, 1.5 - moved / (c_cache * cache))) if cache > 0.0 and not is_cold else 0.0
     moving = moved / (c_memory * bandwidth) * (1.0 - 0.7 * hit)
-    time = launch + (reading**3 + moving**3) ** (1.0 / 3.0) + again * min(1.0, laid - 1.0)
-    time += batch * query * (heads + 2.0 * kv_heads) * size * 4.0 / (c_rows * bandwidth)
+    time = launch + together(reading, moving, 3.0) + again * min(1.0, laid - 1.0)
+    before = batch * query * (heads + 2.0 * kv_heads) * size * 4.0 / (c_rows * bandwidth)
+    time += before
     if (copies > 0.0 and group > 1.0 and kv_heads > 1) or (apart > 0.0 and per_head):
         time += again
     flops = 4.0 * size * heads * batch * visible(query, max(query, context), window, True)
@@ -190,27 +218,133 @@ def decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, ma
     out[3] = launch
     out[4] = flops
     out[5] = moved
+    out[6] = reading
+    out[7] = moving
+    out[8] = before
+    out[9] = columns / units
+    out[10] = splits
+    out[11] = 1.0 if per_head else 0.0
 
 
 @njit(cache=True)
 def _decode(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants):
     """``decode_one`` for every element; rows of the answer as in ``decode_one``."""
     answer = np.empty((6, batch.size))
-    out = np.empty(6)
+    out = np.empty(TERMS)
     for i in range(batch.size):
         decode_one(
             batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], is_cold, machine, constants, out,
         )  # fmt: skip
-        answer[:, i] = out
+        answer[:, i] = out[:6]
     return answer
 
 
 @njit(cache=True)
 def _decode_scalar(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants):
     """``decode_one`` for plain numbers."""
-    out = np.empty(6)
+    out = np.empty(TERMS)
     decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out)
     return out
+
+
+@njit(cache=True)
+def prefill_row(batch, query, context, heads, kv_heads, key_size, window, cache, out, x):
+    """What a learned correction may know of a kernel: ratios and logs, no plain seconds. In ``PREFILL_FEATURES``."""
+    time = max(out[0], 1e-30)
+    x[0] = math.log2(max(1, batch))
+    x[1] = math.log2(max(1, query))
+    x[2] = math.log2(max(1, context) / max(1, query))
+    x[3] = math.log2(max(1, heads))
+    x[4] = math.log2(max(1, heads) / max(1, kv_heads))
+    x[5] = key_size
+    x[6] = min(1.0, window / max(1, context)) if window > 0 else 2.0
+    x[7] = math.log2(max(out[9], 1e-6))
+    x[8] = math.ceil(out[9]) / out[9] if out[9] > 1.0 else 1.0 / max(out[9], 1e-3)
+    x[9] = math.log2(max(out[11], 1e-3))
+    x[10] = out[3] / time
+    x[11] = out[8] / time
+    x[12] = math.log2(max(out[6], 1e-30) / max(out[7], 1e-30))
+    x[13] = out[10] / max(out[6], 1e-30)
+    x[14] = math.log2(max(out[5], 1.0) / max(cache, 1.0))
+    x[15] = math.log2(time / max(out[3], 1e-30))
+
+
+@njit(cache=True)
+def decode_row(batch, context, heads, kv_heads, size, window, query, cache, out, x):
+    """As ``prefill_row``, for a decode step, in ``DECODE_FEATURES``."""
+    time = max(out[0], 1e-30)
+    seen = max(1.0, float(context))
+    if window > 0:
+        seen = min(seen, window + query - 1.0)
+    x[0] = math.log2(max(1, batch))
+    x[1] = math.log2(seen)
+    x[2] = math.log2(max(1, context) / seen)
+    x[3] = math.log2(max(1, heads))
+    x[4] = math.log2(max(1, heads) / max(1, kv_heads))
+    x[5] = size
+    x[6] = 1.0 if window > 0 else 0.0
+    x[7] = math.log2(max(out[9], 1e-6))
+    x[8] = math.ceil(out[9]) / out[9] if out[9] > 1.0 else 1.0
+    x[9] = out[10]
+    x[10] = out[3] / time
+    x[11] = out[8] / time
+    x[12] = math.log2(max(out[6], 1e-30) / max(out[7], 1e-30))
+    x[13] = out[11]
+    x[14] = math.log2(max(out[5], 1.0) / max(cache, 1.0))
+    x[15] = math.log2(time / max(out[3], 1e-30))
+
+
+@njit(cache=True)
+def _prefill_features(batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants):
+    """``prefill_row`` for every element."""
+    x = np.empty((batch.size, 16))
+    out = np.empty(TERMS)
+    for i in range(batch.size):
+        prefill_one(
+            batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], value_size[i], window[i], causal,
+            machine, constants, out,
+        )  # fmt: skip
+        prefill_row(
+            batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], window[i], machine[4], out, x[i]
+        )  # fmt: skip
+    return x
+
+
+@njit(cache=True)
+def _prefill_features_scalar(
+    batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, out
+):
+    """``prefill_row`` for plain numbers; ``out`` takes the answer's rows."""
+    x = np.empty((1, 16))
+    prefill_one(
+        batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, out
+    )  # fmt: skip
+    prefill_row(batch, query, context, heads, kv_heads, key_size, window, machine[4], out, x[0])
+    return x
+
+
+@njit(cache=True)
+def _decode_features(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants):
+    """``decode_row`` for every element."""
+    x = np.empty((batch.size, 16))
+    out = np.empty(TERMS)
+    for i in range(batch.size):
+        decode_one(
+            batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], is_cold, machine, constants, out
+        )  # fmt: skip
+        decode_row(
+            batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], machine[3], out, x[i]
+        )  # fmt: skip
+    return x
+
+
+@njit(cache=True)
+def _decode_features_scalar(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out):
+    """``decode_row`` for plain numbers; ``out`` takes the answer's rows."""
+    x = np.empty((1, 16))
+    decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out)
+    decode_row(batch, context, heads, kv_heads, size, window, query, machine[3], out, x[0])
+    return x
 
 
 Rule = Callable[..., NDArray[np.float64]]
@@ -219,3 +353,7 @@ prefill: Rule = _prefill
 prefill_scalar: Rule = _prefill_scalar
 decode: Rule = _decode
 decode_scalar: Rule = _decode_scalar
+prefill_features: Rule = _prefill_features
+decode_features: Rule = _decode_features
+prefill_features_scalar: Rule = _prefill_features_scalar
+decode_features_scalar: Rule = _decode_features_scalar

@@ -18,6 +18,9 @@ from orrery.numerics.registry import get_format
 
 _ORIGINS = ("device", "generation", "any")
 
+ALIKE: dict[str, tuple[str, ...]] = {"vllm": ("sglang",), "sglang": ("vllm",)}
+"""Engines that call the same attention library (FlashAttention, as the tables' ``kernel`` column says of both)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Choice:
@@ -34,7 +37,7 @@ def choose(device: Device, op: str, format: str, kv_format: str, engine: str) ->
     """The nearest calibration of ``op``, widened where it is borrowed, and the roofs that go with it."""
     compute, kv = get_format(format), get_format(kv_format)
     keys = _keys(device, compute, kv)
-    engines = (engine, *ENGINES)
+    engines = (engine, *ALIKE.get(engine, ()), *ENGINES)
     found = [
         (_ORIGINS.index(calibration.origin), k, e, calibration)
         for k, key in enumerate(keys)

@@ -1,14 +1,16 @@
 """Decode attention: the cache streams past the queries of every step, through readers that may split a context."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from orrery.hardware.calibration import Calibration
+from orrery.hardware.calibration import Calibration, ResidualTrees
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention.choice import Choice, choose
+from orrery.kernels.attention.learned import factor, factors, fades, trees_of
 from orrery.kernels.attention.timing import as_columns, timing
 from orrery.kernels.ops import AttentionDecode, Floats, Timing
 
@@ -33,24 +35,54 @@ def vector(constants: Mapping[str, float]) -> Floats:
     return np.array([constants[name] for name in CONSTANTS], dtype=np.float64)
 
 
+COLUMNS = (
+    "batch", "context_tokens", "num_heads", "num_kv_heads", "head_size", "window_tokens", "query_tokens"
+)  # fmt: skip
+"""Sizes in the kernel's order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """Everything about (device, formats, engine) that does not depend on the sizes."""
+
+    calibration: Calibration
+    machine: Floats
+    constants: Floats
+    trees: ResidualTrees | None
+    within: tuple[tuple[int, float, float], ...]
+
+
 @lru_cache(maxsize=4096)
-def _ready(device: Device, format: str, kv_format: str, engine: str) -> tuple[Calibration, Floats, Floats]:
+def _ready(device: Device, format: str, kv_format: str, engine: str) -> _Ready:
     choice = choose(device, "attention_decode", format, kv_format, engine)
-    return choice.calibration, machine(device, choice), vector(choice.calibration.constants)
+    found = choice.calibration
+    trees = trees_of(found, kernel.DECODE_FEATURES)
+    return _Ready(found, machine(device, choice), vector(found.constants), trees, fades(found, COLUMNS))
 
 
 def calibration(op: AttentionDecode, device: Device, engine: str = "") -> Calibration:
     """Whose constants answer for ``op``, with their spread."""
-    return _ready(device, op.format, op.kv_format, engine)[0]
+    return _ready(device, op.format, op.kv_format, engine).calibration
 
 
-def predict_decode(op: AttentionDecode, device: Device, engine: str = "") -> Timing:
-    """Time of ``op`` on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
-    _, roofs, constants = _ready(device, op.format, op.kv_format, engine)
-    sizes = (
-        op.batch, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size, op.window_tokens, op.query_tokens
-    )  # fmt: skip
-    shape, columns = as_columns(sizes)
+def predict_decode(op: AttentionDecode, device: Device, engine: str = "", learned: bool = True) -> Timing:
+    """Time of ``op`` on ``device`` with the kernels of ``engine``; ``learned`` False is the physics alone."""
+    ready = _ready(device, op.format, op.kv_format, engine)
+    shape, columns = as_columns((
+        op.batch, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size, op.window_tokens, op.query_tokens,
+    ))  # fmt: skip
+    fixed = (op.is_cold, ready.machine, ready.constants)
+    trees = ready.trees if learned else None
     if shape is None:
-        return timing(kernel.decode_scalar(*columns, op.is_cold, roofs, constants))
-    return timing(kernel.decode(*columns, op.is_cold, roofs, constants), shape)
+        if trees is None:
+            return timing(kernel.decode_scalar(*columns, *fixed))
+        rows = np.empty(kernel.TERMS)
+        features = kernel.decode_features_scalar(*columns, *fixed, rows)
+        corrected = rows[0] * factor(features, trees, columns, ready.within)
+        rows[0] = max(corrected, rows[1], rows[2] if op.is_cold else 0.0)
+        return timing(rows)
+    rows = kernel.decode(*columns, *fixed)
+    if trees is not None:
+        rows[0] *= factors(lambda part: kernel.decode_features(*part, *fixed), trees, columns, ready.within)
+        np.maximum(rows[0], np.maximum(rows[1], rows[2]) if op.is_cold else rows[1], out=rows[0])
+    return timing(rows, shape)

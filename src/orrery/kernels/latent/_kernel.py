@@ -14,6 +14,15 @@ from numpy.typing import NDArray
 
 
 @njit(cache=True)
+def together(one, other, power):
+    """Two things at once: (one^p + other^p)^(1/p), written so that it keeps its bits when the unit changes."""
+    more, less = max(one, other), min(one, other)
+    if more <= 0.0:
+        return 0.0
+    return more * (1.0 + (less / more) ** power) ** (1.0 / power)
+
+
+@njit(cache=True)
 def decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out):
     """All heads of a sequence share one latent a token; blocks of query rows stream it, splitting the context."""
     peak, bandwidth, units, cache, element, kv_element = machine
@@ -46,7 +55,7 @@ def decode_one(batch, context, heads, size, value_size, query, is_cold, machine,
     context = max(context, query)
     visible = query * (2.0 * context - query + 1.0) / 2.0
     flops = 2.0 * (size + value_size) * heads * batch * visible
-    out[0] = launch + (reading**3 + moving**3) ** (1.0 / 3.0) + again * min(1.0, splits - 1.0) + entering
+    out[0] = launch + together(reading, moving, 3.0) + again * min(1.0, splits - 1.0) + entering
     out[1] = flops / peak
     out[2] = moved / bandwidth
     out[3] = launch
@@ -91,7 +100,7 @@ def absorb_one(m, n, k, heads, is_cold, machine, constants, out):
     moved = heads * ((float(m) * k + float(k) * n) * element + float(m) * n * 2.0)
     hit = min(1.0, max(0.0, 1.5 - moved / (c_cache * cache))) if cache > 0.0 and not is_cold else 0.0
     moving = moved / (c_memory * bandwidth) * (1.0 - 0.7 * hit)
-    time = launch + (computing**3 + moving**3) ** (1.0 / 3.0)
+    time = launch + together(computing, moving, 3.0)
     if enters > 0.0:
         passed = float(m) * k if enters < 2.0 else float(k) * n
         time += heads * passed * 3.0 / (c_entry * bandwidth)

@@ -1,0 +1,56 @@
+"""The learned correction on top of an attention rule: trees on ratios and logs, only where they were measured."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from orrery.hardware.calibration import Calibration, ResidualTrees
+from orrery.kernels.ops import Floats, Size
+from orrery.kernels.residual import CAP, correction
+from orrery.kernels.residual.rule import total
+
+CHUNK_ROWS = 16384  # features of so many rows stay in a core's cache
+
+Features = Callable[[Sequence[Size]], Floats]
+
+
+def fades(calibration: Calibration, columns: Sequence[str]) -> tuple[tuple[int, float, float], ...]:
+    """Columns of sizes with the range that the trees saw."""
+    return tuple((i, *calibration.range[name]) for i, name in enumerate(columns) if name in calibration.range)
+
+
+def factor(features: Floats, trees: ResidualTrees, sizes: Sequence[Size],
+           within: Sequence[tuple[int, float, float]]) -> float:  # fmt: skip
+    """The correction of one kernel whose sizes are plain numbers; ``features`` has one row."""
+    out = np.empty(1)
+    total(features, trees.roots, trees.depths, trees.feature, trees.threshold, trees.low, trees.value, out)
+    log = min(CAP, max(-CAP, float(out[0])))
+    for i, low, high in within:
+        size = sizes[i]
+        if not low <= size <= high:
+            beyond = math.log2(max(low / max(size, 1), size / high))
+            log *= max(0.0, 1.0 - beyond)
+    return math.exp(log)
+
+
+def factors(features: Features, trees: ResidualTrees, columns: Sequence[Size],
+            within: Sequence[tuple[int, float, float]]) -> Floats:  # fmt: skip
+    """The corrections of many kernels, a cache-full at a time."""
+    count = len(columns[0])  # type: ignore[arg-type]
+    out = np.empty(count)
+    for start in range(0, count, CHUNK_ROWS):
+        part = [np.asarray(c)[start : start + CHUNK_ROWS] for c in columns]
+        beyond = [(part[i].astype(np.float64), (low, high)) for i, low, high in within if _leaves(part[i], low, high)]
+        out[start : start + CHUNK_ROWS] = correction(features(part), trees, beyond)
+    return out
+
+
+def _leaves(sizes: Size, low: float, high: float) -> bool:
+    return bool(np.min(sizes) < low or np.max(sizes) > high)
+
+
+def trees_of(calibration: Calibration, names: Sequence[str]) -> ResidualTrees | None:
+    """The calibration's trees, if they speak of these very features."""
+    trees = calibration.residual
+    return trees if trees is not None and trees.names == tuple(names) else None
