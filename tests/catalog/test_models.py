@@ -21,7 +21,7 @@ TABLES = sorted((*DATA.glob("serving/*.csv"), *DATA.glob("training/*.csv*")))
 
 NO_KNOWN_ARCHITECTURE = (
     "size only", "maxtext-", "gpt2-arch-", "gpt2-1.2b", "gpt2-2.0b", "gpt2-4.2b", "gpt2-8.7b", "switch-xl",
-    "stable-diffusion", "FLUX", "DeciLM-7B", "mcore", "_release", "nightly", "grpo", "memory_speed", "fsdp_ep2",
+    "stable-diffusion", "FLUX", "mcore", "_release", "nightly", "grpo", "memory_speed", "fsdp_ep2",
     "no_load_optim", "vlm_pretrain", "_sm", "tp4_pp1",
 )  # fmt: skip
 """Names in the tables that stand for a size, a test job or an image model; their rows state sizes themselves."""
@@ -44,7 +44,7 @@ NO_KNOWN_ARCHITECTURE = (
     ("TheBloke/Llama-2-13B-chat-GPTQ", "meta-llama/Llama-2-13b-hf", "int4_weight_only"),
     ("Qwen/Qwen2.5-72B-Instruct-AWQ", "Qwen/Qwen2.5-72B", "int4_weight_only"),
     ("deepseek-v3", "deepseek-ai/DeepSeek-V3", "fp8_block"),
-    ("nvidia/DeepSeek-R1-FP4", "deepseek-ai/DeepSeek-R1", "nvfp4"),
+    ("nvidia/DeepSeek-R1-FP4", "nvidia/DeepSeek-R1-NVFP4", "nvfp4"),
     ("deepseek-v2-lite", "deepseek-ai/DeepSeek-V2-Lite", "bf16"),
     ("gpt-oss-120b", "openai/gpt-oss-120b", "mxfp4_weight_only"),
     ("mixtral-8x7b-instruct-v0.1", "mistralai/Mixtral-8x7B-v0.1", "bf16"),

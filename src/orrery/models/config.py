@@ -56,7 +56,7 @@ def parse(config: Mapping[str, Any], *, name: str, where: str = "") -> Model:
         return _parse(outer, name)
     except ScenarioError as error:
         text = str(error)
-        raise (error if outer.where in text else ScenarioError(f"{outer.where}: {text}")) from None
+        raise (error if text.startswith(outer.where) else ScenarioError(f"{outer.where}: {text}")) from None
     except (OverflowError, RecursionError) as error:
         raise ScenarioError(f"{outer.where}: sizes too large to mean anything ({error}).") from None
 

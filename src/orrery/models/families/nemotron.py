@@ -1,8 +1,6 @@
 """NVIDIA's Nemotron: Nemotron-4 and Minitron (squared ReLU, LayerNorm), Llama-Nemotron cut by architecture search, and
 Nemotron-H / Nemotron 3, whose layers are one mixer each: Mamba 2, attention, feed-forward or experts."""
 
-from typing import cast
-
 from orrery.models.decoder import Recipe, assemble, decoder, sizes
 from orrery.models.family import Family
 from orrery.models.fields import Fields
@@ -34,12 +32,18 @@ def _minitron(c: Fields, name: str) -> Model:
 
 
 def _searched(c: Fields, name: str) -> Model:
-    """block_configs: for every layer the group size (or no attention) and the feed-forward multiple (or none)."""
+    """DeciLM: the key/value heads of every layer; its successors' block_configs: for every layer the group size (or no
+    attention) and the feed-forward multiple (or none).
+    """
     hidden, heads = c.size("hidden_size"), c.size("num_attention_heads")
     head = c.size("head_dim", default=0, least=0) or c.divide(hidden, "hidden_size", heads, "num_attention_heads")
     layers = c.size("num_hidden_layers")
-    listed = c.per_layer(c.items("block_configs"), "block_configs", layers)
-    kinds = [_searched_kind(c, Fields(cast("dict[str, object]", x), c.where), hidden, heads) for x in listed]
+    if grouped := c.sizes("num_key_value_heads_per_layer"):
+        grouped = c.per_layer(grouped, "num_key_value_heads_per_layer", layers)
+        kinds = [(kv_heads, c.size("intermediate_size"), False) for kv_heads in grouped]
+    else:
+        listed = c.per_layer(c.items("block_configs"), "block_configs", layers)
+        kinds = [_searched_kind(c, x, hidden, heads) for x in listed]
 
     def build(kind: tuple[int, int, bool]) -> Block:
         kv_heads, ffn, is_linear = kind
@@ -57,8 +61,9 @@ def _searched(c: Fields, name: str) -> Model:
     return assemble(c, name, stack(kinds, build), hidden, default_context=131072)
 
 
-def _searched_kind(c: Fields, block: Fields, hidden: int, heads: int) -> tuple[int, int, bool]:
+def _searched_kind(c: Fields, entry: object, hidden: int, heads: int) -> tuple[int, int, bool]:
     """(key/value heads or 0, feed-forward width or 0, attention replaced by a linear layer)."""
+    block = Fields({"block_configs": entry}, c.where).table("block_configs") or Fields({}, c.where)
     empty = Fields({}, c.where)
     mixer, feed = block.table("attention") or empty, block.table("ffn") or empty
     group = mixer.count("n_heads_in_group")
