@@ -26,26 +26,34 @@ SOURCE = {
 }
 
 
-def launch_s(device: str, known: Mapping[Key, Mapping[str, float]]) -> float:
-    """Launch time of a plain kernel on this device, or 0 where bf16 has not been fitted."""
-    return known.get((device, "bf16", LAUNCH_ENGINE), {}).get("overhead_s", 0.0)
+def told_by_bf16(device: str, rows: Rows, known: Mapping[Key, Mapping[str, float]]) -> dict[str, float]:
+    """What the device's bf16 rows tell about its other kernels: how much its cache holds, and the bare launch."""
+    base = known.get((device, "bf16", LAUNCH_ENGINE), {})
+    names = ("cache_ratio", "overhead_s") if rows.quantises else ("cache_ratio",)
+    return {name: base[name] for name in names if base}
 
 
 def fit_devices(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, float]]:
     """Constants of every measured group; bf16 first, because it tells the launch."""
     known: dict[Key, dict[str, float]] = {}
-    for key in sorted(groups, key=lambda k: (k[1] != "bf16", k)):
+    for key in sorted(groups, key=lambda k: (k[1] != "bf16", k[2] != LAUNCH_ENGINE, k)):
         rows = groups[key].on(FIT)
-        known[key] = fit([rows], overhead_s=launch_s(key[0], known) if rows.quantises else 0.0)
+        known[key] = fit([rows], known=told_by_bf16(key[0], rows, known))
         errors = np.abs(predicted(rows, known[key]) / rows.time_s - 1)
         print(f"{' '.join(key):45s} fit {np.median(errors):6.1%} {errors.mean():6.1%}", flush=True)
     return known
 
 
-def fit_pool(groups: Mapping[Key, Rows], keys: Iterable[Key], launch: float) -> dict[str, float]:
-    """One set of constants for several groups, every device with the same weight."""
-    parts = [groups[key].on(FIT) for key in keys]
-    return fit(parts, overhead_s=launch if parts[0].quantises else 0.0)
+def fit_pool(
+    groups: Mapping[Key, Rows], keys: Iterable[Key], known: Mapping[Key, dict[str, float]]
+) -> dict[str, float]:
+    """One set of constants for several groups; choices as one of the members made them."""
+    keys = list(keys)
+    if len(keys) == 1:
+        return known[keys[0]]
+    told = [told_by_bf16(key[0], groups[key], known) for key in keys]
+    shared = {name: float(np.exp(np.mean(np.log([t[name] for t in told])))) for name in told[0] if all(told)}
+    return fit([groups[key].on(FIT) for key in keys], known=shared, like=[known[key] for key in keys])
 
 
 def spread_of(ratios: np.ndarray) -> dict[str, float]:
@@ -95,13 +103,11 @@ def pooled_entries(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, flo
     for owner, pools in (("generation", by_generation(groups)), ("", by_format(groups))):
         for (generation, format, engine), clans in sorted(pools.items()):
             keys = [key for clan in clans.values() for key in clan]
-            launches = [known[(k[0], "bf16", LAUNCH_ENGINE)]["overhead_s"] for k in keys]
-            launch = float(np.median(launches))
-            constants = fit_pool(groups, keys, launch) if len(keys) > 1 else known[keys[0]]
+            constants = fit_pool(groups, keys, known)
             ratios = [
                 groups[key].on(CALIBRATE).time_s / predicted(groups[key].on(CALIBRATE), without)
                 for name, clan in clans.items() if len(clans) > 1
-                for without in [fit_pool(groups, [k for k in keys if k not in clan], launch)]
+                for without in [fit_pool(groups, [k for k in keys if k not in clan], known)]
                 for key in clan
             ]  # fmt: skip
             if ratios:

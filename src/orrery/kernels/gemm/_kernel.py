@@ -5,104 +5,119 @@ One product m x n x k costs the launch, then the best over tiles (a, b) and spli
 
     max(mma, feed, dram) + overlap * (their sum - their max)  [+ split + partial sums]
 
-    waves = ctas / S, pulled towards the next whole number by ``wave``;  depth = k / s + fill
-    mma   = waves 2 a b depth S / (peak F)
-    feed  = waves max((a ba + b bw) depth S / (feed W),  depth step,  b depth S / (dequantise V))
-    dram  = bytes that miss the last-level cache / (bandwidth W)
+    waves = ctas / units, pulled towards the next whole number;  depth = k / s + FILL
+    mma   = waves 2 a b depth units / (peak flops)
+    feed  = depth max(waves (a ba + b bb) units / (feed bandwidth), waves b units / (dequantise vector),
+                      step max(1, waves / slots))
+    dram  = bytes that miss the cache / (width bandwidth), and a ramp of at most ``ramp`` seconds
 
+A library that looks only at m takes no tile with fewer rows than min(m, ``min_rows``).
 Few rows may instead take a matrix-vector kernel (no tiles). Quantising the input is a kernel of its own in front.
-``CONSTANTS`` and ``MACHINE`` name the entries of the two vectors; rule.py fills them.
+``CONSTANTS`` and ``MACHINE`` name the entries of the two vectors; machine.py fills them.
 """
 
 import numpy as np
 from numba import njit
 
 CONSTANTS = (
-    "peak_frac", "bandwidth_frac", "overhead_s", "feed_ratio", "overlap_frac", "step_s", "split_s", "fill_elements",
-    "wave_frac", "cache_ratio", "cache_gain_frac", "dequantise_ratio", "max_splits",
+    "peak_frac", "bandwidth_frac", "overhead_s", "feed_ratio", "overlap_frac", "step_s", "split_s", "ramp_s",
+    "reread_ratio", "cache_ratio", "cache_gain_frac", "dequantise_ratio", "max_splits", "min_rows",
     "gemv_rows", "gemv_s", "gemv_ratio", "quantise_s", "quantise_frac",
 )  # fmt: skip
 MACHINE = ("units", "flops", "vector", "bandwidth", "cache", "a_bytes", "b_bytes", "c_bytes", "input_bytes")
 
-TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES, FILL, WAVES, CHOICE = range(9)
-COLUMNS = 9
+TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES, MMA, FEED, DRAM, FILLED, WAVES, CHOICE = range(12)
+COLUMNS = 12
 
 COPIES = 5.0  # weight matrices that the measured loops take turns with; what fits the cache five times stays there
+FILL = 128.0  # k elements that a tile waits for before its first product: a pipeline of four stages of 32
+WAVE = 0.3  # how far a partial last wave counts as a whole one; the fits cannot tell 0 from 1 once tiles are chosen
+ACCUMULATOR = 2.0 * 128 * 128  # output elements that a unit holds at once: half of 256 KB of registers, in FP32
+RASTER = 128.0 * 128  # output elements of the tile that sets how often an operand too big for the cache is re-read
+SHORTEST_SPLIT = 64.0  # elements of k below which no library splits
+
+
+@njit(cache=True)
+def _dram_s(m, n, k, batch, constants, machine, is_cold):
+    """Seconds that the memory needs for the bytes that miss the cache, with its ramp, and without re-reads or ramp."""
+    width, ramp, again, ratio, gain = constants[1], constants[7], constants[8], constants[9], constants[10]
+    units, bandwidth, cache, ba, bb, bc = machine[0], machine[3], machine[4], machine[5], machine[6], machine[7]
+    a_bytes, b_bytes, c_bytes = batch * m * k * ba, batch * k * n * bb, batch * m * n * bc
+    cache *= ratio
+    miss = 1.0
+    if not is_cold:
+        miss -= gain * min(1.0, max(0.0, 2.0 - 2.0 * (COPIES * b_bytes + a_bytes + c_bytes) / cache))
+    streamed = miss * (a_bytes + b_bytes + c_bytes)
+    smaller = min(a_bytes, b_bytes) / batch
+    reread = 0.0
+    if smaller > cache:
+        reread = batch * m * n * k * (ba + bb) / np.sqrt(units * RASTER) - a_bytes - b_bytes
+        reread = again * max(0.0, reread) * min(1.0, smaller / cache - 1.0)
+    bare = streamed / (width * bandwidth)
+    dram = (streamed + reread) / (width * bandwidth)
+    return dram + ramp * dram / (dram + ramp), bare
 
 
 @njit(cache=True)
 def _one(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out):
     """Fill ``out`` (COLUMNS long) for one shape."""
-    peak, width, overhead, feed, overlap, step, split_s, fill, wave = (
-        constants[0], constants[1], constants[2], constants[3], constants[4], constants[5], constants[6],
-        constants[7], constants[8],
+    peak, overhead, feed, overlap, step, split_s = (
+        constants[0], constants[2], constants[3], constants[4], constants[5], constants[6],
     )  # fmt: skip
-    cache, gain, dequantise, max_splits = constants[9], constants[10], constants[11], constants[12]
+    dequantise, max_splits, min_rows = constants[11], constants[12], constants[13]
     gemv_rows, gemv_s, gemv, quantise_s, quantise = (
-        constants[13], constants[14], constants[15], constants[16], constants[17],
+        constants[14], constants[15], constants[16], constants[17], constants[18],
     )  # fmt: skip
-    units, flops, vector, bandwidth, llc = machine[0], machine[1], machine[2], machine[3], machine[4]
+    units, flops, vector, bandwidth = machine[0], machine[1], machine[2], machine[3]
     ba, bb, bc, bi = machine[5], machine[6], machine[7], machine[8]
-
-    a_bytes, b_bytes, c_bytes = batch * m * k * ba, batch * k * n * bb, batch * m * n * bc
-    work = 2.0 * batch * m * n * k
-    moved = a_bytes + b_bytes + c_bytes
-    out[FLOPS] = work
-    out[BYTES] = moved
-    out[COMPUTE] = work / flops
-    out[MEMORY] = moved / bandwidth
-    if moved <= 0.0 or work <= 0.0:
+    outputs = batch * m * n
+    work = 2.0 * outputs * k
+    if work <= 0.0:
         for column in range(COLUMNS):
             out[column] = 0.0
         return
-    miss = 1.0
-    if not is_cold:
-        miss -= gain * min(1.0, max(0.0, 2.0 - 2.0 * (COPIES * b_bytes + a_bytes + c_bytes) / (cache * llc)))
-    reread = 0.0
-    smaller = min(a_bytes, b_bytes) / batch
-    if smaller > cache * llc:
-        square = np.sqrt(units * 16384.0)
-        reread = max(0.0, batch * m * n / square * k * (ba + bb) - a_bytes - b_bytes)
-        reread *= min(1.0, smaller / (cache * llc) - 1.0)
-    dram = (moved * miss + reread) / (width * bandwidth)
+    moved = batch * k * (m * ba + n * bb) + outputs * bc
+    dram, bare = _dram_s(m, n, k, batch, constants, machine, is_cold)
 
     best = 1e300
     for t in range(tiles.shape[0]):
         tm, tn = tiles[t, 0], tiles[t, 1]
-        ctas = batch * np.ceil(m / tm) * np.ceil(n / tn)
+        if tm < min(m, min_rows):
+            continue
+        blocks = np.ceil(m / tm) * np.ceil(n / tn)
         mma_rate = 2.0 * tm * tn * units / (peak * flops)
-        feed_rate = max((tm * ba + tn * bb) * units / (feed * bandwidth), max(step, tn * units / (dequantise * vector)))
+        feed_rate = max((tm * ba + tn * bb) * units / (feed * bandwidth), tn * units / (dequantise * vector))
+        step_rate = step / max(1.0, min(8.0, ACCUMULATOR / (tm * tn)))
         s = 1.0
-        while s <= max_splits and (s == 1.0 or k >= 64.0 * s):
-            waves = ctas * s / units
-            whole = np.ceil(waves)
-            waves = max(1.0, waves)
-            waves += wave * (whole - waves)
-            depth = k / s + fill
-            mma, load = waves * mma_rate * depth, waves * feed_rate * depth
+        while s <= max_splits and (s == 1.0 or k >= SHORTEST_SPLIT * s):
+            fluid = batch * blocks * s / units
+            waves = max(1.0, fluid)
+            waves += WAVE * (np.ceil(fluid) - waves)
+            depth = k / s + FILL
+            mma = waves * mma_rate * depth
+            load = depth * max(waves * feed_rate, max(step, waves * step_rate))
             top = max(mma, max(load, dram))
             time = top + overlap * (mma + load + dram - top)
             if s > 1.0:
-                time += split_s + 8.0 * s * batch * m * n / (3.0 * bandwidth)
+                time += split_s + 8.0 * s * outputs / (3.0 * bandwidth)
             if time < best:
                 best = time
-                out[FILL] = (m / tm / np.ceil(m / tm)) * (n / tn / np.ceil(n / tn))
-                out[WAVES] = ctas * s / units
-                out[CHOICE] = 100.0 * t + s
+                out[MMA], out[FEED] = mma, load
+                out[FILLED], out[WAVES], out[CHOICE] = m * n / (blocks * tm * tn), fluid, 100.0 * t + s
             s *= 2.0
     best += overhead
     launch = overhead
     if m <= gemv_rows:
-        time = gemv_s + max(moved * miss / (width * bandwidth), 0.5 * work / (gemv * vector))
+        products = 0.5 * work / (gemv * vector)
+        time = gemv_s + max(bare, products)
         if time < best:
-            best = time
-            launch = gemv_s
-            out[CHOICE] = -1.0
+            best, launch = time, gemv_s
+            out[MMA], out[FEED], out[FILLED], out[WAVES], out[CHOICE] = products, 0.0, 1.0, 0.0, -1.0
     if quantises:
         best += quantise_s + batch * m * k * (2.0 + bi) / (quantise * bandwidth)
         launch += quantise_s
-    out[TIME] = best
-    out[OVERHEAD] = launch
+    out[TIME], out[COMPUTE], out[MEMORY], out[OVERHEAD] = best, work / flops, moved / bandwidth, launch
+    out[FLOPS], out[BYTES], out[DRAM] = work, moved, dram
 
 
 @njit(cache=True)

@@ -13,12 +13,16 @@ from orrery.numerics.format import Format
 Floats = NDArray[np.float64]
 
 OFF: Mapping[str, float] = {
-    "dequantise_ratio": 1e9, "max_splits": 1.0, "gemv_rows": 0.0, "gemv_s": 1.0, "gemv_ratio": 1.0,
-    "quantise_s": 0.0, "quantise_frac": 1e9, "cache_ratio": 1.0, "cache_gain_frac": 0.0, "split_s": 0.0,
+    "dequantise_ratio": 1e9, "max_splits": 1.0, "min_rows": 0.0, "gemv_rows": 0.0, "gemv_s": 1.0, "gemv_ratio": 1.0,
+    "quantise_s": 0.0, "quantise_frac": 1e9, "split_s": 0.0, "ramp_s": 1e-12, "reread_ratio": 1.0,
 }  # fmt: skip
 """Values at which a mechanism takes no time: constants that a group does not have."""
 
 SIXTEEN_BIT_BYTES = 2.0
+
+UNIT_FLOPS_PER_S = 20e12
+"""A unit with a higher 16-bit peak than this (no SM up to Blackwell has one) works on several tiles side by side, as
+the big matrix units of TPUs do: it counts as that many units."""
 
 
 def constants_vector(constants: Mapping[str, float]) -> Floats:
@@ -32,10 +36,16 @@ def machine_vector(device: Device, number: Format) -> Floats:
     activation = SIXTEEN_BIT_BYTES if number.weight_only else weight
     result = max(SIXTEEN_BIT_BYTES, activation)
     return np.array([
-        float(device.num_compute_units), peak_flops_per_s(device, number), device.vector_flops_per_s,
+        num_units(device), peak_flops_per_s(device, number), device.vector_flops_per_s,
         device.memory_bandwidth_bytes_per_s, max(device.last_level_cache_bytes, 1.0),
         activation, weight, result, activation,
     ])  # fmt: skip
+
+
+def num_units(device: Device) -> float:
+    """How many tiles are computed at once."""
+    peak = max(device.dense_flops_per_s.get(rate, 0.0) for rate in ("bf16", "fp16"))
+    return max(1.0, float(device.num_compute_units), peak / UNIT_FLOPS_PER_S)
 
 
 def peak_flops_per_s(device: Device, number: Format) -> float:

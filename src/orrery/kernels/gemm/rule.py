@@ -32,6 +32,9 @@ class Terms:
     num_splits: Floats
     num_waves: Floats
     tile_fill_frac: Floats
+    mma_s: Floats  # the three terms that overlap
+    feed_s: Floats
+    dram_s: Floats
     compute_s: Floats  # datasheet roof
     memory_s: Floats  # datasheet roof
     overhead_s: Floats
@@ -91,6 +94,7 @@ def explain(op: Gemm, device: Device, engine: str = "") -> Terms:
         calibration=ready.calibration,
         tile=(np.where(is_tiled, ready.tiles[index, 0], 0.0), np.where(is_tiled, ready.tiles[index, 1], 0.0)),
         num_splits=np.where(is_tiled, choice % 100, 1.0), num_waves=rows[kernel.WAVES],
-        tile_fill_frac=rows[kernel.FILL], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD], time_s=rows[kernel.TIME],
+        tile_fill_frac=rows[kernel.FILLED], mma_s=rows[kernel.MMA], feed_s=rows[kernel.FEED], dram_s=rows[kernel.DRAM],
+        compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY], overhead_s=rows[kernel.OVERHEAD],
+        time_s=rows[kernel.TIME],
     )  # fmt: skip
