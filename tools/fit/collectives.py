@@ -124,7 +124,9 @@ class Book:
     entries: list[dict[str, Any]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
-    def add(self, owner: Mapping[str, str], rows: list[Rows], c: Mapping[str, float], ratio: Floats, at: str) -> None:
+    def add(
+        self, owner: Mapping[str, str], rows: list[Rows], c: Mapping[str, float], ratios: list[Floats], at: str
+    ) -> None:
         """One calibration entry."""
         sizes = np.concatenate([r.size_bytes for r in rows])
         counts = np.concatenate([r.num_devices for r in rows])
@@ -134,7 +136,7 @@ class Book:
         self.entries.append({
             **owner, "op": kind, "format": "any", "engine": "nccl" if kind == "send_recv" else library,
             "from": "vidur" if is_vidur else "aiconfigurator", "at": at,
-            "constants": {k: float(f"{v:.5g}") for k, v in sorted(constants.items())}, "spread": quantiles(ratio),
+            "constants": {k: float(f"{v:.5g}") for k, v in sorted(constants.items())}, "spread": quantiles(*ratios),
             "range": {"message_bytes": [float(sizes.min()), float(sizes.max())],
                       "num_devices": [float(counts.min()), float(counts.max())]},
         })  # fmt: skip
@@ -164,29 +166,36 @@ def family(groups: list[Rows], refit: Refit, book: Book) -> dict[str, dict[str, 
         generation = mine[0].device.generation
         known[name] = refit(mine, pool)
         kin = [g for g in groups if g.device.generation == generation and g.device.name != name]
-        left = refit(kin, pool) if kin else away.get(generation)
+        known[f"without {name}"] = refit(kin, pool) if kin else away.get(generation, known[""])
         for g in mine:
-            n = [len(g.on(s).time_s) for s in (FIT, CALIBRATE, TEST)]
-            at = f"{g.kind} by {g.library} on {name}: {n[0]} rows fitted, {n[1]} for the interval, {n[2]} tested"
-            book.add({"device": name}, [g], known[name], ratio(g, known[name]), at)
-            book.report(g, known[name], left)
-            if left is None:
-                left = known[""]
-        known[f"without {name}"] = left or known[""]
+            book.report(g, known[name], known[f"without {name}"])
     for kind in sorted({g.kind for g in groups}):
-        same = [g for g in groups if g.kind == kind]
-        for generation in sorted({g.device.generation for g in same}):
-            mine = [g for g in same if g.device.generation == generation]
-            c = refit([g for g in groups if g.device.generation == generation], pool)
-            how = "of each left out" if len(mine) > 1 else "of its generation left out"
-            at = f"pooled over {', '.join(g.device.name for g in mine)}; interval {how}"
-            spread = np.concatenate([ratio(g, known[f"without {g.device.name}"]) for g in mine])
-            book.add({"generation": generation}, mine, c, spread, at)
-        some = [g for g in same if not g.is_bus] or same
-        spread = np.concatenate([ratio(g, away.get(g.device.generation, known[""])) for g in some])
-        at = f"pooled over {', '.join(g.device.name for g in same)}; interval of each generation left out"
-        book.add({"generation": ""}, same, known[""], spread, at)
+        write_kind([g for g in groups if g.kind == kind], groups, known, away, refit, pool, book)
     return known
+
+
+def write_kind(
+    same: list[Rows], groups: list[Rows], known: Mapping[str, dict[str, float]], away: Mapping[str, dict[str, float]],
+    refit: Refit, pool: Mapping[str, float], book: Book,
+) -> None:  # fmt: skip
+    """The entries of one collective: its devices, their generations, and everybody."""
+    pooled = np.concatenate([ratio(g, known[g.device.name]) for g in same])
+    for g in same:
+        n = [len(g.on(s).time_s) for s in (FIT, CALIBRATE, TEST)]
+        at = f"{g.kind} by {g.library} on {g.device.name}: {n[0]} rows fitted, {n[1]} for the interval, {n[2]} tested"
+        c = known[g.device.name]
+        book.add({"device": g.device.name}, [g], c, [ratio(g, c), pooled], at)
+    for generation in sorted({g.device.generation for g in same}):
+        mine = [g for g in same if g.device.generation == generation]
+        c = refit([g for g in groups if g.device.generation == generation], pool)
+        how = "of each left out" if len(mine) > 1 else "of its generation left out"
+        at = f"pooled over {', '.join(g.device.name for g in mine)}; interval {how}"
+        left = np.concatenate([ratio(g, known[f"without {g.device.name}"]) for g in mine])
+        book.add({"generation": generation}, mine, c, [left, pooled], at)
+    some = [g for g in same if not g.is_bus] or same
+    left = np.concatenate([ratio(g, away.get(g.device.generation, known[""])) for g in some])
+    at = f"pooled over {', '.join(g.device.name for g in same)}; interval of each generation left out"
+    book.add({"generation": ""}, same, known[""], [left, pooled], at)
 
 
 def ratio(rows: Rows, c: Mapping[str, float]) -> Floats:

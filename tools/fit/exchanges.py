@@ -150,13 +150,13 @@ SOURCES = {
 }
 
 
-def entry(owner: Mapping[str, str], kind: str, library: str, c: Mapping[str, float], cal: Floats, at: str,
+def entry(owner: Mapping[str, str], kind: str, library: str, c: Mapping[str, float], ratios: list[Floats], at: str,
           groups: list[Rows]) -> dict[str, Any]:  # fmt: skip
     """One calibration."""
     span = {n: np.concatenate([g.table.numbers(n) for g in groups]) for n in ("tokens", "hidden_size", "num_experts")}
     return {
         **owner, "op": kind, "format": "any", "engine": library, "from": "aiconfigurator", "at": at,
-        "constants": {k: float(f"{v:.5g}") for k, v in sorted(c.items())}, "spread": quantiles(cal),
+        "constants": {k: float(f"{v:.5g}") for k, v in sorted(c.items())}, "spread": quantiles(*ratios),
         "range": {k: [float(v.min()), float(v.max())] for k, v in span.items()},
     }  # fmt: skip
 
@@ -166,34 +166,32 @@ def family(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Entries for each device, each generation and everybody; and the lines of the error table."""
     pool = fit(groups, library)
-    generations = sorted({g.device.generation for g in groups})
+    own = {g.device.name: fit([g], library, pool) for g in groups}
+    pooled = np.concatenate([errors(g.on(CALIBRATE), own[g.device.name]) for g in groups])
     entries: list[dict[str, Any]] = []
     lines: list[str] = []
     away: list[Floats] = []
-    for name in generations:
+    for name in sorted({g.device.generation for g in groups}):
         mine = [g for g in groups if g.device.generation == name]
         others = fit([g for g in groups if g.device.generation != name], library)
         away += [errors(g.on(CALIBRATE), others) for g in mine]
         left: list[Floats] = []
         for g in mine:
-            c = fit([g], library, pool)
+            c = own[g.device.name]
             kin = fit([o for o in mine if o is not g], library, pool)
             left.append(errors(g.on(CALIBRATE), kin))
-            at = f"{kind} by {library} on {g.device.name}, inside a node: " + ", ".join(
-                f"{len(g.on(s).time_s)} rows {word}"
-                for s, word in ((FIT, "fitted"), (CALIBRATE, "for the interval"), (TEST, "tested"))
-            )
-            entries.append(
-                entry({"device": g.device.name}, kind, library, far | c, errors(g.on(CALIBRATE), c), at, [g])
-            )
+            n = [len(g.on(s).time_s) for s in (FIT, CALIBRATE, TEST)]
+            at = f"{kind} by {library} on {g.device.name}, inside a node: {n[0]} rows fitted, "
+            at += f"{n[1]} for the interval, {n[2]} tested"
+            ratios = [errors(g.on(CALIBRATE), c), pooled]
+            entries.append(entry({"device": g.device.name}, kind, library, far | c, ratios, at, [g]))
             lines.append(f"{g.device.name:10s} {kind:13s} {library:24s} {summary(errors(g.on(TEST), c))}   "
                          f"{summary(errors(g.on(TEST), kin))}")  # fmt: skip
         at = f"pooled over {', '.join(g.device.name for g in mine)}; interval of each left out"
-        entries.append(
-            entry({"generation": name}, kind, library, far | fit(mine, library, pool), np.concatenate(left), at, mine)
-        )
+        constants = far | fit(mine, library, pool)
+        entries.append(entry({"generation": name}, kind, library, constants, [np.concatenate(left), pooled], at, mine))
     at = f"pooled over {', '.join(g.device.name for g in groups)}; interval of each generation left out"
-    entries.append(entry({"generation": ""}, kind, library, far | pool, np.concatenate(away), at, groups))
+    entries.append(entry({"generation": ""}, kind, library, far | pool, [np.concatenate(away), pooled], at, groups))
     return entries, lines
 
 
