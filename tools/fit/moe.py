@@ -5,22 +5,21 @@ rows, errors printed on the test rows. Generations pool their devices; their int
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import residual
 from kernel_scores import Score, Spread, baseline, print_scores, quantiles, write_calibrations
+from moe_rows import SIZES, Rows, groups, on, screen, sizes_of
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from orrery.catalog.devices import get_device
-from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
-from orrery.evidence.tables import Table, read_table
+from orrery.evidence.split import CALIBRATE, FIT, TEST
+from orrery.evidence.tables import read_table
+from orrery.hardware.calibration import ResidualTrees
 from orrery.kernels.moe import _kernel as kernel
-from orrery.kernels.moe.rule import columns, machine_vector
-from orrery.kernels.ops import MoE
-from orrery.numerics.registry import get_format
+from orrery.kernels.residual import correction
 
 Floats = NDArray[np.float64]
 
@@ -36,97 +35,10 @@ LOW, FIRST, HIGH = (np.log([START[n][i] for n in START]) for i in range(3))
 CHOICES = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
 """Values of sees_all and runs_all."""
 
+SIZE = residual.Size(max_leaf_nodes=12, max_depth=5, max_trees=60)
+MIN_SLICES = 8  # with fewer slices of experts, inner folds cannot tell learning from remembering
+
 LOSS_SCALE = 0.1  # relative error beyond which a row counts less: mistuned kernels in the tables are up to 10x slow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
-    """The rows of one device, format and engine."""
-
-    device: str
-    generation: str
-    format: str
-    engine: str
-    op: tuple[MoE, MoE]  # plain blocks, gated blocks
-    order: NDArray[np.int64]  # where the rows of the two stand
-    machine: Floats
-    time_s: Floats
-    side: NDArray[np.str_]
-
-    def predict(self, constants: Floats) -> Floats:
-        """Seconds of every row."""
-        both = np.concatenate([columns(op, constants, self.machine)[kernel.TIME].ravel() for op in self.op])
-        return both[self.order]
-
-    def roofs(self) -> tuple[Floats, Floats]:
-        """Compute and memory roof of every row."""
-        ones = np.ones(len(kernel.CONSTANTS))
-        both = np.concatenate([columns(op, ones, self.machine) for op in self.op], axis=1)[:, self.order]
-        return both[kernel.COMPUTE], both[kernel.MEMORY]
-
-    def take(self, keep: NDArray[np.bool_]) -> "Rows":
-        """Only these rows."""
-        gated = self._gated()[keep]
-        ops = tuple(_op(_sizes(self)[:, keep][:, gated == want], self.format, want) for want in (False, True))
-        order = np.empty(gated.size, dtype=np.int64)
-        order[np.flatnonzero(~gated)] = np.arange((~gated).sum())
-        order[np.flatnonzero(gated)] = (~gated).sum() + np.arange(gated.sum())
-        return Rows(
-            device=self.device, generation=self.generation, format=self.format, engine=self.engine,
-            op=(ops[0], ops[1]), order=order, machine=self.machine, time_s=self.time_s[keep], side=self.side[keep],
-        )  # fmt: skip
-
-    def _gated(self) -> NDArray[np.bool_]:
-        return self.order >= np.size(self.op[0].tokens)
-
-
-SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep", "skew")
-
-
-def _sizes(rows: Rows) -> Floats:
-    return np.concatenate([np.array([getattr(op, s) for s in SIZES]) for op in rows.op], axis=1)[:, rows.order]
-
-
-def _op(sizes: Floats, format: str, is_gated: bool) -> MoE:
-    return MoE(**dict(zip(SIZES, sizes, strict=True)), format=format, is_gated=is_gated)
-
-
-def engine_of(engine: str, kernel_name: str) -> str:
-    """The low-latency kernels are chosen by the user, not by the shape: an engine of their own."""
-    return f"{engine}-min-latency" if kernel_name.endswith("min_latency") else engine
-
-
-def skew_of(routing: str) -> float:
-    """``power_law_1.2`` -> 1.2; balanced or blank -> 0."""
-    return float(routing.removeprefix("power_law_")) if routing.startswith("power_law_") else 0.0
-
-
-def groups(table: Table) -> Iterator[Rows]:
-    """The rows of the table by device, format and engine."""
-    side = sides(table, "moe")
-    engine = np.array([engine_of(*pair) for pair in zip(table.words("engine"), table.words("kernel"), strict=True)])
-    skew = np.array([skew_of(word) for word in table.words("routing")])
-    sizes = np.array([table.numbers(s) if s != "skew" else skew for s in SIZES])
-    gated = table.words("gated_ffn") == "true"
-    keys = np.array([table.words("device"), table.words("format"), engine])
-    for device, format, name in np.unique(keys, axis=1).T:
-        mine = (keys == np.array([[device], [format], [name]])).all(axis=0)
-        known = get_device(device)
-        whole = Rows(
-            device=device, generation=known.generation, format=format, engine=name,
-            op=(_op(sizes[:, mine & ~gated], format, False), _op(sizes[:, mine & gated], format, True)),
-            order=np.argsort(np.argsort(gated[mine], kind="stable"), kind="stable"),
-            machine=machine_vector(known, get_format(format)), time_s=table.numbers("time_s")[mine], side=side[mine],
-        )  # fmt: skip
-        yield whole
-
-
-def screen(rows: Rows) -> tuple[Rows, int]:
-    """Drop what beats the datasheet's rate, or its bandwidth where the experts hit cannot sit in the cache."""
-    compute_s, memory_s = rows.roofs()
-    cached_s = rows.machine[3] / rows.machine[2]
-    beats = (rows.time_s < compute_s) | (rows.time_s < memory_s - cached_s)
-    return rows.take(~beats), int(beats.sum())
 
 
 def fit(parts: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, float]:
@@ -155,16 +67,11 @@ def _soft(error: Floats) -> Floats:
     return np.sqrt(2.0 * (np.sqrt(1.0 + error**2) - 1.0))
 
 
-def on(rows: Rows, side: str) -> Rows:
-    """The rows of one side."""
-    return rows.take(rows.side == side)
-
-
 def entry(
     rows: Sequence[Rows], owner: tuple[str, str], constants: Floats, spread: Spread, at: str
 ) -> dict[str, object]:
     """One ``[[calibration]]``."""
-    sizes = np.concatenate([_sizes(r) for r in rows], axis=1)
+    sizes = np.concatenate([sizes_of(r) for r in rows], axis=1)
     spans = {s: [float(sizes[i].min()), float(sizes[i].max())] for i, s in enumerate(SIZES) if s != "skew"}
     named = dict(zip(kernel.CONSTANTS, (float(f"{c:.4g}") for c in constants), strict=True))
     return {
@@ -189,46 +96,71 @@ def left_out(parts: Sequence[Rows], choice: tuple[float, float], key: Callable[[
     return np.concatenate(out) if out else np.empty(0)
 
 
-def score(rows: Rows, constants: Floats) -> Score:
+def learn(rows: Rows, constants: Floats) -> ResidualTrees | None:
+    """What trees learn from the fit rows beyond the physics, where inner folds over slices say that it helps."""
+    train, slices = on(rows, FIT), on(rows, FIT).slices()
+    if slices.max() + 1 < MIN_SLICES:
+        return None
+    physical_s, features = train.learnable(constants)
+    trees, report = residual.train(
+        features, kernel.FEATURES, np.log(train.time_s / physical_s), slices, sizes=(SIZE,), num_folds=4
+    )
+    print(f"{rows.device} {rows.format} {rows.engine}: {report}", flush=True)
+    return trees
+
+
+def predicted(rows: Rows, constants: Floats, trees: ResidualTrees | None) -> Floats:
+    """Seconds of every row, corrected where trees were kept."""
+    physical_s, features = rows.learnable(constants)
+    return physical_s if trees is None else np.maximum(physical_s * correction(features, trees), rows.roofs()[0])
+
+
+def score(rows: Rows, predicted_s: Floats) -> Score:
     """Errors on the test rows beside the two baselines."""
     test, train = on(rows, TEST), on(rows, FIT)
-    roofline = np.maximum(*test.roofs())
     simple = baseline(train.roofs(), train.time_s)
     return Score(
-        group=(rows.device, rows.format, rows.engine), rows=test.time_s.size,
-        ours=test.predict(constants) / test.time_s, roofline=roofline / test.time_s,
-        simple=simple(*test.roofs()) / test.time_s,
+        group=(rows.device, rows.format, rows.engine), rows=test.time_s.size, ours=predicted_s / test.time_s,
+        roofline=np.maximum(*test.roofs()) / test.time_s, simple=simple(*test.roofs()) / test.time_s,
     )  # fmt: skip
 
 
 def main() -> None:
-    """Fit everything, print the errors, write the file."""
+    """Fit everything, print the errors, write the constants and the trees."""
     parser = argparse.ArgumentParser(description=__doc__)
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data")
     table = read_table(parser.parse_args().data / "kernels" / "moe.csv.gz")
-    entries: list[dict[str, object]] = []
-    scores: list[Score] = []
-    screened = 0
     whole: dict[Key, list[Rows]] = {}
+    screened = 0
     for raw in groups(table):
         rows, beaten = screen(raw)
         screened += beaten
         whole.setdefault((rows.format, rows.engine), []).append(rows)
     choices = {key: choose(parts) for key, parts in whole.items()}
-    for key, parts in whole.items():
-        for rows in parts:
-            constants, _ = fit([on(rows, FIT)], choices[key])
-            numbers = [int((rows.side == s).sum()) for s in (FIT, CALIBRATE, TEST)]
-            at = "MoE table, {}: {} rows fitted, {} for the interval, {} tested".format(rows.engine, *numbers)
-            spread = quantiles(ratios(on(rows, CALIBRATE), constants))
-            entries.append(entry([rows], ("device", rows.device), constants, spread, at))
-            scores.append(score(rows, constants))
-    print_scores(scores)
+    entries: list[dict[str, object]] = []
+    forests: dict[str, ResidualTrees] = {}
+    physical: list[Score] = []
+    learned: list[Score] = []
+    for rows in (rows for parts in whole.values() for rows in parts):
+        constants, _ = fit([on(rows, FIT)], choices[rows.format, rows.engine])
+        if trees := learn(rows, constants):
+            forests[f"{rows.device}|{rows.format}|{rows.engine}"] = trees
+        numbers = [int((rows.side == s).sum()) for s in (FIT, CALIBRATE, TEST)]
+        at = "MoE table, {}: {} rows fitted, {} for the interval, {} tested".format(rows.engine, *numbers)
+        held, test = on(rows, CALIBRATE), on(rows, TEST)
+        spread = quantiles(held.time_s / predicted(held, constants, trees))
+        entries.append(entry([rows], ("device", rows.device), constants, spread, at))
+        physical.append(score(rows, predicted(test, constants, None)))
+        learned.append(score(rows, predicted(test, constants, trees)))
+    facts = root / "src/orrery/catalog/facts"
+    residual.save(facts / "residuals/moe.npz", forests)
+    print("physics alone")
+    print_scores(physical)
+    print("with what trees learned")
+    print_scores(learned)
     print(f"{screened} of {len(table)} rows beat a physical bound and were left out", flush=True)
-    entries += pooled(whole, choices)
-    target = root / "src/orrery/catalog/facts/calibrations/moe.toml"
-    write_calibrations(target, "python tools/fit/moe.py", entries)
+    write_calibrations(facts / "calibrations/moe.toml", "python tools/fit/moe.py", entries + pooled(whole, choices))
 
 
 Key = tuple[str, str]  # format, engine

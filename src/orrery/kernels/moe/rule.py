@@ -135,7 +135,7 @@ def columns(op: MoE, constants: Floats, machine: Floats, *, has_features: bool =
     which, tables = _tables(flat[3], flat[4], flat[6], flat[7])
     out = np.zeros((flat[0].size, kernel.COLUMNS + len(kernel.FEATURES) * has_features))
     many(*flat[:7], ups, which, tables, constants, machine, out)
-    return out.T.reshape(-1, *arrays[0].shape)
+    return out.T.reshape(out.shape[1], *arrays[0].shape)
 
 
 def _tables(experts: Floats, topk: Floats, ep: Floats, skew: Floats) -> tuple[NDArray[np.int64], Floats]:
