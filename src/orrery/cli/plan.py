@@ -35,5 +35,5 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
         from orrery.cli.views import print_plans
 
         print_plans(answer)
-    print_notes(answer.notes)
+    print_notes(n for n in answer.notes if is_json or not n.startswith("price:"))  # the page has prices already
     return 3 if answer.infeasible else 0

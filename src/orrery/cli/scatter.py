@@ -68,7 +68,7 @@ def _table(title: str, points: Sequence[FrontPoint]) -> Table:
     steps = min(ROWS, len(points))
     for p in (points[i * (len(points) - 1) // max(1, steps - 1)] for i in range(steps)):
         table.add_row(
-            described(p.candidate), f"{p.concurrency:.3g}", f"{p.output_tokens_per_s_per_user:.3g}",
-            f"{p.output_tokens_per_s_per_device:.3g}", "yes" if p.meets_objectives else "no",
+            described(p.candidate), f"{p.concurrency:.3g}", f"{p.output_tokens_per_s_per_user:,.0f}",
+            f"{p.output_tokens_per_s_per_device:,.0f}", "yes" if p.meets_objectives else "no",
         )  # fmt: skip
     return table

@@ -1,5 +1,7 @@
 """Answers as a person reads them in a terminal."""
 
+from itertools import zip_longest
+
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +12,7 @@ from orrery.base.units import text
 from orrery.cli.bars import legend, memory_bar
 from orrery.cli.output import console
 from orrery.cli.scatter import draw_front
+from orrery.planner.goal import Goal
 from orrery.planner.plan import Plan, Rejected
 from orrery.planner.why_not import described
 from orrery.scenario.ask import Answer
@@ -61,6 +64,9 @@ def print_plans(answer: PlanAnswer) -> None:
         out.print(f"Memory ({legend()})")
         for index, plan in enumerate(answer.plans, 1):
             out.print(Text(f"{index:>2} ").append_text(memory_bar(plan.operation.memory, out.width - 4)))
+        for _, tariff in answer.tariffs:
+            for note in tariff.notes or (f"price: {tariff.because}",):
+                out.print(note, markup=False)
         for note in answer.plans[0].notes:
             out.print(f"   1: {note}", markup=False)
     if answer.front:
@@ -79,6 +85,19 @@ def _headline(out: Console, answer: PlanAnswer) -> None:
         out.print(f"({cost})")
         return
     out.print(f"[bold]{answer.plans[0].operation.deployment.model.name}[/]: {works} ({cost}); best first")
+    out.print(f"for {_asked(answer.goal)}", highlight=False)
+
+
+def _asked(goal: Goal) -> str:
+    """The goal in words."""
+    t = goal.traffic
+    rate = f"{t.request_rate_per_s:.3g} requests/s" if t.request_rate_per_s else "as many requests as can be served"
+    limits = "".join(
+        f", {name.removesuffix('_s')} up to {text(limit, 's')}" for name, limit in goal.objectives.limits()
+    )
+    best = "dollars an hour" if goal.best == "cost" else "output tokens/s/device"
+    lengths = f"{t.input_tokens:.0f} + {t.output_tokens:.0f} tokens"
+    return f"{rate} of {lengths}{limits}, on at most {goal.max_devices} devices; ranked by {best}"
 
 
 COLUMNS = ("", "plan", "devices", "flight", "TTFT", "TPOT", "tok/s", "/device", "/user", "up to", "bound by", "J/tok",
@@ -112,9 +131,17 @@ def _print_rejected(out: Console, rejected: tuple[Rejected, ...]) -> None:
     if not rejected:
         return
     out.print(f"\n[bold]Rejected[/] ({len(rejected)}; the nearest misses)")
-    said = dict.fromkeys(lacking(item) for item in rejected)
-    for line in list(said)[:REJECTED_SHOWN]:
-        out.print(f"  {line}", markup=False)
+    for item in nearest_misses(rejected, REJECTED_SHOWN):
+        out.print(f"  {lacking(item)}", markup=False)
+
+
+def nearest_misses(rejected: tuple[Rejected, ...], count: int) -> list[Rejected]:
+    """The nearest miss of each kind in turn, each sentence once."""
+    by_reason: dict[str, dict[str, Rejected]] = {}
+    for item in rejected:
+        by_reason.setdefault(item.reason, {}).setdefault(lacking(item), item)
+    rounds = zip_longest(*(found.values() for found in by_reason.values()))
+    return [item for turn in rounds for item in turn if item is not None][:count]
 
 
 def lacking(item: Rejected) -> str:

@@ -19,7 +19,7 @@ class Tariff:
     because: str = ""  # whose price, of which day
     notes: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
-    is_stale: bool = False
+    is_stale: bool = False  # older than a year
 
     def usd_per_s(self, num_devices: float, power_w: float) -> float | None:
         """Dollars a second for some devices that draw that power in all."""

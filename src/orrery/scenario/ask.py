@@ -9,7 +9,7 @@ from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.plan import plan_scenario
-from orrery.scenario.plan_answer import PlanAnswer, memory_json
+from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.resolve import Question, resolve
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.serving.estimate import Estimate
@@ -54,7 +54,8 @@ class Answer:
                 "energy_j_per_token": e.energy_j_per_token,
                 **money, "bound_by": e.bound_by,
                 "intervals": {**e.intervals, **self._money_intervals(money)},
-                "deployment": deployment_json(self.question.deployment), "notes": self.notes,
+                "price": price_json(self.tariff), "deployment": deployment_json(self.question.deployment),
+                "notes": self.notes,
             }
         )  # fmt: skip
 

@@ -39,7 +39,8 @@ def plan_scenario(scenario: Scenario, count: int = IN_FULL) -> PlanAnswer:
     return PlanAnswer(
         goal=goal, plans=plans, num_plans=len(found.plans), rejected=found.rejected, front=found.front,
         infeasible=infeasible, evaluated=found.evaluated, num_candidates=found.num_candidates,
-        seconds=time.perf_counter() - started, notes=tuple(dict.fromkeys(notes)),
+        seconds=time.perf_counter() - started, tariffs=tuple((o.device.name, o.tariff) for o in space.options),
+        notes=tuple(dict.fromkeys(notes)),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from orrery.execution.memory import Infeasible, Memory
 from orrery.planner.goal import Goal
+from orrery.planner.money import Tariff
 from orrery.planner.plan import FrontPoint, Plan, Rejected
 from orrery.planner.space import Candidate
 from orrery.scenario.answer import to_json
@@ -24,6 +25,7 @@ class PlanAnswer:
     evaluated: int
     num_candidates: int
     seconds: float
+    tariffs: tuple[tuple[str, Tariff], ...]  # by device
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -37,9 +39,18 @@ class PlanAnswer:
                 "rejected": [rejected_json(r) for r in self.rejected],
                 "front": [point_json(p) for p in self.front],
                 "goal": self.goal, "evaluated": self.evaluated, "num_candidates": self.num_candidates,
+                "prices": {device: price_json(tariff) for device, tariff in self.tariffs},
                 "seconds": self.seconds, "notes": self.notes,
             }
         )  # fmt: skip
+
+
+def price_json(tariff: Tariff) -> dict[str, Any]:
+    """What a device was taken to cost, and how that was chosen."""
+    return {
+        "usd_per_hour": tariff.usd_per_hour, "electricity_usd_per_kwh": tariff.electricity_usd_per_kwh,
+        "because": tariff.because, "is_stale": tariff.is_stale,
+    }  # fmt: skip
 
 
 def candidate_json(candidate: Candidate) -> dict[str, Any]:
