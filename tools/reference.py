@@ -1,8 +1,4 @@
-"""Write docs/command-line.md from the command line itself.
-
-    python tools/reference.py            writes the page
-    python tools/reference.py --check    fails when the page is stale
-"""
+"""Write docs/command-line.md from the command line itself; with ``--check``, fail when the page is stale."""
 
 import argparse
 import sys

@@ -23,11 +23,13 @@ from orrery.evidence.checked import Checked
 from orrery.evidence.metrics import FITS
 from orrery.evidence.split import FIT, SHAPE_COLUMNS, TEST, sides
 from orrery.evidence.tables import read_table
-from scorecard_page import write_page
+from scorecard_page import summary, write_page
 from scorecard_plot import draw
 from scorecard_rows import Counts, Mask, Scored, Words
 
 ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+START, END = "<!-- scorecard:start -->", "<!-- scorecard:end -->"
 ACCURACY = ROOT / "src" / "orrery" / "evidence" / "accuracy.toml"
 
 Floats = NDArray[np.float64]
@@ -186,6 +188,13 @@ def _entry(s: Scored) -> dict[str, float | int]:
     return {"rows": ours.rows} | {k: round(v, 4) for k, v in values.items() if v is not None}
 
 
+def with_summary(readme: str, table: str) -> str:
+    """The README with the table between its two marks."""
+    before, _, rest = readme.partition(START)
+    _, _, after = rest.partition(END)
+    return f"{before}{START}\n{table}\n{END}{after}"
+
+
 def main() -> None:
     """Score, write, and say where."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -197,6 +206,7 @@ def main() -> None:
     write_atomically(ACCURACY, accuracy(scored, counts))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
     write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts))
+    write_atomically(README, with_summary(README.read_text(encoding="utf-8"), summary(scored)))
     print("wrote docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml")
 
 

@@ -145,6 +145,20 @@ def goals(scored: Sequence[Scored]) -> list[str]:
     return lines
 
 
+def summary(scored: Sequence[Scored]) -> str:
+    """The short table of the README: medians of orrery and of the two rivals."""
+    lines = ["| measured | rows | datasheet roofline | five fitted constants | **orrery** |", "|---|---|---|---|---|"]
+    for goal in GOALS:
+        chosen = [s.take(rows) for s in scored if s.metric == goal.metric and (rows := goal.rows(s)).any()]
+        if goal.statistic == "median" and chosen:
+            whole = join(chosen)
+            cells = [_pct(whole.score(who).median_abs_error_frac) for who in ("roofline", "closed", "ours")]
+            lines.append(
+                f"| {goal.name}: `{goal.metric}` | {whole.score().rows:,} | {cells[0]} | {cells[1]} | **{cells[2]}** |"
+            )
+    return "\n".join(lines)
+
+
 def by_words(scored: Sequence[Scored], names: Sequence[str]) -> list[str]:
     """One line for every combination of words."""
     groups: dict[tuple[str, ...], list[Scored]] = {}
