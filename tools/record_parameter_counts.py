@@ -45,7 +45,8 @@ def build(config: dict[str, Any]) -> Any:
         return None
     has_wrapper = kind in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
     if has_wrapper and kind not in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and "text_config" not in fields:
-        fields = {"text_config": fields}
+        towers = {k: fields.pop(k) for k in ("vision_config",) if k in fields}
+        fields = {"text_config": fields, **towers}
     options = fields if tied is None else {**fields, "tie_word_embeddings": tied}
     built = transformers.AutoConfig.for_model(kind, **options)
     for classes in (

@@ -50,6 +50,9 @@ NO_KNOWN_ARCHITECTURE = (
     ("mixtral-8x7b-instruct-v0.1", "mistralai/Mixtral-8x7B-v0.1", "bf16"),
     ("mt-nlg-530b", "nvidia/megatron-gpt-530b", "bf16"),
     ("phi-1.5", "microsoft/phi-1_5", "bf16"),
+    ("llama3.1:8b", "meta-llama/Llama-3.1-8B", "bf16"),
+    ("bartowski/Meta-Llama-3.1-8B-Instruct-Q4_K_M-GGUF", "meta-llama/Llama-3.1-8B", "q4_k_m"),
+    ("llama-2-7b.Q8_0", "meta-llama/Llama-2-7b-hf", "q8_0"),
 ])  # fmt: skip
 def test_spellings(spelled: str, name: str, weights: str) -> None:
     model = get_model(spelled)

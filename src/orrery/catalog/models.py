@@ -16,7 +16,7 @@ from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.models.config import parse
 from orrery.models.model import Model
-from orrery.models.quantization import ALWAYS, IN_NAMES, format_in_name
+from orrery.models.quantization import ALWAYS, GGUF, IN_NAMES, format_in_name
 from orrery.models.read import read_model
 
 FOLDER = Path(__file__).parent / "facts" / "models"
@@ -24,7 +24,7 @@ ALIASES = FOLDER / "aliases.toml"
 
 TUNED = frozenset({
     "instruct", "chat", "base", "hf", "it", "meta", "pt", "sft", "dpo", "rl", "preview", "latest", "turbo", "lite",
-    "text", "generation",
+    "text", "generation", "thinking",
 })  # fmt: skip
 """Words that do not change the architecture."""
 
@@ -41,7 +41,7 @@ def _files() -> dict[str, Path]:
     return {p.stem.replace("--", "/", 1): p for p in sorted(found, key=lambda p: p.name.casefold())}
 
 
-_SEPARATORS = re.compile(r"[\s_-]+|(?<!\d)\.|\.(?!\d)")
+_SEPARATORS = re.compile(r"[\s:_-]+|(?<!\d)\.|\.(?!\d)")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)_(?=\d)")
 
 
@@ -61,7 +61,7 @@ def _without_organisation(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return re.split(r"[\s_-]+", _without_organisation(name).casefold())
+    return re.split(r"[\s:_-]+", GGUF.sub("", _without_organisation(name).casefold()))
 
 
 def _is_suffix(word: str) -> bool:
@@ -76,6 +76,8 @@ def _stripped(name: str) -> str:
 def _peeled(name: str) -> Iterator[str]:
     """The name without its last such word, without its last two, and so on."""
     words = _words(name)
+    if GGUF.search(name.casefold()):
+        yield _squeeze("".join(words))
     while len(words) > 1 and _is_suffix(words[-1]):
         words.pop()
         yield _squeeze("".join(words))

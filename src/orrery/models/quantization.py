@@ -35,8 +35,12 @@ IN_NAMES = {
     "int4": "int4_weight_only", "w4a16": "int4_weight_only", "4bit": "int4_weight_only", "int8": "int8",
     "w8a8": "int8", "8bit": "int8_weight_only", "w8a16": "int8_weight_only", "mxfp4": "mxfp4", "mxfp8": "mxfp8",
     "bf16": "bf16", "fp16": "fp16", "dynamic": "", "static": "", "pertensor": "", "marlin": "", "quantized": "",
+    "gguf": "",
 }  # fmt: skip
 """Words in checkpoint names that say a format; the empty ones only qualify another."""
+
+GGUF = re.compile(r"[-_.:/](q(?:[4568]_[01]|[26]_k|[345]_k_[sm]))(?=$|[-_.:])")
+"""llama.cpp's names of its block formats, at the end of a name or before another suffix."""
 
 DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
 
@@ -73,8 +77,10 @@ def stored_as(c: Fields, name: str) -> Stored:
 
 
 def format_in_name(name: str) -> str:
-    """The format that words of a checkpoint's name say ("Qwen3-8B-AWQ"), or nothing."""
-    words = re.split(r"[\s_./-]+", name.casefold())
+    """The format that words of a checkpoint's name say ("Qwen3-8B-AWQ", "…Q4_K_M-GGUF"), or nothing."""
+    if found := GGUF.search(name.casefold()):
+        return found[1]
+    words = re.split(r"[\s_./:-]+", name.casefold())
     return next((IN_NAMES[w] for w in words if IN_NAMES.get(w)), "")
 
 
