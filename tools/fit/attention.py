@@ -37,6 +37,14 @@ def _decode_rows(columns: list[NDArray[np.int64]], machine: Floats, vector: Floa
     return kernel.decode(*columns, False, machine, vector)
 
 
+def _prefill_features(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
+    return kernel.prefill_features(*columns, True, machine, vector, np.empty((6, columns[0].size)))
+
+
+def _decode_features(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
+    return kernel.decode_features(*columns, False, machine, vector, np.empty((6, columns[0].size)))
+
+
 PREFILL = Rule(
     op="attention_prefill",
     constants={
@@ -57,7 +65,7 @@ PREFILL = Rule(
     machine=lambda device, format, kv: prefill.machine(device, choice_of(device, format, kv)),
     vector=prefill.vector,
     rows=_prefill_rows,
-    features=lambda columns, machine, vector: kernel.prefill_features(*columns, True, machine, vector),
+    features=_prefill_features,
     feature_names=kernel.PREFILL_FEATURES,
     shape=("num_heads", "num_kv_heads", "head_size", "window_tokens"),
 )  # fmt: skip
@@ -80,7 +88,7 @@ DECODE = Rule(
     machine=lambda device, format, kv: decode.machine(device, choice_of(device, format, kv)),
     vector=decode.vector,
     rows=_decode_rows,
-    features=lambda columns, machine, vector: kernel.decode_features(*columns, False, machine, vector),
+    features=_decode_features,
     feature_names=kernel.DECODE_FEATURES,
     shape=("num_heads", "num_kv_heads", "head_size", "window_tokens"),
 )  # fmt: skip

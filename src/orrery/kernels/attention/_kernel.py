@@ -295,8 +295,10 @@ def decode_row(batch, context, heads, kv_heads, size, window, query, cache, out,
 
 
 @njit(cache=True)
-def _prefill_features(batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants):
-    """``prefill_row`` for every element."""
+def _prefill_features(
+    batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, answer
+):
+    """``prefill_row`` for every element; ``answer`` takes the six rows."""
     x = np.empty((batch.size, 16))
     out = np.empty(TERMS)
     for i in range(batch.size):
@@ -304,6 +306,7 @@ def _prefill_features(batch, query, context, heads, kv_heads, key_size, value_si
             batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], value_size[i], window[i], causal,
             machine, constants, out,
         )  # fmt: skip
+        answer[:, i] = out[:6]
         prefill_row(
             batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], window[i], machine[4], out, x[i]
         )  # fmt: skip
@@ -324,14 +327,15 @@ def _prefill_features_scalar(
 
 
 @njit(cache=True)
-def _decode_features(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants):
-    """``decode_row`` for every element."""
+def _decode_features(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, answer):
+    """``decode_row`` for every element; ``answer`` takes the six rows."""
     x = np.empty((batch.size, 16))
     out = np.empty(TERMS)
     for i in range(batch.size):
         decode_one(
             batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], is_cold, machine, constants, out
         )  # fmt: skip
+        answer[:, i] = out[:6]
         decode_row(
             batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], machine[3], out, x[i]
         )  # fmt: skip

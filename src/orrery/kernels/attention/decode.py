@@ -10,7 +10,7 @@ from orrery.hardware.calibration import Calibration, ResidualTrees
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention.choice import Choice, choose
-from orrery.kernels.attention.learned import factor, factors, fades, trees_of
+from orrery.kernels.attention.learned import corrected, factor, fades, trees_of
 from orrery.kernels.attention.timing import as_columns, timing
 from orrery.kernels.ops import AttentionDecode, Floats, Timing
 
@@ -78,11 +78,11 @@ def predict_decode(op: AttentionDecode, device: Device, engine: str = "", learne
             return timing(kernel.decode_scalar(*columns, *fixed))
         rows = np.empty(kernel.TERMS)
         features = kernel.decode_features_scalar(*columns, *fixed, rows)
-        corrected = rows[0] * factor(features, trees, columns, ready.within)
-        rows[0] = max(corrected, rows[1], rows[2] if op.is_cold else 0.0)
+        time_s = rows[0] * factor(features, trees, columns, ready.within)
+        rows[0] = max(time_s, rows[1], rows[2] if op.is_cold else 0.0)
         return timing(rows)
-    rows = kernel.decode(*columns, *fixed)
-    if trees is not None:
-        rows[0] *= factors(lambda part: kernel.decode_features(*part, *fixed), trees, columns, ready.within)
-        np.maximum(rows[0], np.maximum(rows[1], rows[2]) if op.is_cold else rows[1], out=rows[0])
+    if trees is None:
+        return timing(kernel.decode(*columns, *fixed), shape)
+    rows = corrected(kernel.decode_features, fixed, trees, columns, ready.within)
+    np.maximum(rows[0], np.maximum(rows[1], rows[2]) if op.is_cold else rows[1], out=rows[0])
     return timing(rows, shape)

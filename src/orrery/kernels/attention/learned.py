@@ -12,7 +12,8 @@ from orrery.kernels.residual.rule import total
 
 CHUNK_ROWS = 16384  # features of so many rows stay in a core's cache
 
-Features = Callable[[Sequence[Size]], Floats]
+Features = Callable[..., Floats]
+"""The kernel's columns and an array for its six rows, to the features of every row."""
 
 
 def fades(calibration: Calibration, columns: Sequence[str]) -> tuple[tuple[int, float, float], ...]:
@@ -34,16 +35,19 @@ def factor(features: Floats, trees: ResidualTrees, sizes: Sequence[Size],
     return math.exp(log)
 
 
-def factors(features: Features, trees: ResidualTrees, columns: Sequence[Size],
-            within: Sequence[tuple[int, float, float]]) -> Floats:  # fmt: skip
-    """The corrections of many kernels, a cache-full at a time."""
+def corrected(features: Features, fixed: Sequence[object], trees: ResidualTrees, columns: Sequence[Size],
+              within: Sequence[tuple[int, float, float]]) -> Floats:  # fmt: skip
+    """The kernel's six rows with the time corrected, a cache-full at a time."""
     count = len(columns[0])  # type: ignore[arg-type]
-    out = np.empty(count)
+    rows = np.empty((6, count))
     for start in range(0, count, CHUNK_ROWS):
         part = [np.asarray(c)[start : start + CHUNK_ROWS] for c in columns]
+        answer = np.empty((6, len(part[0])))
+        x = features(*part, *fixed, answer)
         beyond = [(part[i].astype(np.float64), (low, high)) for i, low, high in within if _leaves(part[i], low, high)]
-        out[start : start + CHUNK_ROWS] = correction(features(part), trees, beyond)
-    return out
+        answer[0] *= correction(x, trees, beyond)
+        rows[:, start : start + CHUNK_ROWS] = answer
+    return rows
 
 
 def _leaves(sizes: Size, low: float, high: float) -> bool:

@@ -10,7 +10,7 @@ from orrery.hardware.calibration import Calibration, ResidualTrees
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention.choice import Choice, choose
-from orrery.kernels.attention.learned import factor, factors, fades, trees_of
+from orrery.kernels.attention.learned import corrected, factor, fades, trees_of
 from orrery.kernels.attention.timing import as_columns, timing
 from orrery.kernels.ops import AttentionPrefill, Floats, Timing
 
@@ -90,8 +90,8 @@ def predict_prefill(op: AttentionPrefill, device: Device, engine: str = "", lear
         features = kernel.prefill_features_scalar(*columns, *fixed, rows)
         rows[0] = max(rows[0] * factor(features, trees, columns, ready.within), rows[1])
         return timing(rows)
-    rows = kernel.prefill(*columns, *fixed)
-    if trees is not None:
-        rows[0] *= factors(lambda part: kernel.prefill_features(*part, *fixed), trees, columns, ready.within)
-        np.maximum(rows[0], rows[1], out=rows[0])
+    if trees is None:
+        return timing(kernel.prefill(*columns, *fixed), shape)
+    rows = corrected(kernel.prefill_features, fixed, trees, columns, ready.within)
+    np.maximum(rows[0], rows[1], out=rows[0])
     return timing(rows, shape)
