@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 from collective_rows import Floats, Rows, baselines, errors, predict_s, quantiles, read_rows, summary
+from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from orrery.base.files import write_atomically
@@ -123,6 +124,7 @@ class Book:
     far: Mapping[str, float]
     entries: list[dict[str, Any]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    ratios: list[tuple[str, bool, NDArray[np.float64]]] = field(default_factory=list)
 
     def add(
         self, owner: Mapping[str, str], rows: list[Rows], c: Mapping[str, float], ratios: list[Floats], at: str
@@ -141,15 +143,30 @@ class Book:
                       "num_devices": [float(counts.min()), float(counts.max())]},
         })  # fmt: skip
 
-    def report(self, rows: Rows, c: Mapping[str, float], left_out: Mapping[str, float] | None) -> None:
+    def report(self, rows: Rows, c: Mapping[str, float], left_out: Mapping[str, float]) -> None:
         """One line of the error table."""
-        out = summary(errors(rows.on(TEST), constants_of(left_out, rows.kind)))[:27] if left_out else " " * 27
+        test = rows.on(TEST)
+        away = errors(test, constants_of(left_out, rows.kind))
         roof, two = baselines(rows)
+        mine = errors(test, constants_of(c, rows.kind))
+        self.ratios.append((rows.library, rows.is_bus, np.array([mine, away, two, roof])))
         self.lines.append(
-            f"{rows.device.name:14s} {rows.kind:15s} {rows.library:13s}"
-            f"{summary(errors(rows.on(TEST), constants_of(c, rows.kind)))}   {out}   {summary(two)[:6]}   "
-            f"{summary(roof)[:6]}"
+            f"{rows.device.name:14s} {rows.kind:15s} {rows.library:13s}{summary(mine)}   {summary(away)[:27]}   "
+            f"{summary(two)[:6]}   {summary(roof)[:6]}"
         )
+
+    def totals(self) -> list[str]:
+        """The same over all rows of a library, and of all, with and without devices on a bus."""
+        lines: list[str] = []
+        for library in [*dict.fromkeys(r[0] for r in self.ratios), ""]:
+            for is_bus_too in (True, False):
+                some = [r[2] for r in self.ratios if (not library or r[0] == library) and (is_bus_too or not r[1])]
+                mine, away, two, roof = np.concatenate(some, axis=1)
+                words = f"{library or 'all':13s} {'' if is_bus_too else 'no bus':16s}"
+                lines.append(
+                    f"{words}{summary(mine)}   {summary(away)[:27]}   {summary(two)[:6]}   {summary(roof)[:6]}"
+                )
+        return lines
 
 
 Refit = Callable[[list[Rows], Mapping[str, float] | None], dict[str, float]]
@@ -277,7 +294,7 @@ def main() -> None:
     one_to_one([r for r in inside if r.kind == "send_recv" and r.device.name in bases], book)
     print("device         collective      library      median   mean    p90   bias  rows   "
           "left out: median mean p90 bias   2-const   roofline")  # fmt: skip
-    print("\n".join(book.lines))
+    print("\n".join([*book.lines, *book.totals()]))
     if not options.dry_run:
         text = tomli_w.dumps({"sources": SOURCES, "calibration": book.entries})
         write_atomically(FOLDER / "collectives.toml", f"# made by: python tools/fit/collectives.py\n{text}")
