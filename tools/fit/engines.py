@@ -34,9 +34,11 @@ from orrery.serving import clock
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 
-CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s", "prompts_ahead", "kernel_ratio")
-START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0, 1.0])
-LOW, HIGH = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.05, 0.8]), np.log([5e-2, 2e-3, 2e-4, 5e-1, 8.0, 12.0])
+CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s", "prompts_ahead")
+RATIOS = ("memory_ratio", "compute_ratio")
+START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0, 1.0, 1.0])
+LOW = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.05, 0.7, 0.7])
+HIGH = np.log([5e-2, 2e-3, 2e-4, 5e-1, 8.0, 12.0, 12.0])
 PRIOR_WEIGHT = 0.002
 """Pull of each constant towards its start, per unit of log distance squared: decides what the rows leave open."""
 
@@ -88,19 +90,22 @@ def read_rows(data: Path) -> list[Measured]:
 
 def remember_steps() -> None:
     """Cost each step's kernels once: the constants fitted here only add to them, so every later guess is cheap."""
-    known: dict[tuple[object, ...], tuple[Step, np.ndarray]] = {}
+    known: dict[tuple[object, ...], tuple[Step, np.ndarray, np.ndarray]] = {}
 
     def remembered(deployment: Deployment, batch: Batch) -> Step:
         sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
         key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
                deployment.engine.kernels, *sizes)  # fmt: skip
         if key not in known:
-            plain = replace(deployment.engine, per_layer_s=0.0, kernel_ratio=1.0)
+            plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             found = step(replace(deployment, engine=plain), batch)
-            known[key] = found, np.sum([p.time_s for p in found.parts if p.format], axis=0)
-        bare, kernel_s = known[key]
+            kernels = [p for p in found.parts if p.format]
+            compute_s = np.sum([np.where(p.compute_s > p.memory_s, p.time_s, 0.0) for p in kernels], axis=0)
+            known[key] = found, np.sum([p.time_s for p in kernels], axis=0) - compute_s, compute_s
+        bare, memory_s, compute_s = known[key]
         more_s = deployment.engine.per_layer_s * deployment.model.num_layers * (batch.num_tokens > 0)
-        more_s = more_s + (deployment.engine.kernel_ratio - 1.0) * kernel_s
+        more_s = more_s + (deployment.engine.memory_ratio - 1.0) * memory_s
+        more_s = more_s + (deployment.engine.compute_ratio - 1.0) * compute_s
         return replace(bare, time_s=bare.time_s + more_s, stage_s=bare.stage_s + more_s / deployment.layout.pp)
 
     clock.step = remembered
@@ -137,8 +142,8 @@ def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
 
 
 def fit(rows: Sequence[Measured], has_ratio: bool) -> dict[str, float]:
-    """The constants that explain the fit rows best; kernels measured on the generation itself keep their time."""
-    free = len(START) if has_ratio else len(START) - 1
+    """The constants that explain the fit rows best; an engine's kernels measured on the generation keep their time."""
+    free = len(START) if has_ratio else len(CONSTANTS)
 
     def objective(theta: np.ndarray) -> float:
         return loss(rows, np.append(theta, START[free:]))
@@ -151,7 +156,7 @@ def fit(rows: Sequence[Measured], has_ratio: bool) -> dict[str, float]:
 
 def _constants(theta: np.ndarray) -> dict[str, float]:
     values = np.exp(np.clip(theta, LOW, HIGH)).tolist()
-    return {k: float(f"{v:.4g}") for k, v in zip(CONSTANTS, values, strict=True)}
+    return {k: float(f"{v:.4g}") for k, v in zip((*CONSTANTS, *RATIOS), values, strict=True)}
 
 
 def spread(errors: np.ndarray) -> dict[str, float]:
@@ -211,7 +216,7 @@ def _entry(
     """Fit one group, print its errors on unseen rows, and make its entry."""
     name, era, generation = key
     chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 40)
-    constants = fit(chosen, has_ratio=bool(generation) and not is_measured(generation))
+    constants = fit(chosen, has_ratio=bool(name) and not _has_own_kernels(rows, generation))
     calibrate = ratios([r for r in rows if r.side == CALIBRATE], constants)
     print(f"\n{name or 'any'} {era} {generation}: {constants}  fit {len(chosen)} rows")
     for side in (FIT, TEST):
@@ -225,6 +230,12 @@ def _entry(
         "name": name, "version": era or UNVERSIONED, "generation": generation, "source": "runs", "at": at,
         "constants": constants, "spread": spreads,
     }  # fmt: skip
+
+
+def _has_own_kernels(rows: Sequence[Measured], generation: str) -> bool:
+    """Whether this engine's kernels were measured, and on this generation if there is only one."""
+    engine = rows[0].deployment.engine
+    return engine.kernels == engine.name and (not generation or is_measured(generation))
 
 
 def _print_errors(side: str, found: dict[tuple[str, str], np.ndarray]) -> None:

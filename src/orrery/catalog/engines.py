@@ -26,7 +26,7 @@ UNVERSIONED = "unknown"
 
 ASSUMED_HOST = {
     "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "request_s": 1e-2, "prompts_ahead": 1.0,
-    "kernel_ratio": 1.0,
+    "memory_ratio": 1.0, "compute_ratio": 1.0,
 }  # fmt: skip
 """Where no measured run says anything: a millisecond a step, and what published profiles of engines suggest."""
 

@@ -62,6 +62,7 @@ def part(name: str, group: str, timing: Timing, count: float, op: str, format: s
     )  # fmt: skip
 
 
-def slower(p: Part, ratio: float) -> Part:
-    """The same kernels on a device that runs them ``ratio`` times as long; its roofs stay where they are."""
+def slower(p: Part, memory_ratio: float, compute_ratio: float) -> Part:
+    """The same kernels where they take longer for a byte or for an operation; the roofs stay where they are."""
+    ratio = np.where(p.compute_s > p.memory_s, compute_ratio, memory_ratio)
     return replace(p, time_s=p.time_s * ratio, overhead_s=p.overhead_s * ratio)

@@ -31,8 +31,10 @@ class Step:
 
 def step(deployment: Deployment, batch: Batch) -> Step:
     """Cost every entry of ``batch``."""
-    cut, ratio = shard(deployment), deployment.engine.kernel_ratio
-    parts = tuple(p if ratio == 1.0 or not p.format else slower(p, ratio) for p in _parts(deployment, cut, batch))
+    cut, engine = shard(deployment), deployment.engine
+    parts = tuple(_parts(deployment, cut, batch))
+    if engine.memory_ratio != 1.0 or engine.compute_ratio != 1.0:
+        parts = tuple(slower(p, engine.memory_ratio, engine.compute_ratio) if p.format else p for p in parts)
     time_s = np.sum([p.time_s for p in parts], axis=0)
     pp = deployment.layout.pp
     return Step(
@@ -127,7 +129,7 @@ def _collective(
 ) -> Part:
     library = deployment.engine.kernels if kind == "all_reduce" else "nccl"
     work = network.Collective(
-        kind=kind, num_devices=num_devices, message_bytes=message_bytes,
+        kind=kind, num_devices=num_devices, message_bytes=message_bytes.astype(np.float64),
         devices_per_node=deployment.cluster.devices_per_node, library=library, has_peer_to_peer=True,
     )  # fmt: skip
     timing = network.predict(work, deployment.cluster.device)

@@ -11,6 +11,7 @@ in waves      where prompts run alone, decodes wait for all of them, so requests
 """
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -118,7 +119,7 @@ def at_rate(
             concurrency=top.concurrency, ttft_s=top.ttft_s + backlog_s, tpot_s=top.tpot_s,
             requests_per_s=top.requests_per_s, output_tokens_per_s=top.output_tokens_per_s, state=top.state,
         )  # fmt: skip
-    rising = np.maximum.accumulate(curve.requests_per_s)
+    rising: Floats = np.array(list(accumulate(curve.requests_per_s.tolist(), max)))
     concurrency = rate_per_s * (output_tokens * curve.tpot_s[0]) if rate_per_s < rising[0] else 0.0
     if not concurrency:
         concurrency = float(np.exp(np.interp(np.log(rate_per_s), np.log(rising), np.log(ladder))))
