@@ -52,6 +52,8 @@ NO_KNOWN_ARCHITECTURE = (
     ("phi-1.5", "microsoft/phi-1_5", "bf16"),
     ("llama3.1:8b", "meta-llama/Llama-3.1-8B", "bf16"),
     ("bartowski/Meta-Llama-3.1-8B-Instruct-Q4_K_M-GGUF", "meta-llama/Llama-3.1-8B", "q4_k_m"),
+    ("RedHatAI/Qwen3-8B-quantized.w4a16", "Qwen/Qwen3-8B", "int4_weight_only"),
+    ("unsloth/Llama-3.3-70B-Instruct-bnb-4bit", "meta-llama/Llama-3.3-70B-Instruct", "nf4"),
     ("llama-2-7b.Q8_0", "meta-llama/Llama-2-7b-hf", "q8_0"),
 ])  # fmt: skip
 def test_spellings(spelled: str, name: str, weights: str) -> None:

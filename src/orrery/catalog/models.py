@@ -61,7 +61,7 @@ def _without_organisation(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return re.split(r"[\s:_-]+", GGUF.sub("", _without_organisation(name).casefold()))
+    return re.split(r"[\s:_-]+|(?<=quantized)\.", GGUF.sub("", _without_organisation(name).casefold()))
 
 
 def _is_suffix(word: str) -> bool:

@@ -35,7 +35,7 @@ IN_NAMES = {
     "int4": "int4_weight_only", "w4a16": "int4_weight_only", "4bit": "int4_weight_only", "int8": "int8",
     "w8a8": "int8", "8bit": "int8_weight_only", "w8a16": "int8_weight_only", "mxfp4": "mxfp4", "mxfp8": "mxfp8",
     "bf16": "bf16", "fp16": "fp16", "dynamic": "", "static": "", "pertensor": "", "marlin": "", "quantized": "",
-    "gguf": "",
+    "gguf": "", "bnb": "",
 }  # fmt: skip
 """Words in checkpoint names that say a format; the empty ones only qualify another."""
 
@@ -81,6 +81,8 @@ def format_in_name(name: str) -> str:
     if found := GGUF.search(name.casefold()):
         return found[1]
     words = re.split(r"[\s_./:-]+", name.casefold())
+    if "bnb" in words:  # bitsandbytes
+        return "int8_weight_only" if "8bit" in words else "nf4"
     return next((IN_NAMES[w] for w in words if IN_NAMES.get(w)), "")
 
 
