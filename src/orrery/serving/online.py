@@ -119,9 +119,11 @@ def at_rate(
             concurrency=top.concurrency, ttft_s=top.ttft_s + backlog_s, tpot_s=top.tpot_s,
             requests_per_s=top.requests_per_s, output_tokens_per_s=top.output_tokens_per_s, state=top.state,
         )  # fmt: skip
-    rising: Floats = np.array(list(accumulate(curve.requests_per_s.tolist(), max)))
-    concurrency = rate_per_s * (output_tokens * curve.tpot_s[0]) if rate_per_s < rising[0] else 0.0
-    if not concurrency:
+    rates: list[float] = curve.requests_per_s.tolist()
+    rising = np.array(list(accumulate(rates, max)))
+    if rate_per_s < rates[0]:
+        concurrency = rate_per_s * output_tokens * float(curve.tpot_s[0])
+    else:
         concurrency = float(np.exp(np.interp(np.log(rate_per_s), np.log(rising), np.log(ladder))))
     found = open_loop(deployment, memory, input_tokens, output_tokens, np.array([concurrency]))
     return Points(
