@@ -17,6 +17,8 @@ ROUNDED = {
     "moonshotai/Kimi-K3": (2.8e12, 0.02),
     "XiaomiMiMo/MiMo-7B-Base": (7.6e9, 0.02),
     "internlm/internlm-20b": (20e9, 0.02),
+    "internlm/internlm-7b": (7.3e9, 0.02),
+    "nvidia/Llama-3_3-Nemotron-Super-49B-v1": (49.9e9, 0.005),
 }
 """Neither in transformers nor counted to the unit by their publishers: the rounded size, and how far it may be off."""
 
