@@ -97,14 +97,15 @@ def _device_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
 def _ttft(a: Answer) -> Reason:
     e, engine = a.estimate, a.question.deployment.engine
     prompt = of_cost(e.prefill_cost)
-    rest = max(0.0, e.ttft_s - engine.request_s - e.prefill_cost.time_s)
+    rest = e.ttft_s - engine.request_s - e.prefill_cost.time_s
     return Reason(
         name="ttft_s", value=e.ttft_s, rule="front end + a step with the prompt + further steps, the host and waiting",
         parts=(
             Reason(name="front end: time_s", value=engine.request_s, facts=_engine_facts(a, "request_s")),
             prompt,
             Reason(name="further steps, host and waiting: time_s", value=rest,
-                   rule="what is left: chunks of a long prompt, prompts ahead, the step under way",
+                   rule="what is left: chunks of a long prompt, prompts ahead, the step under way; less than 0 where "
+                     "the step shown is fuller than the one that carries the first token",
                    facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s")),
         ),
     )  # fmt: skip
@@ -112,7 +113,7 @@ def _ttft(a: Answer) -> Reason:
 
 def _tpot(a: Answer) -> Reason:
     e = a.estimate
-    rest = max(0.0, e.tpot_s - e.cost.time_s)
+    rest = e.tpot_s - e.cost.time_s
     return Reason(
         name="tpot_s", value=e.tpot_s, rule="a decode step on the device + what the host and other prompts add",
         parts=(

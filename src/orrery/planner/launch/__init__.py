@@ -23,6 +23,12 @@ def launch(
         written: Launch = write(deployment, manifest, longest_tokens)
         commands[engine] = written.text
         notes.extend(f"{engine} {manifest.version}: {note}" for note in written.notes)
+    nodes = -(-deployment.layout.num_devices // deployment.cluster.devices_per_node)
+    if nodes > 1:
+        notes.append(
+            f"one replica spans {nodes} nodes: vLLM needs a Ray cluster, SGLang --nnodes, --node-rank and "
+            "--dist-init-addr on each, TensorRT-LLM mpirun or srun"
+        )
     if replicas > 1:
         notes.append(f"start {replicas} of these behind a load balancer; each is one replica")
     return commands, tuple(notes)
