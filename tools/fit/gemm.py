@@ -12,10 +12,14 @@ from pathlib import Path
 import numpy as np
 import tomli_w
 from gemm_fit import fit, predicted
+from gemm_learn import corrected, train_all
 from gemm_rows import CALIBRATE, FIT, TEST, Key, Rows, read_rows
+from residual import save
 
 from orrery.base.files import write_atomically
 from orrery.catalog.calibrations import FOLDER
+from orrery.catalog.residuals import FOLDER as RESIDUALS
+from orrery.hardware.calibration import ResidualTrees
 
 LAUNCH_ENGINE = "tensorrt-llm"  # whose bf16 rows tell what a bare launch costs
 QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
@@ -86,12 +90,14 @@ def counts(rows: Rows) -> str:
     return f"{fitted} rows fitted, {calibrated} for the interval, {tested} tested"
 
 
-def device_entries(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, float]]) -> list[dict[str, object]]:
+def device_entries(
+    groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, float]], forests: Mapping[Key, ResidualTrees]
+) -> list[dict[str, object]]:
     """What was measured on the very device."""
     found: list[dict[str, object]] = []
     for key, rows in groups.items():
         held = rows.on(CALIBRATE)
-        spread = spread_of(held.time_s / predicted(held, known[key]))
+        spread = spread_of(held.time_s / corrected(held, known[key], forests.get(key)))
         at = f"gemm table, {key[2]}: {counts(rows)}"
         found.append(entry({"device": key[0]}, key, known[key], spread, [rows], at))
     return found
@@ -146,21 +152,25 @@ def by_format(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, list[Key]]]:
     return pools
 
 
-def report(groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, float]]) -> None:
-    """Errors on rows that nothing above has seen."""
-    pooled: list[np.ndarray] = []
+def report(
+    groups: Mapping[Key, Rows], known: Mapping[Key, dict[str, float]], forests: Mapping[Key, ResidualTrees]
+) -> None:
+    """Errors on rows that nothing above has seen: the rule alone, and with what the trees learned."""
+    pooled: list[list[np.ndarray]] = [[], []]
+    print(f"{'test rows: median, mean, 90th percentile':45s} {'rule alone':22s} with trees")
     for key, rows in groups.items():
         test = rows.on(TEST)
-        ratio = predicted(test, known[key]) / test.time_s
-        errors = np.abs(ratio - 1)
+        errors = [np.abs(corrected(test, known[key], trees) / test.time_s - 1) for trees in (None, forests.get(key))]
         if key[2] != "vllm":
-            pooled.append(errors)
-        print(
-            f"{' '.join(key):45s} test {np.median(errors):6.1%} {errors.mean():6.1%} "
-            f"{np.quantile(errors, 0.9):6.1%} bias {np.median(ratio):.3f}"
-        )
-    total = np.concatenate(pooled)
-    print(f"{'gemm.csv':45s} test {np.median(total):6.1%} {total.mean():6.1%} {np.quantile(total, 0.9):6.1%}")
+            for kept, found in zip(pooled, errors, strict=True):
+                kept.append(found)
+        print(f"{' '.join(key):45s} {figures(errors[0])}  {figures(errors[1])}")
+    print(f"{'gemm table':45s} {'  '.join(figures(np.concatenate(p)) for p in pooled)}")
+
+
+def figures(errors: np.ndarray) -> str:
+    """Median, mean and 90th percentile."""
+    return f"{np.median(errors):6.1%} {errors.mean():6.1%} {np.quantile(errors, 0.9):6.1%}"
 
 
 def main() -> None:
@@ -170,10 +180,12 @@ def main() -> None:
     groups, num_screened = read_rows(arguments.data)
     print(f"{sum(len(r.m) for r in groups.values())} rows; {num_screened} beat a physical bound and were left out")
     known = fit_devices(groups)
-    entries = device_entries(groups, known) + pooled_entries(groups, known)
+    forests = train_all(groups, known)
+    save(RESIDUALS / "gemm.npz", {"|".join(key): trees for key, trees in forests.items()})
+    entries = device_entries(groups, known, forests) + pooled_entries(groups, known)
     text = tomli_w.dumps({"sources": {"aiconfigurator": SOURCE}, "calibration": entries})
     write_atomically(FOLDER / "gemm.toml", f"# made by: python tools/fit/gemm.py\n{text}")
-    report(groups, known)
+    report(groups, known, forests)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class Size:
     min_samples_leaf: int = 8
     learning_rate: float = 0.1
     max_trees: int = 80
+    features_frac: float = 1.0  # of the features, tried at each node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ def _grown(features: Floats, target: Floats, weights: Floats, size: Size) -> His
         loss="absolute_error", learning_rate=size.learning_rate, max_iter=size.max_trees,
         max_leaf_nodes=size.max_leaf_nodes, max_depth=size.max_depth,
         min_samples_leaf=size.min_samples_leaf, l2_regularization=1.0,
+        max_features=size.features_frac,
         early_stopping=False, random_state=0,
     ).fit(features, target, sample_weight=weights)  # fmt: skip
 
@@ -128,22 +130,26 @@ def flatten(model: HistGradientBoostingRegressor, num_trees: int, names: Sequenc
 
 
 def save(path: Path, forests: Mapping[str, ResidualTrees]) -> None:
-    """All forests of an operation in one compressed file; they share their feature names."""
+    """All forests of an operation in one compressed file; they share feature names, and keys may share a forest."""
     names = next(iter(forests.values())).names
+    unique = list({id(trees): trees for trees in forests.values()}.values())
+    place = {id(trees): i for i, trees in enumerate(unique)}
     first_tree, first_node, roots = [0], 0, []
-    for trees in forests.values():
+    for trees in unique:
         roots.append(trees.roots + first_node)
         first_tree.append(first_tree[-1] + len(trees.roots))
         first_node += len(trees.feature)
     content = io.BytesIO()
     np.savez_compressed(
-        content, names=np.array(names), keys=np.array(list(forests)), forests=np.array(first_tree, np.int32),
+        content, names=np.array(names), keys=np.array(list(forests)),
+        which=np.array([place[id(trees)] for trees in forests.values()], np.int16),
+        forests=np.array(first_tree, np.int32),
         trees=np.append(np.concatenate(roots), first_node).astype(np.int32),
-        depths=np.concatenate([t.depths for t in forests.values()]).astype(np.int8),
-        feature=np.concatenate([t.feature for t in forests.values()]).astype(np.int8),
-        threshold=np.concatenate([t.threshold for t in forests.values()]),
-        low=np.concatenate([t.low for t in forests.values()]).astype(np.int16),
-        value=np.concatenate([t.value for t in forests.values()]).astype(np.float16),
+        depths=np.concatenate([t.depths for t in unique]).astype(np.int8),
+        feature=np.concatenate([t.feature for t in unique]).astype(np.int8),
+        threshold=np.concatenate([t.threshold for t in unique]),
+        low=np.concatenate([t.low for t in unique]).astype(np.int16),
+        value=np.concatenate([t.value for t in unique]).astype(np.float16),
     )  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.getvalue())

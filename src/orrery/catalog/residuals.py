@@ -1,7 +1,8 @@
 """Learned corrections: one file of trees an operation, ``facts/residuals/<op>.npz``, made by ``tools/fit``.
 
 All forests of a file lie behind one another in the same arrays; ``keys`` says whose they are
-("device|format|engine"), ``forests`` where the roots of each begin and ``trees`` where the nodes of each tree begin.
+("device|format|engine"), ``which`` the forest that each of them uses, ``forests`` where the roots of each begin and
+``trees`` where the nodes of each tree begin.
 """
 
 from collections.abc import Mapping
@@ -32,14 +33,15 @@ def read_forests(path: Path) -> dict[str, ResidualTrees]:
         names = tuple(str(n) for n in stored["names"])
         keys, forests, trees, depths = (stored[k] for k in ("keys", "forests", "trees", "depths"))
         feature, threshold, low, value = (stored[k] for k in ("feature", "threshold", "low", "value"))
-    found: dict[str, ResidualTrees] = {}
-    for i, key in enumerate(keys):
+        which = stored["which"] if "which" in stored else np.arange(len(keys))
+    found: list[ResidualTrees] = []
+    for i in range(len(forests) - 1):
         mine = slice(int(forests[i]), int(forests[i + 1]))
         roots = trees[mine]
         nodes = slice(int(roots[0]), int(trees[mine.stop]))
-        found[str(key)] = ResidualTrees(
+        found.append(ResidualTrees(
             names=names, roots=(roots - roots[0]).astype(np.int32), depths=depths[mine].astype(np.int32),
             feature=feature[nodes].astype(np.int32), threshold=threshold[nodes].astype(np.float32),
             low=low[nodes].astype(np.int32), value=value[nodes].astype(np.float32),
-        )  # fmt: skip
-    return found
+        ))  # fmt: skip
+    return {str(key): found[i] for key, i in zip(keys, which, strict=True)}

@@ -5,7 +5,7 @@ One product m x n x k costs the launch, then the best over tiles (a, b) and spli
 
     max(mma, feed, dram) + overlap * (their sum - their max)  [+ split + partial sums]
 
-    waves = ctas / units, pulled towards the next whole number;  depth = k / s + FILL
+    waves = ctas / units, pulled towards the next whole number;  depth = k / s + FILL / ba
     mma   = waves 2 a b depth units / (peak flops)
     feed  = depth max(waves (a ba + b bb) units / (feed bandwidth), waves b units / (dequantise vector),
                       step max(1, waves / slots))
@@ -29,8 +29,13 @@ MACHINE = ("units", "flops", "vector", "bandwidth", "cache", "a_bytes", "b_bytes
 TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES, MMA, FEED, DRAM, FILLED, WAVES, CHOICE = range(12)
 COLUMNS = 12
 
+FEATURES = (
+    "log_m", "log_n", "log_k", "log_nk", "log_mn", "log_mk", "log_n_k", "mma", "feed", "dram", "overhead",
+    "log_waves", "wave_loss", "filled", "tile", "splits", "cache_load", "log_balance",
+)  # fmt: skip
+
 COPIES = 5.0  # weight matrices that the measured loops take turns with; what fits the cache five times stays there
-FILL = 128.0  # k elements that a tile waits for before its first product: a pipeline of four stages of 32
+FILL = 256.0  # bytes of k that a tile waits for before its first product: a pipeline of four stages of 64
 WAVE = 0.3  # how far a partial last wave counts as a whole one; the fits cannot tell 0 from 1 once tiles are chosen
 ACCUMULATOR = 2.0 * 128 * 128  # output elements that a unit holds at once: half of 256 KB of registers, in FP32
 RASTER = 128.0 * 128  # output elements of the tile that sets how often an operand too big for the cache is re-read
@@ -93,7 +98,7 @@ def _one(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out):
             fluid = batch * blocks * s / units
             waves = max(1.0, fluid)
             waves += WAVE * (np.ceil(fluid) - waves)
-            depth = k / s + FILL
+            depth = k / s + FILL / ba
             mma = waves * mma_rate * depth
             load = depth * max(waves * feed_rate, max(step, waves * step_rate))
             top = max(mma, max(load, dram))
@@ -133,3 +138,28 @@ def scalar(m, n, k, batch, constants, machine, tiles, is_cold, quantises):
     out = np.zeros(COLUMNS)
     _one(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out)
     return out
+
+
+@njit(cache=True)
+def features(m, n, k, rows, machine, x):
+    """What the learned correction looks at, as ``FEATURES`` names it: sizes, and the terms as shares of the time."""
+    balance = np.log2(machine[1] / machine[3])
+    for i in range(m.size):
+        time = rows[i, TIME]
+        if time <= 0.0:
+            x[i] = 0.0
+            continue
+        lm, ln, lk, scale = np.log2(m[i]), np.log2(n[i]), np.log2(k[i]), 1.0 / time
+        waves = rows[i, WAVES]
+        x[i, 0], x[i, 1], x[i, 2], x[i, 3], x[i, 4], x[i, 5], x[i, 6] = lm, ln, lk, ln + lk, lm + ln, lm + lk, ln - lk
+        x[i, 7] = rows[i, MMA] * scale
+        x[i, 8] = rows[i, FEED] * scale
+        x[i, 9] = rows[i, DRAM] * scale
+        x[i, 10] = rows[i, OVERHEAD] * scale
+        x[i, 11] = np.log2(waves) if waves > 0.0 else -1.0
+        x[i, 12] = np.ceil(waves) / waves if waves > 0.0 else 0.0
+        x[i, 13] = rows[i, FILLED]
+        x[i, 14] = np.floor(rows[i, CHOICE] / 100.0)
+        x[i, 15] = rows[i, CHOICE] - 100.0 * x[i, 14]
+        x[i, 16] = rows[i, BYTES] / machine[4]
+        x[i, 17] = balance

@@ -20,9 +20,9 @@ OFF: Mapping[str, float] = {
 
 SIXTEEN_BIT_BYTES = 2.0
 
-UNIT_FLOPS_PER_S = 20e12
-"""A unit with a higher 16-bit peak than this (no SM up to Blackwell has one) works on several tiles side by side, as
-the big matrix units of TPUs do: it counts as that many units."""
+UNIT_FLOPS_PER_CYCLE = 2.0 * 8192
+"""A unit with a higher 16-bit rate than this (no SM up to Blackwell reaches it) works on several tiles side by side,
+as the big matrix units of TPUs do: it counts as that many units."""
 
 
 def constants_vector(constants: Mapping[str, float]) -> Floats:
@@ -45,7 +45,7 @@ def machine_vector(device: Device, number: Format) -> Floats:
 def num_units(device: Device) -> float:
     """How many tiles are computed at once."""
     peak = max(device.dense_flops_per_s.get(rate, 0.0) for rate in ("bf16", "fp16"))
-    return max(1.0, float(device.num_compute_units), peak / UNIT_FLOPS_PER_S)
+    return max(1.0, float(device.num_compute_units), peak / UNIT_FLOPS_PER_CYCLE / device.compute_clock_hz)
 
 
 def peak_flops_per_s(device: Device, number: Format) -> float:

@@ -1,7 +1,7 @@
 """How long a dense product takes on a device: measured constants, datasheet roofs, one pass of the kernel."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.gemm import _kernel as kernel
+from orrery.kernels.gemm.learned import factors
 from orrery.kernels.gemm.machine import constants_vector, machine_vector
 from orrery.kernels.gemm.tiles import tile_set
 from orrery.kernels.ops import Gemm, Timing
 from orrery.kernels.resolve import find
+from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
@@ -56,22 +58,46 @@ class _Ready:
 def _ready(device: Device, format: str, engine: str) -> _Ready:
     number = get_format(format)
     found = find(device, "gemm", number.name, engine)
+    if get_format(found.format).bytes_per_element != number.bytes_per_element:
+        found = replace(found, residual=None)  # trees know the kernels of one width, the rule knows any
+    return _with(found, device, number)
+
+
+def _with(found: Calibration, device: Device, number: Format) -> _Ready:
     vector, tiles = constants_vector(found.constants), tile_set(found.constants["tile_set"])
     quantises = "quantise_s" in found.constants and not number.weight_only
     return _Ready(found, vector, machine_vector(device, number), tiles, quantises)
+
+
+def time_with(op: Gemm, device: Device, found: Calibration) -> Floats:
+    """Time of ``op`` with constants that are not the device's own (yet)."""
+    return _rows(op, _with(found, device, get_format(op.format)))[kernel.TIME]
 
 
 def _rows(op: Gemm, ready: _Ready) -> Floats:
     """The kernel's columns, first axis; further axes are the op's broadcast shape."""
     quantises = ready.quantises and op.quantises_input
     fixed = (ready.constants, ready.machine, ready.tiles, op.is_cold, quantises)
-    if isinstance(op.m, int) and isinstance(op.n, int) and isinstance(op.k, int) and isinstance(op.batch, int):
+    is_learned = ready.calibration.residual is not None
+    if not is_learned and type(op.m) is type(op.n) is type(op.k) is type(op.batch) is int:
         return _scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
     sizes = np.broadcast_arrays(op.m, op.n, op.k, op.batch)
     flat = [np.ascontiguousarray(size, dtype=np.float64).ravel() for size in sizes]
     out = np.zeros((flat[0].size, kernel.COLUMNS))
     _many(*flat, *fixed, out)
+    if is_learned:
+        roof = np.maximum(out[:, kernel.COMPUTE], out[:, kernel.MEMORY] if op.is_cold else 0.0)
+        out[:, kernel.TIME] = np.maximum(out[:, kernel.TIME] * _learned(flat, ready), roof)
     return out.T.reshape(kernel.COLUMNS, *sizes[0].shape)
+
+
+def _learned(flat: list[Floats], ready: _Ready) -> Floats:
+    """The correction, seen under the condition of the measurements that taught it: warm cache, input quantised."""
+    m, n, k, _ = flat
+    rows = np.zeros((m.size, kernel.COLUMNS))
+    condition = (np.ones(m.size), ready.constants, ready.machine, ready.tiles, False, ready.quantises)
+    _many(m, n, k, *condition, rows)
+    return factors(m, n, k, rows, ready.machine, ready.calibration)
 
 
 def predict(op: Gemm, device: Device, engine: str = "") -> Timing:
