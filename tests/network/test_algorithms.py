@@ -1,10 +1,12 @@
 """Every algorithm against a simulation that moves the chunks one by one."""
 
 import math
+from pathlib import Path
 
 import played_out
 import pytest
 
+from orrery.network.exchange import exchanges
 from orrery.network.group import Group
 from orrery.network.plan import algorithms
 from orrery.network.routing import Routing
@@ -124,3 +126,10 @@ def test_no_algorithm_sends_less_than_the_lower_bound(technique, kind, n):
         traffic.wire_ratio + traffic.out_ratio >= least / (2 if technique.name == "in-switch-reduction" else 1) - 1e-9
     )
     assert traffic.num_steps + traffic.num_out_steps >= 1
+
+
+@pytest.mark.parametrize("technique", [*algorithms(), *exchanges()], ids=lambda t: t.name)
+def test_every_source_is_listed_on_the_page_about_collectives(technique):
+    page = (Path(__file__).resolve().parents[2] / "docs/models/collectives.md").read_text(encoding="utf-8")
+    listed = page.split("## Sources")[1]
+    assert [key for key in technique.claims if f"[{key}]" not in listed] == []

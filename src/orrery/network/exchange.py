@@ -6,7 +6,7 @@
 
 for T tokens a device and E experts. Copies of a token are counted by the routes (``routes``): kernels for low
 latency send one to each of its k experts; kernels for throughput send one to each device that has any of them, and
-across nodes one to each node. [deepep], [tensorrt-llm-wide-ep]
+across nodes one to each node. [deepep], [tensorrt-llm]
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ from orrery.numerics.registry import get_format
 EXCHANGE_KINDS = ("moe_dispatch", "moe_combine", "moe_prepare")
 
 COMBINE_BYTES = 2.0
-"""Results return as bf16 whatever was dispatched: they are summed. [deepep], [tensorrt-llm-wide-ep]"""
+"""Results return as bf16 whatever was dispatched: they are summed. [deepep], [tensorrt-llm]"""
 
 DEEPEP_DISPATCH_BYTES = 1.0 + 4.0 / 128.0
 """DeepEP dispatches fp8 with one fp32 scale for 128 channels. [deepep]"""

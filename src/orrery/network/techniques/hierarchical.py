@@ -25,5 +25,5 @@ TECHNIQUE = Technique(
     knobs=NoKnobs,
     gains="The slow network carries only S/g a device, in 2 (N - 1) steps.",
     costs="Three phases; worth it only where the node's own links are much faster.",
-    claims=("rabenseifner-2004", "jia-2018"),
+    claims=("rabenseifner-2004",),
 )

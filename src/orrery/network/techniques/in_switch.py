@@ -31,5 +31,5 @@ TECHNIQUE = Technique(
     knobs=NoKnobs,
     gains="Sends (1 + 1/n) S instead of 2 (n - 1)/n S, in two steps for any number of devices.",
     costs="Needs a switch that adds, and registered multicast buffers; slow to start.",
-    claims=("klenk-2020", "nccl-nvls"),
+    claims=("klenk-2020", "nccl"),
 )

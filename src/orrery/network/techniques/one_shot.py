@@ -22,5 +22,5 @@ TECHNIQUE = Technique(
     knobs=NoKnobs,
     gains="One synchronisation in all: the fastest for small messages.",
     costs="Sends (n - 1) S: n/2 times what a ring sends.",
-    claims=("tensorrt-llm-all-reduce", "vllm-custom-all-reduce"),
+    claims=("tensorrt-llm", "vllm"),
 )

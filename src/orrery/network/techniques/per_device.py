@@ -30,5 +30,5 @@ TECHNIQUE = Technique(
     knobs=NoKnobs,
     gains="Each token crosses each link at most once.",
     costs="Counts must be exchanged first, and relays must wait for the network.",
-    claims=("deepep", "tensorrt-llm-wide-ep"),
+    claims=("deepep", "tensorrt-llm"),
 )

@@ -29,5 +29,5 @@ TECHNIQUE = Technique(
     knobs=NoKnobs,
     gains="Few steps between many nodes.",
     costs="Sends up to n / (n - 1) times the bytes of a ring.",
-    claims=("sanders-2009", "nccl-2.4"),
+    claims=("sanders-2009", "nccl"),
 )

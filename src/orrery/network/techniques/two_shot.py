@@ -23,5 +23,5 @@ TECHNIQUE = Technique(
     knobs=NoKnobs,
     gains="As few bytes as a ring, in two steps for any number of devices.",
     costs="One synchronisation more than one-shot; all devices must see each other.",
-    claims=("tensorrt-llm-all-reduce", "vllm-custom-all-reduce"),
+    claims=("tensorrt-llm", "vllm"),
 )
