@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from test_ladder import ops
+from drawn_ops import ops
 
 from orrery import kernels, network
 from orrery.base.errors import OutOfRange
