@@ -32,7 +32,7 @@ def mixer_parts(deployment: Deployment, mixers: tuple[MixerShard, ...], batch: B
             yield _ask(deployment, m, _prompt_op(deployment, m, batch), "prefill")
         if has_decodes:
             yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode")
-        if isinstance(m.mixer, LatentAttention | CompressedAttention) and m.mixer.index_heads:
+        if not isinstance(m.mixer, RecurrentMixer) and m.mixer.index_heads:
             yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", "fp8")
 
 
@@ -57,8 +57,7 @@ def _prompt_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
         return AttentionPrefill(
             batch=sequences, query_tokens=new, context_tokens=context, num_heads=m.num_heads,
             num_kv_heads=m.num_kv_heads, head_size=mixer.head_size, value_head_size=mixer.value_head_size,
-            format=compute, kv_format=kv, window_tokens=mixer.window_tokens or mixer.chunk_tokens,
-            is_causal=mixer.is_causal,
+            format=compute, kv_format=kv, window_tokens=_reach(mixer), is_causal=mixer.is_causal,
         )  # fmt: skip
     if isinstance(mixer, LatentAttention):
         if mixer.top_tokens:
@@ -71,6 +70,11 @@ def _prompt_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
     if isinstance(mixer, CompressedAttention):
         return _sparse_prompt(m, sequences, new, _attended(mixer, context), compute, kv)
     return _recurrent(mixer, m, sequences * new, sequences, is_decode=False)
+
+
+def _reach(mixer: SoftmaxAttention) -> int:
+    """Tokens that a query looks at, at most: a window, a chunk, or an indexer's selection; 0 is everything."""
+    return mixer.window_tokens or mixer.chunk_tokens or mixer.top_tokens
 
 
 def _sparse_prompt(m: MixerShard, sequences: Ints, new: Ints, seen: Ints, compute: str, kv: str) -> Op:
@@ -88,8 +92,7 @@ def _decode_op(deployment: Deployment, m: MixerShard, batch: Batch) -> Op:
     if isinstance(mixer, SoftmaxAttention):
         return AttentionDecode(
             batch=sequences, context_tokens=context, num_heads=m.num_heads, num_kv_heads=m.num_kv_heads,
-            head_size=mixer.head_size, format=compute, kv_format=kv,
-            window_tokens=mixer.window_tokens or mixer.chunk_tokens,
+            head_size=mixer.head_size, format=compute, kv_format=kv, window_tokens=_reach(mixer),
         )  # fmt: skip
     if isinstance(mixer, LatentAttention | CompressedAttention):
         size, value = _latent_size(m)
@@ -118,7 +121,9 @@ def _attended(mixer: LatentAttention | CompressedAttention, context: Ints) -> In
     return np.minimum(context, mixer.window_tokens) + history
 
 
-def _index(deployment: Deployment, mixer: LatentAttention | CompressedAttention, batch: Batch) -> Timing:
+def _index(
+    deployment: Deployment, mixer: SoftmaxAttention | LatentAttention | CompressedAttention, batch: Batch
+) -> Timing:
     """The indexer scores every cached key for every query: a product of FP8 keys, read once a sequence."""
     ratio = mixer.ratio if isinstance(mixer, CompressedAttention) else 1
     prompt_keys, decode_keys = batch.prompt_context_tokens / ratio, batch.decode_context_tokens / ratio

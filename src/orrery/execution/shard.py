@@ -150,7 +150,9 @@ def _mixer(deployment: Deployment, block: Block, mixer: Mixer) -> MixerShard:
 
 
 def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsShard:
-    layout, weights = deployment.layout, deployment.formats.weights
+    layout, model, weights = deployment.layout, deployment.model, deployment.formats.weights
+    if model.experts_format and weights == model.weights_format:
+        weights = model.experts_format  # the checkpoint holds its experts in another format than the rest
     tp = expert_tp(deployment)
     held = experts.num_experts * experts.num_parameters_each / (tp * layout.ep)
     return ExpertsShard(
