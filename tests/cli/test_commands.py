@@ -112,6 +112,12 @@ def test_a_scenario_file_is_saved_and_flags_override_it(tmp_path: Path, out: Out
     assert json.loads(out()[0]) == first
     assert run(["estimate", "--scenario", str(path), "--concurrency", "9", "--json"]) == DONE
     assert json.loads(out()[0])["concurrency"] == 9
+    assert run(["estimate", "--scenario", str(path), "--batch", "4", "--json"]) == DONE
+    assert json.loads(out()[0])["concurrency"] == 4
+    assert run(["plan", "--scenario", str(path), "--trace", "chat", "--json"]) == DONE
+    assert json.loads(out()[0])["plans"]
+    assert run(["plan", "--scenario", str(path), "--json"]) == DONE
+    assert "concurrency: not used" in out()[1]
 
 
 def test_check_scores_a_table(tmp_path: Path, out: Out) -> None:

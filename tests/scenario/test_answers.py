@@ -125,6 +125,27 @@ def test_a_tree_adds_up(answer: Answer) -> None:
         why(answer, "tpto_s")
 
 
+def test_a_trace_gives_an_estimate_its_traffic() -> None:
+    found = estimate(model="llama-3.1-8b", device="h100-sxm", trace="chat")
+    assert isinstance(found, Answer)
+    assert found.question.workload.mode == "open"
+    assert found.estimate.requests_per_s == pytest.approx(found.question.workload.request_rate_per_s)
+    assert found.question.workload.input_tokens_std > 0
+
+
+def test_what_is_fixed_is_planned_with() -> None:
+    found = plan(
+        model="llama-3.1-8b", device="h100-sxm", max_devices=4, rate=2, input_tokens=512, output_tokens=128, cp=2,
+        weights="bf16,int4", kv="bf16", max_num_batched_tokens=4096,
+    )  # fmt: skip
+    assert found.plans
+    for item in found.plans:
+        d = item.operation.deployment
+        assert d.layout.cp == 2
+        assert d.formats.weights in ("bf16", "int4_weight_only")
+        assert (d.formats.kv, d.max_num_batched_tokens) == ("bf16", 4096)
+
+
 def test_a_plan_has_the_promised_keys() -> None:
     out = plan(
         model="llama-3.1-8b", device="h100-sxm", max_devices=2, rate=2, input_tokens=512, output_tokens=128,

@@ -12,6 +12,9 @@ from orrery.scenario.fields import SETTINGS
 if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
 
+TRAFFIC = frozenset({"batch", "concurrency", "rate", "trace"})
+"""Ways for requests to arrive: a flag of one kind replaces a file's other kinds (a rate may go with a trace)."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -64,6 +67,9 @@ def scenario_from(flags: Mapping[str, Any], file: Path | None, save: Path | None
     settings: dict[str, Any] = {
         key.replace("-", "_"): value for key, value in (read_settings(file) if file else {}).items()
     }
+    if replaced := TRAFFIC & given.keys():
+        keep = {"trace"} if replaced == frozenset({"rate"}) else set[str]()
+        settings = {key: value for key, value in settings.items() if key not in TRAFFIC - keep}
     overridden = settings | given
     scenario = read_scenario(overridden, where=str(file) if file and not given else "")
     if not overridden:

@@ -35,6 +35,7 @@ class Fixed:
     pp: int = 0
     dp: int = 0
     ep: int = 0
+    cp: int = 1
     weights: tuple[str, ...] = ()
     activations: str = ""
     kv: tuple[str, ...] = ()
@@ -109,7 +110,7 @@ def layouts(model: Model, device: Device, max_devices: int, fixed: Fixed) -> Ite
     for tp in (fixed.tp,) if fixed.tp else tensor_degrees(model, min(max_devices, device.devices_per_node)):
         for pp in (fixed.pp,) if fixed.pp else _powers(min(max_devices // tp, model.num_layers)):
             for dp, ep in _expert_degrees(tp, max_devices // (tp * pp), experts, fixed):
-                found.add(Layout(tp=tp, pp=pp, dp=dp, ep=ep))
+                found.add(Layout(tp=tp, pp=pp, dp=dp, ep=ep, cp=fixed.cp))
     fits = (x for x in found if x.num_devices <= max_devices)
     yield from sorted(fits, key=lambda x: (x.num_devices, x.pp, x.dp, x.ep, x.tp))
 

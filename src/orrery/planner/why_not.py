@@ -60,7 +60,7 @@ def distance(a: Candidate, b: Candidate) -> float:
 
 
 def _degrees(layout: Layout) -> tuple[int, ...]:
-    return layout.tp, layout.pp, layout.dp, layout.ep
+    return layout.tp, layout.pp, layout.dp, layout.ep, layout.cp
 
 
 def described(candidate: Candidate) -> str:

@@ -88,8 +88,7 @@ SETTINGS: tuple[Setting, ...] = (
     _count("concurrency", "Requests kept in flight (closed loop).", 32, commands=_ONE),
     _number("rate", "Requests that arrive each second (with --trace: in place of its own).", 4, most=10_000_000,
             metavar="PER_S"),
-    _word("trace", "Arrivals and lengths: a shipped name (chat, code, …) or a file.", "chat", "NAME|FILE",
-          commands=_PLAN),
+    _word("trace", "Arrivals and lengths: a shipped name (chat, code, …) or a file.", "chat", "NAME|FILE"),
     Setting(
         name="slo", kind="words", metavar="METRIC:MS", example='["ttft:1000", "tpot:50"]', commands=_PLAN,
         help="An objective in milliseconds: ttft:MS, tpot:MS or e2el:MS; repeat for more.",

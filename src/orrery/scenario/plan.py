@@ -4,10 +4,9 @@ import time
 from collections.abc import Sequence
 
 from orrery.base.errors import ScenarioError
-from orrery.catalog.traces import load_trace, stats
 from orrery.numerics.registry import get_format
 from orrery.planner.detail import detail
-from orrery.planner.goal import Goal, Objectives, Traffic
+from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
@@ -15,6 +14,7 @@ from orrery.scenario.objectives import read_objectives
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.resolve import Parts, device_names, find, words
 from orrery.scenario.schema import Scenario
+from orrery.scenario.traffic import traffic_of
 
 MOST_DEVICES = 8
 """Without --max-devices: one usual server."""
@@ -53,41 +53,6 @@ def goal_of(scenario: Scenario) -> tuple[Goal, tuple[str, ...]]:
     return Goal(objectives=Objectives(**limits), traffic=traffic, max_devices=most, best=best), notes
 
 
-def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
-    """From a trace, or from lengths and a rate; lengths or a rate beside a trace override its own."""
-    if scenario.batch is not None or scenario.concurrency is not None:
-        raise ScenarioError("plan finds the concurrency itself; write rate or trace instead of batch or concurrency.")
-    if scenario.trace is None:
-        return _stated(scenario), ()
-    trace = load_trace(scenario.trace, scenario.seed or 0)
-    found = stats(trace)
-    said = (
-        f"trace {trace.name}: {found.num_requests} requests, {found.request_rate_per_s:.3g}/s, "
-        f"mean {found.input_mean_tokens:.0f} in and {found.output_mean_tokens:.0f} out, "
-        f"longest {found.longest_tokens}; planned for its means, bursts take the simulator"
-    )
-    if scenario.rate:
-        said += f"; at {scenario.rate:g} requests/s, as asked"
-    given = scenario.input_tokens or scenario.output_tokens
-    traffic = Traffic(
-        input_tokens=float(scenario.input_tokens or found.input_mean_tokens),
-        output_tokens=float(scenario.output_tokens or found.output_mean_tokens),
-        request_rate_per_s=scenario.rate or found.request_rate_per_s, input_tokens_std=found.input_std_tokens,
-        output_tokens_std=found.output_std_tokens, longest_tokens=0.0 if given else float(found.longest_tokens),
-    )  # fmt: skip
-    return traffic, (*trace.notes, said)
-
-
-def _stated(scenario: Scenario) -> Traffic:
-    if scenario.input_tokens is None or scenario.output_tokens is None:
-        raise ScenarioError('traffic: is missing; write trace = "chat", or rate with input_tokens and output_tokens.')
-    return Traffic(
-        input_tokens=float(scenario.input_tokens), output_tokens=float(scenario.output_tokens),
-        request_rate_per_s=scenario.rate or 0.0, input_tokens_std=scenario.input_tokens_std or 0.0,
-        output_tokens_std=scenario.output_tokens_std or 0.0,
-    )  # fmt: skip
-
-
 def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Space:
     """What may be tried: everything the scenario does not fix."""
     options = [
@@ -97,7 +62,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         for p in parts
     ]
     fixed = Fixed(
-        tp=scenario.tp or 0, pp=scenario.pp or 0, dp=scenario.dp or 0, ep=scenario.ep or 0,
+        tp=scenario.tp or 0, pp=scenario.pp or 0, dp=scenario.dp or 0, ep=scenario.ep or 0, cp=scenario.cp or 1,
         weights=_formats(scenario.weights), kv=_formats(scenario.kv),
         activations=get_format(scenario.activations).name if scenario.activations else "",
         max_num_seqs=scenario.max_num_seqs or 0, max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
@@ -116,6 +81,9 @@ def _scope_notes(scenario: Scenario, goal: Goal) -> tuple[str, ...]:
         notes.append(f"max_devices: {goal.max_devices} (one usual server)")
     if goal.objectives.limits():
         notes.append("objectives are held against mean latencies; percentiles take the simulator")
+    for name in ("batch", "concurrency"):
+        if getattr(scenario, name) is not None:
+            notes.append(f"{name}: not used; a plan finds its own")
     if not goal.traffic.request_rate_per_s:
         notes.append("no rate is given: plans are ranked by the most output tokens a second and device")
     return tuple(notes)

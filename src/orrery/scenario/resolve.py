@@ -15,6 +15,7 @@ from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for, tensor_degrees, wide_format
 from orrery.scenario.schema import Scenario
+from orrery.scenario.traffic import traffic_of
 from orrery.serving.workload import Mode, Workload
 
 DEFAULT_ENGINE = "vllm"
@@ -48,9 +49,9 @@ def resolve(scenario: Scenario) -> Question:
     layout, layout_notes = layout_of(scenario, parts)
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
-    return Question(
-        deployment=deployment, workload=workload_of(scenario), notes=(*parts.notes, *layout_notes, *format_notes)
-    )
+    workload, traffic_notes = workload_of(scenario)
+    notes = (*parts.notes, *layout_notes, *format_notes, *traffic_notes)
+    return Question(deployment=deployment, workload=workload, notes=notes)
 
 
 def one_device(scenario: Scenario) -> str:
@@ -183,20 +184,21 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
     )  # fmt: skip
 
 
-def workload_of(scenario: Scenario) -> Workload:
-    """The traffic of an estimate: a static batch, a closed loop, or arrivals at a rate."""
-    if scenario.input_tokens is None or scenario.output_tokens is None:
-        missing = "input_tokens" if scenario.input_tokens is None else "output_tokens"
-        raise ScenarioError(f"{missing}: is missing; write the mean length, such as {missing} = 1024.")
+def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
+    """The traffic of an estimate: a static batch, a closed loop, or arrivals at a rate or as a trace has them."""
+    for name in ("input_tokens", "output_tokens") if scenario.trace is None else ():
+        if getattr(scenario, name) is None:
+            raise ScenarioError(f"{name}: is missing; write the mean length, such as {name} = 1024.")
+    traffic, notes = traffic_of(scenario)
     mode: Mode = "static" if scenario.batch is not None else "closed" if scenario.concurrency is not None else "open"
-    if mode != "open" or scenario.rate is not None:
-        return Workload(
-            mode=mode, input_tokens=float(scenario.input_tokens), output_tokens=float(scenario.output_tokens),
-            input_tokens_std=scenario.input_tokens_std or 0.0, output_tokens_std=scenario.output_tokens_std or 0.0,
-            batch_size=scenario.batch or 0, concurrency=scenario.concurrency or 0,
-            request_rate_per_s=scenario.rate or 0.0,
-        )  # fmt: skip
-    raise ScenarioError("batch, concurrency and rate: all missing; write one, such as concurrency = 32.")
+    if mode == "open" and not traffic.request_rate_per_s:
+        raise ScenarioError("batch, concurrency and rate: all missing; write one, such as concurrency = 32.")
+    return Workload(
+        mode=mode, input_tokens=traffic.input_tokens, output_tokens=traffic.output_tokens,
+        input_tokens_std=traffic.input_tokens_std, output_tokens_std=traffic.output_tokens_std,
+        batch_size=scenario.batch or 0, concurrency=scenario.concurrency or 0,
+        request_rate_per_s=traffic.request_rate_per_s if mode == "open" else 0.0,
+    ), notes  # fmt: skip
 
 
 def _said(degrees: dict[str, int]) -> str:
