@@ -12,6 +12,7 @@ in waves      where prompts run alone, decodes wait for all of them, so requests
 
 from dataclasses import dataclass
 from itertools import accumulate
+from math import exp, log
 
 import numpy as np
 
@@ -120,11 +121,11 @@ def at_rate(
             requests_per_s=top.requests_per_s, output_tokens_per_s=top.output_tokens_per_s, state=top.state,
         )  # fmt: skip
     rates: list[float] = curve.requests_per_s.tolist()
-    rising = np.array(list(accumulate(rates, max)))
+    rising: Floats = np.array(list(accumulate(rates, max)))
     if rate_per_s < rates[0]:
-        concurrency = rate_per_s * output_tokens * float(curve.tpot_s[0])
+        concurrency = rate_per_s * output_tokens * curve.tpot_s.tolist()[0]
     else:
-        concurrency = float(np.exp(np.interp(np.log(rate_per_s), np.log(rising), np.log(ladder))))
+        concurrency = exp(float(np.interp(log(rate_per_s), np.log(rising), np.log(ladder))))
     found = open_loop(deployment, memory, input_tokens, output_tokens, np.array([concurrency]))
     return Points(
         concurrency=found.concurrency, ttft_s=found.ttft_s, tpot_s=found.tpot_s,
