@@ -1,11 +1,14 @@
 """What must hold for every collective, whatever its constants."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.base.errors import OutOfRange, UnknownName
+from orrery.catalog.devices import device_names, get_device
 from orrery.network import Collective, calibration, predict, spread
 from orrery.network.group import KINDS
 
@@ -134,3 +137,28 @@ def test_unknown_kinds_and_devices_without_measurements_say_so(make_device):
     bare.calibrations.clear()
     with pytest.raises(OutOfRange, match="all_reduce by nccl"):
         predict(ask(), bare)
+
+
+def test_the_interval_is_wider_beyond_what_was_measured():
+    rack = get_device("gb200")
+    measured, beyond = spread(ask(n=4), rack), spread(ask(n=64), rack)
+    assert beyond.high_80_ratio > measured.high_80_ratio
+    assert "4 devices" in beyond.because
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_every_device_of_the_catalogue_has_an_answer(name):
+    device = get_device(name)
+    for kind in KINDS:
+        found = predict(ask(kind, np.array([2, 4, 8, 16]), 1e6), device)
+        assert np.all(np.isfinite(found.time_s))
+        assert np.all(found.time_s >= found.wire_s)
+
+
+@pytest.mark.bench
+def test_a_million_messages_take_less_than_a_second():
+    device, work = get_device("h100-sxm"), ask(size=np.linspace(1.0, 1e9, 1_000_000), library="vllm")
+    predict(work, device)
+    start = time.perf_counter()
+    predict(work, device)
+    assert time.perf_counter() - start < 1.0

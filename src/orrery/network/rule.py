@@ -21,16 +21,20 @@ def calibration(work: Collective | TokenExchange, device: Device) -> Calibration
     return collective_calibration(work, device) if isinstance(work, Collective) else exchange_calibration(work, device)
 
 
+ACROSS_NODES, MORE_DEVICES = 2.0, 1.5
+"""How much wider an interval becomes (log space) between nodes, and with more devices than were ever measured."""
+
+
 def spread(work: Collective | TokenExchange, device: Device) -> Spread:
     """The relative error of ``predict``, as measured for the constants that it uses.
 
-    Twice as wide (in log space) between nodes: that network is an installation's, and a datasheet says little of it.
+    Wider between nodes (that network is an installation's, and a datasheet says little of it) and wherever more
+    devices take part than were measured.
     """
-    found = calibration(work, device).spread
-    count = int(np.max(work.num_devices))
+    found, count = calibration(work, device), int(np.max(work.num_devices))
     if count > 1 and group_of(work.kind, count, work.devices_per_node, device).num_nodes > 1:
-        return found.widened(ACROSS_NODES, "measured inside a node; between nodes the installation decides")
-    return found
-
-
-ACROSS_NODES = 2.0
+        return found.spread.widened(ACROSS_NODES, "measured inside a node; between nodes the installation decides")
+    most = found.range.get("num_devices", (0.0, float(count)))[1]
+    if count > most:
+        return found.spread.widened(MORE_DEVICES, f"measured with up to {most:.0f} devices")
+    return found.spread

@@ -29,3 +29,11 @@ class NoKnobs:
 
 SHARE = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
 """Passes over the buffer: an all-reduce is a reduce-scatter and an all-gather."""
+
+
+def double_tree_ratio(num_nodes: int) -> float:
+    """Bytes that the busiest node of two trees sends for a sum, half the buffer each: one S for a pair, at most 2 S.
+
+    An inner node sends half the buffer up and to two children, a leaf half of it up. [sanders-2009]
+    """
+    return min(num_nodes / 2.0, 2.0)

@@ -4,7 +4,7 @@ import math
 
 from orrery.base.technique import Technique
 from orrery.network.group import Group
-from orrery.network.traffic import NoKnobs, Traffic
+from orrery.network.traffic import NoKnobs, Traffic, double_tree_ratio
 
 
 def rule(group: Group) -> Traffic | None:
@@ -19,7 +19,7 @@ def rule(group: Group) -> Traffic | None:
     return Traffic(
         num_steps=2, wire_ratio=1.0 + 1.0 / inside,
         num_out_steps=2 * math.ceil(math.log2(nodes)),
-        out_ratio=2.0 / inside if nodes > 1 else 0.0,
+        out_ratio=double_tree_ratio(nodes) / inside if nodes > 1 else 0.0,
         staged_ratio=1.0 / inside, transports=("in_switch",),
     )  # fmt: skip
 
