@@ -9,6 +9,12 @@ from rich.table import Table as RichTable
 from orrery.cli.output import console
 from orrery.scenario.show import Table, readable
 
+TEXT_COLUMNS = 8
+"""A column of words is no narrower than this where it could be wider."""
+
+MANY = 1_000_000
+"""Counts from here on are said in billions."""
+
 
 def print_facts(table: Table) -> None:
     """A table of what is known, columns as the rows have them; wide values wrap."""
@@ -17,17 +23,27 @@ def print_facts(table: Table) -> None:
     drawn = RichTable(title=table.title, title_justify="left", box=SIMPLE, pad_edge=False)
     for column in columns:
         is_number = all(isinstance(row.get(column), int | float) for row in table.rows)
+        longest = max((len(str(row.get(column, ""))) for row in table.rows), default=0)
         drawn.add_column(
             heading(column),
             justify="right" if is_number else "left",
             overflow="fold",
             no_wrap=is_number or column in ("name", "fact"),
+            min_width=None if is_number else min(longest, TEXT_COLUMNS),
         )
     for row in table.rows:
-        drawn.add_row(*(readable(_unit_name(column, row), row.get(column)) for column in columns))
+        drawn.add_row(*(_cell(column, row) for column in columns))
     out.print(drawn)
     for note in table.notes:
         out.print(note, markup=False)
+
+
+def _cell(column: str, row: Mapping[str, Any]) -> str:
+    """One cell; in lists, large counts are in billions."""
+    value = row.get(column)
+    if column.startswith("num_") and isinstance(value, int) and value >= MANY:
+        return f"{value / 1e9:.3g} B"
+    return readable(_unit_name(column, row), value)
 
 
 def heading(column: str) -> str:

@@ -150,7 +150,7 @@ def formats(model: Model, device: Device, fixed: Fixed) -> Iterator[Formats]:
 def default_weights(model: Model, device: Device) -> tuple[str, ...]:
     """The checkpoint's format; 16-bit weights also in the 8-bit format that the device multiplies."""
     own = get_format(model.weights_format)
-    if own.element_bits < 16:
+    if own.element_bits < 16 or model.experts_format:
         return (own.name,)
     native = next((f for f in ("fp8", "int8") if f in device.dense_flops_per_s), "")
     return (own.name, native) if native else (own.name,)
