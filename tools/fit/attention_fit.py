@@ -6,6 +6,7 @@ measured), on the fit side only; how the kernel is built (tile, packing) is the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,7 @@ class Rule:
     rows: Callable[[list[NDArray[np.int64]], Floats, Floats], Floats]  # the kernel's six rows
     features: Callable[[list[NDArray[np.int64]], Floats, Floats], Floats] | None = None  # for a learned correction
     feature_names: Sequence[str] = ()
+    restarts: Sequence[Mapping[str, float]] = ()  # further starts, where the cost has more than one valley
     shape: Sequence[str] = ()  # columns that say which rows are of one layer shape
 
 
@@ -115,12 +117,14 @@ def is_possible(rule: Rule, group: Group) -> NDArray[np.bool_]:
 
 
 def fit(rule: Rule, groups: Sequence[Group], builds: Sequence[Mapping[str, float]] = ()) -> dict[str, float]:
-    """The constants that suit these rows best, over all builds."""
-    start, low, high = (np.log([limits[i] for limits in rule.constants.values()]) for i in range(3))
+    """The constants that suit these rows best, over all builds and starts."""
+    low, high = (np.log([limits[i] for limits in rule.constants.values()]) for i in (1, 2))
+    usual = {name: limits[0] for name, limits in rule.constants.items()}
+    starts = [np.log(list((usual | dict(other)).values())) for other in ({}, *rule.restarts)]
     best: tuple[float, dict[str, float]] | None = None
-    for build in builds or rule.builds:
+    for build, start in product(builds or rule.builds, starts):
 
-        def residuals(logs: Floats, build: Mapping[str, float] = build) -> Floats:
+        def residuals(logs: Floats, build: Mapping[str, float] = build, start: Floats = starts[0]) -> Floats:
             vector = rule.vector(dict(zip(rule.constants, np.exp(logs), strict=True)) | build)
             parts = [np.log(rule.rows(g.columns, g.machine, vector)[0] / g.time_s) for g in groups]
             return np.concatenate([*parts, PRIOR_WEIGHT * (logs - start)])

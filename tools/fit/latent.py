@@ -63,6 +63,7 @@ DECODE = Rule(
     machine=lambda device, format, kv: softmax_decode.machine(device, choice_of(device, format, kv)),
     vector=decode.vector,
     rows=_decode_rows,
+    restarts=({"cache_ratio": 2.0, "split_keys": 512.0, "start_latents": 20.0},),
 )  # fmt: skip
 
 ABSORB = [
@@ -77,6 +78,7 @@ ABSORB = [
         machine=lambda device, format, kv: absorb.machine(device, format),
         vector=absorb.vector,
         rows=_absorb_rows,
+        restarts=({"cache_ratio": 2.0}, {"cache_ratio": 2.0, "launch_s": 6e-6, "memory_frac": 0.9}),
     )
     for op in ("mla_absorb_query", "mla_absorb_value")
 ]  # fmt: skip

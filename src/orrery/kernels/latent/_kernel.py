@@ -86,17 +86,25 @@ def _decode_scalar(batch, context, heads, size, value_size, query, is_cold, mach
 
 @njit(cache=True)
 def absorb_one(m, n, k, heads, is_cold, machine, constants, out):
-    """``heads`` products of (m, k) by (k, n): tiles of 128 x 128 over the units, a memory floor, a pass to quantise."""
+    """``heads`` products of (m, k) by (k, n): tiles over the units, a memory floor, a pass to convert.
+
+    Tiles are 128 x 128, halved (down to 32) as long as there are fewer than units.
+    """
     peak, bandwidth, units, cache, element = machine
     launch, c_product, c_memory, c_depth, c_cache, c_entry, enters = constants
     for i in range(6):
         out[i] = 0.0
     if m <= 0 or heads <= 0:
         return
-    tiles = math.ceil(m / 128.0) * math.ceil(n / 128.0) * heads
+    tile = 128.0
+    tiles = math.ceil(m / tile) * math.ceil(n / tile) * heads
+    while tile > 32.0 and tiles < units:
+        tile *= 0.5
+        tiles = math.ceil(m / tile) * math.ceil(n / tile) * heads
+    rows = min(tile, 16.0 * math.ceil(m / 16.0))
     waves = max(1.0, tiles / units)
     waves = 0.5 * (waves + math.ceil(waves))
-    computing = waves * 2.0 * 128.0 * 128.0 * (k + c_depth) * units / (c_product * peak)
+    computing = waves * 2.0 * rows * tile * (k + c_depth) * units / (c_product * peak)
     moved = heads * ((float(m) * k + float(k) * n) * element + float(m) * n * 2.0)
     hit = min(1.0, max(0.0, 1.5 - moved / (c_cache * cache))) if cache > 0.0 and not is_cold else 0.0
     moving = moved / (c_memory * bandwidth) * (1.0 - 0.7 * hit)
