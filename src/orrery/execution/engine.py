@@ -36,6 +36,7 @@ class Engine:
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say
     compute_ratio: float = 1.0  # the same for compute-bound ones
     reserves_output: bool = False  # admits a request only if its whole answer fits in the cache (no eviction)
+    reserves_cache: bool = False  # takes the memory of the whole cache at the start, filled or not
     splits_layers: bool = False  # several devices take runs of layers in turn, where the user does not say how to cut
     kv_follows_weights: bool = False  # FP8 (or narrower) weights and activations bring an FP8 cache
     spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"

@@ -177,15 +177,17 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
     borrowed = borrowed_share(deployment, done)
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
-        peak_memory_bytes=_peak_memory_bytes(memory, workload, a.concurrency / layout.dp),
+        peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
         energy_j_per_token=power_w / (output_rate or total_rate), bound_by=a.steps.limit(),
         intervals={m: spread_of(deployment, workload.mode, m, borrowed).around(v) for m, v in values.items()},
         notes=notes_of(deployment, borrowed), deployment=deployment, steps=a.steps,
     )  # fmt: skip
 
 
-def _peak_memory_bytes(memory: Memory, workload: Workload, sequences: float) -> float:
-    """Everything but the cache, and the cache that the running sequences fill at their longest."""
+def _peak_memory_bytes(deployment: Deployment, memory: Memory, workload: Workload, sequences: float) -> float:
+    """Everything but the cache, and the cache: all of it where the engine reserves it, else what sequences fill."""
+    if deployment.engine.reserves_cache:
+        return memory.usable_bytes
     each = (workload.input_tokens + workload.output_tokens) * memory.kv_bytes_per_token
     filled = min(sequences * (each + memory.state_bytes_per_sequence), memory.kv_capacity_bytes)
     return memory.usable_bytes - memory.kv_capacity_bytes + filled
