@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,10 +14,18 @@ from orrery.hardware.device import Device
 from orrery.kernels.moe import RANDOM, _kernel, predict
 from orrery.kernels.moe.rule import activation_bytes
 from orrery.kernels.ops import MoE
+from orrery.kernels.residual import CAP
 from orrery.kernels.resolve import find
 from orrery.numerics.registry import get_format
 
 FORMATS = ("bf16", "fp8", "fp8_block", "nvfp4", "mxfp4_weight_only", "mxfp4_mxfp8", "int4_weight_only")
+
+
+@cache
+def bare(name: str) -> Device:
+    """A device with its measured constants, without what trees learned on top."""
+    device = get_device(name)
+    return replace(device, calibrations={k: replace(c, residual=None) for k, c in device.calibrations.items()})
 
 
 def oracle(op: MoE, device: Device, engine: str) -> float:
@@ -70,7 +79,7 @@ def test_the_kernel_says_what_the_oracle_says(tokens, hidden, ffn, experts, topk
         tokens=tokens, hidden_size=hidden, ffn_size=ffn, num_experts=experts, experts_per_token=topk, tp=tp, ep=ep,
         is_gated=is_gated, format=format,
     )  # fmt: skip
-    found = get_device(device)
+    found = bare(device)
     assert predict(op, found, "tensorrt-llm").time_s == pytest.approx(oracle(op, found, "tensorrt-llm"), rel=1e-9)
 
 
@@ -99,7 +108,7 @@ def test_no_tokens_take_no_time():
 @pytest.mark.parametrize("format", FORMATS)
 def test_more_tokens_take_longer(format: str, skew: float):
     """Octaves apart: a kernel that picks its tile by the token count may be a little faster just past a step."""
-    time = predict(block(2 ** np.arange(21), format=format, skew=skew), get_device("b200")).time_s
+    time = predict(block(2 ** np.arange(21), format=format, skew=skew), bare("b200")).time_s
     assert (time[1:] >= 0.98 * time[:-1]).all()
     assert (time[4:] > time[:-4]).all()
 
@@ -118,22 +127,18 @@ def test_never_faster_than_the_datasheet_allows(name: str, format: str):
 
 def test_a_slower_clock_slows_everything_alike():
     """Seconds four times as long: every rate a quarter, every constant in seconds four times; bit for bit."""
-    device = get_device("h100-sxm")
+    device = bare("h100-sxm")
     slow = replace(
         device, memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s / 4,
         dense_flops_per_s={k: v / 4 for k, v in device.dense_flops_per_s.items()},
         calibrations={
-            key: replace(
-                c, constants={n: v * (4 if n.endswith("_s") else 1) for n, v in c.constants.items()}, residual=None
-            )
+            key: replace(c, constants={n: v * (4 if n.endswith("_s") else 1) for n, v in c.constants.items()})
             for key, c in device.calibrations.items()
-            if c.op == "moe"
         },
     )  # fmt: skip
-    fast = replace(device, calibrations={k: replace(c, residual=None) for k, c in device.calibrations.items()})
     tokens = np.array([1, 5, 64, 900, 20000])
     for skew in (0.0, 1.2):
-        ours, theirs = (predict(block(tokens, skew=skew, ep=2), d) for d in (fast, slow))
+        ours, theirs = (predict(block(tokens, skew=skew, ep=2), d) for d in (device, slow))
         assert (4 * ours.time_s == theirs.time_s).all()
         assert (4 * ours.overhead_s == theirs.overhead_s).all()
 
@@ -143,6 +148,14 @@ def test_every_device_of_the_catalogue_answers():
         timing = predict(block(np.array([1, 4096]), format="fp8"), get_device(name))
         assert np.isfinite(timing.time_s).all()
         assert (timing.time_s > 0).all()
+
+
+def test_what_trees_learned_stays_within_its_cap_and_ends_where_measurements_end():
+    tokens = np.logspace(0, 7, 80).astype(np.int64)
+    learned, physical = (predict(block(tokens), d).time_s for d in (get_device("h200-sxm"), bare("h200-sxm")))
+    assert (np.abs(np.log(learned / physical)) <= CAP + 1e-9).all()
+    assert (learned != physical).any()
+    assert (learned == physical)[tokens > 2 * 16384].all()
 
 
 def test_spreading_experts_over_ranks_leaves_each_less_to_do():

@@ -71,6 +71,9 @@ class Rows:
 SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep", "skew")
 
 
+MIN_ROWS = 50
+
+
 def sizes_of(rows: Rows) -> Floats:
     """The sizes of every row, a line each in the order of SIZES."""
     return np.concatenate([np.array([getattr(op, s) for s in SIZES]) for op in rows.op], axis=1)[:, rows.order]
@@ -91,7 +94,8 @@ def skew_of(routing: str) -> float:
 
 
 def groups(table: Table) -> Iterator[Rows]:
-    """The rows of the table by device, format and engine."""
+    """The rows of the table by device, format and engine; groups too small to fit are left out."""
+    table = table.take(table.words("op") == "moe")
     side = sides(table, "moe")
     engine = np.array([engine_of(*pair) for pair in zip(table.words("engine"), table.words("kernel"), strict=True)])
     skew = np.array([skew_of(word) for word in table.words("routing")])
@@ -100,6 +104,8 @@ def groups(table: Table) -> Iterator[Rows]:
     keys = np.array([table.words("device"), table.words("format"), engine])
     for device, format, name in np.unique(keys, axis=1).T:
         mine = (keys == np.array([[device], [format], [name]])).all(axis=0)
+        if mine.sum() < MIN_ROWS:
+            continue
         known = get_device(device)
         whole = Rows(
             device=device, generation=known.generation, format=format, engine=name,

@@ -37,6 +37,9 @@ FEATURES = (
 )  # fmt: skip
 """What a learned correction may know of a block: logs of counts and shares of the time, no plain seconds."""
 
+SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts")
+"""Sizes beyond whose measured range a learned correction fades."""
+
 NUM_HEIGHTS = 6  # tiles of 8, 16, 32, 64, 128, 256 rows
 WIDTH = 128.0  # columns of a tile: what the measured kernels mostly use, and what half and double fit no better
 GRID_PER_OCTAVE = 2  # how densely a load table is sampled in tokens
@@ -149,6 +152,49 @@ def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, consta
         feature[12], feature[13] = products / out[TIME], dram / out[TIME]
         feature[14], feature[15] = elementwise / out[TIME], overhead / out[TIME]
         feature[16] = 1.0 if table.shape[0] > 0 else 0.0
+
+
+@njit(cache=True)
+def _inside(size, low, high):
+    """1 within the range, falling to 0 in log size over the next factor of 2 on either side."""
+    return max(0.0, 1.0 - max(0.0, max(np.log2(low / size), np.log2(size / high))))
+
+
+@njit(cache=True)
+def corrected(
+    time: float,
+    roof: float,
+    log: float,
+    cap: float,
+    tokens: float,
+    hidden: float,
+    ffn: float,
+    experts: float,
+    ranges: Floats,
+) -> float:
+    """``time`` times exp(``log``), capped, faded beyond the measured ``ranges`` (a line each of SIZES), over a roof."""
+    if time <= 0.0:
+        return 0.0
+    share = _inside(tokens, ranges[0, 0], ranges[0, 1]) * _inside(hidden, ranges[1, 0], ranges[1, 1])
+    share *= _inside(ffn, ranges[2, 0], ranges[2, 1]) * _inside(experts, ranges[3, 0], ranges[3, 1])
+    return max(time * np.exp(share * min(cap, max(-cap, log))), min(time, roof))
+
+
+@njit(cache=True)
+def all_corrected(
+    time: Floats,
+    roof: Floats,
+    log: Floats,
+    cap: float,
+    tokens: Floats,
+    hidden: Floats,
+    ffn: Floats,
+    experts: Floats,
+    ranges: Floats,
+) -> None:
+    """The same for many, in place."""
+    for i in range(time.size):
+        time[i] = corrected(time[i], roof[i], log[i], cap, tokens[i], hidden[i], ffn[i], experts[i], ranges)
 
 
 @njit(cache=True)

@@ -14,7 +14,8 @@ from orrery.hardware.device import Device
 from orrery.kernels.moe import _kernel as kernel
 from orrery.kernels.moe.routing import RANDOM, load_table
 from orrery.kernels.ops import MoE, Timing
-from orrery.kernels.residual import correction
+from orrery.kernels.residual import CAP
+from orrery.kernels.residual.rule import total
 from orrery.kernels.resolve import find
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
@@ -23,12 +24,14 @@ Floats = NDArray[np.float64]
 
 scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
 many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
+corrected = cast(Callable[..., Floats], kernel.corrected)  # pyright: ignore[reportUnknownMemberType]
+all_corrected = cast(Callable[..., None], kernel.all_corrected)  # pyright: ignore[reportUnknownMemberType]
 
 EVENLY = np.zeros((0, 2 + kernel.NUM_HEIGHTS))
 """A load table without rows: assignments dealt out evenly."""
 
-FADED = ("tokens", "hidden_size", "ffn_size", "num_experts")
-"""Sizes beyond whose measured range a learned correction fades."""
+EVERYWHERE = (1.0, 1e12)
+"""The range of a size that the calibration does not limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +41,7 @@ class _Ready:
     constants: Floats
     machine: Floats
     residual: ResidualTrees | None
-    within: tuple[tuple[str, tuple[float, float]], ...]
+    ranges: Floats  # measured sizes, a line each of the kernel's SIZES
 
 
 @lru_cache(maxsize=4096)
@@ -46,9 +49,9 @@ def _ready(device: Device, format: str, engine: str) -> _Ready:
     number = get_format(format)
     found = find(device, "moe", number.name, engine)
     is_own = found.format == number.name
-    within = tuple((size, found.range[size]) for size in FADED if size in found.range)
+    ranges = np.array([found.range.get(size, EVERYWHERE) for size in kernel.SIZES])
     return _Ready(
-        constants_vector(found.constants), machine_vector(device, number), found.residual if is_own else None, within
+        constants_vector(found.constants), machine_vector(device, number), found.residual if is_own else None, ranges
     )
 
 
@@ -96,24 +99,25 @@ def predict(op: MoE, device: Device, engine: str = "") -> Timing:
     rows = columns(op, ready.constants, ready.machine, has_features=ready.residual is not None)
     time_s = rows[kernel.TIME]
     if ready.residual is not None:
-        time_s = _corrected(op, rows, ready.residual, ready.within)
+        time_s = _corrected(op, rows, ready.residual, ready.ranges)
     return Timing(
         time_s=time_s, compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
         overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
     )  # fmt: skip
 
 
-def _corrected(
-    op: MoE, rows: Floats, trees: ResidualTrees, within: tuple[tuple[str, tuple[float, float]], ...]
-) -> Floats:
-    """The physical time times what the trees learned; never under the compute roof, zero where there is no work."""
-    time_s = rows[kernel.TIME]
+def _corrected(op: MoE, rows: Floats, trees: ResidualTrees, ranges: Floats) -> Floats:
+    """The physical time times what the trees learned, never under the compute roof."""
     features = np.ascontiguousarray(rows[kernel.COLUMNS :].reshape(len(kernel.FEATURES), -1).T)
-    sizes = [
-        (np.broadcast_to(np.asarray(getattr(op, n), dtype=np.float64), time_s.shape).ravel(), r) for n, r in within
-    ]
-    factor = correction(features, trees, sizes).reshape(time_s.shape)
-    return np.where(time_s > 0.0, np.maximum(time_s * factor, np.minimum(time_s, rows[kernel.COMPUTE])), 0.0)
+    logs = np.empty(len(features))
+    total(features, trees.roots, trees.depths, trees.feature, trees.threshold, trees.low, trees.value, logs)
+    time_s, roof = rows[kernel.TIME], rows[kernel.COMPUTE]
+    sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts)
+    if rows.ndim == 1:
+        return corrected(time_s, roof, logs[0], CAP, *(float(size) for size in sizes), ranges)
+    flat: list[Floats] = [np.array(a, dtype=np.float64).ravel() for a in np.broadcast_arrays(time_s, roof, *sizes)]
+    all_corrected(flat[0], flat[1], logs, CAP, *flat[2:], ranges)
+    return flat[0].reshape(time_s.shape)
 
 
 def loads(op: MoE) -> tuple[Floats, Floats]:
