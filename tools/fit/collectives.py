@@ -62,6 +62,7 @@ BEHIND_BUS: Mapping[str, float] = {
     "contention_ratio": 0.4,
 }  # fmt: skip
 ALL_CARDS_FRAC = 0.94  # 46 to 48 of 50 GB/s a card: NCCL's authors, nccl-tests issue 290; not fitted
+BETWEEN_NODES = "between nodes: rate as in NVIDIA/nccl-tests issue 290, step from send_recv on h100-sxm"
 NEAR = 0.6  # a device lies this much nearer to its kin than to nothing
 
 
@@ -135,6 +136,7 @@ class Book:
         counts = np.concatenate([r.num_devices for r in rows])
         kind, library = rows[0].kind, rows[0].library
         is_vidur = library == "nccl-eager" or kind == "send_recv"
+        at += "" if kind == "send_recv" else f"; {BETWEEN_NODES}"
         all_cards = {} if kind == "send_recv" else {"scaleout_rate_frac": ALL_CARDS_FRAC}
         constants = self.far | all_cards | constants_of(c, kind)
         self.entries.append({

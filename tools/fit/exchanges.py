@@ -16,7 +16,7 @@ import numpy as np
 import tomli_w
 from collective_rows import Floats, quantiles, summary
 from collective_rows import read_rows as read_collectives
-from collectives import ALL_CARDS_FRAC, FOLDER, HOME, scaleout
+from collectives import ALL_CARDS_FRAC, BETWEEN_NODES, FOLDER, HOME, scaleout
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
@@ -155,7 +155,8 @@ def entry(owner: Mapping[str, str], kind: str, library: str, c: Mapping[str, flo
     """One calibration."""
     span = {n: np.concatenate([g.table.numbers(n) for g in groups]) for n in ("tokens", "hidden_size", "num_experts")}
     return {
-        **owner, "op": kind, "format": "any", "engine": library, "from": "aiconfigurator", "at": at,
+        **owner, "op": kind, "format": "any", "engine": library, "from": "aiconfigurator",
+        "at": f"{at}; {BETWEEN_NODES}",
         "constants": {k: float(f"{v:.5g}") for k, v in sorted(c.items())}, "spread": quantiles(*ratios),
         "range": {k: [float(v.min()), float(v.max())] for k, v in span.items()},
     }  # fmt: skip
