@@ -1,8 +1,10 @@
 """Dense products: the kernel says what a slow, obvious reading of the formula says, and answers stay sane."""
 
 import math
+import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from orrery.base.cost import Spread
 from orrery.catalog.devices import get_device
+from orrery.evidence.split import TEST, sides
+from orrery.evidence.tables import read_table
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.gemm import _kernel as kernel
@@ -141,9 +145,7 @@ def test_large_products_grow_with_every_size(name, axis):
 def test_warm_weights_are_faster_only_where_the_cache_holds_them():
     device = with_constants(get_device("l40s"))
     sizes = np.array([1024, 16384])
-    cold, warm = (
-        predict(Gemm(m=8, n=sizes, k=sizes, format="bf16", is_cold=c), device).time_s for c in (True, False)
-    )
+    cold, warm = (predict(Gemm(m=8, n=sizes, k=sizes, format="bf16", is_cold=c), device).time_s for c in (True, False))
     assert warm[0] < cold[0]
     assert warm[1] == cold[1]
 
@@ -221,3 +223,31 @@ def _timed(run):
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
+
+
+DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[2] / "../shared/data"))
+PAGE = Path(__file__).parents[2] / "docs/models/gemm.md"
+TABLE = DATA / "kernels/gemm.csv.gz"
+
+
+def documented() -> dict[tuple[str, str, str], float]:
+    """The median error of every group, rule and trees together, as the page says it."""
+    lines = [line.strip("| \n").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    scored = [line for line in lines if len(line) == 9 and line[3].isdigit() and not line[0].startswith("**")]
+    return {(line[0], line[1], line[2]): float(line[7].split("/")[0]) for line in scored}
+
+
+@pytest.mark.skipif(not TABLE.exists(), reason="the measured tables are not here; set ORRERY_DATA to their folder")
+def test_errors_on_unseen_shapes_are_what_the_page_says():
+    table = read_table(TABLE)
+    table = table.take(sides(table, "gemm") == TEST)
+    m, n, k, time_s = (table.numbers(c) for c in ("m", "n", "k", "time_s"))
+    names = np.array(["|".join(w) for w in zip(*(table.words(c) for c in ("device", "format", "engine")), strict=True)])
+    for key, percent in documented().items():
+        at = np.flatnonzero(names == "|".join(key))
+        if not len(at):
+            continue  # measured in another table
+        sizes = {c: v[at].astype(np.int64) for c, v in (("m", m), ("n", n), ("k", k))}
+        timing = predict(Gemm(**sizes, format=key[1], is_cold=False), get_device(key[0]), key[2])
+        median = 100 * float(np.median(np.abs(timing.time_s / time_s[at] - 1)))
+        assert median == pytest.approx(percent, rel=0.1, abs=0.1), key

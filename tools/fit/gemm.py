@@ -8,6 +8,7 @@ Constants come from rows on the fit side, intervals from the calibrate side, the
 import argparse
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -17,6 +18,7 @@ from gemm_rows import CALIBRATE, FIT, TEST, Key, Rows, read_rows
 from residual import save
 
 from orrery.base.files import write_atomically
+from orrery.base.sources import read_toml
 from orrery.catalog.calibrations import FOLDER
 from orrery.catalog.residuals import FOLDER as RESIDUALS
 from orrery.hardware.calibration import ResidualTrees
@@ -168,6 +170,11 @@ def report(
     print(f"{'gemm table':45s} {'  '.join(figures(np.concatenate(p)) for p in pooled)}")
 
 
+def own_constants(entries: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, float]]:
+    """The constants of measured groups among stored entries."""
+    return {(e["device"], e["format"], e["engine"]): dict(e["constants"]) for e in entries if "device" in e}
+
+
 def figures(errors: np.ndarray) -> str:
     """Median, mean and 90th percentile."""
     return f"{np.median(errors):6.1%} {errors.mean():6.1%} {np.quantile(errors, 0.9):6.1%}"
@@ -176,13 +183,16 @@ def figures(errors: np.ndarray) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--trees-only", action="store_true", help="keep the constants; train the trees again")
     arguments = parser.parse_args()
     groups, num_screened = read_rows(arguments.data)
     print(f"{sum(len(r.m) for r in groups.values())} rows; {num_screened} beat a physical bound and were left out")
-    known = fit_devices(groups)
+    stored = read_toml(FOLDER / "gemm.toml")["calibration"] if arguments.trees_only else []
+    known = own_constants(stored) or fit_devices(groups)
     forests = train_all(groups, known)
     save(RESIDUALS / "gemm.npz", {"|".join(key): trees for key, trees in forests.items()})
-    entries = device_entries(groups, known, forests) + pooled_entries(groups, known)
+    pooled = [entry for entry in stored if "generation" in entry] or pooled_entries(groups, known)
+    entries = device_entries(groups, known, forests) + pooled
     text = tomli_w.dumps({"sources": {"aiconfigurator": SOURCE}, "calibration": entries})
     write_atomically(FOLDER / "gemm.toml", f"# made by: python tools/fit/gemm.py\n{text}")
     report(groups, known, forests)

@@ -14,7 +14,11 @@ from orrery.kernels.gemm.machine import constants_vector
 from orrery.kernels.gemm.tiles import tile_set
 from orrery.kernels.residual import correction
 
-SIZES = (Size(max_leaf_nodes=10, learning_rate=0.07, min_samples_leaf=10, max_trees=120, features_frac=0.5),)
+SIZES = (
+    Size(
+        max_leaf_nodes=20, max_depth=8, learning_rate=0.07, min_samples_leaf=5, max_trees=120, features_frac=0.5
+    ),
+)  # fmt: skip
 ONE_LIBRARY = ("bf16",)  # formats that every engine leaves to the vendor's library
 
 
@@ -43,7 +47,8 @@ def train_all(groups: Mapping[Key, Rows], known: Mapping[Key, Mapping[str, float
         pools.setdefault((rows.device.generation, key[1], library), []).append(key)
     found: dict[Key, ResidualTrees] = {}
     for name, keys in sorted(pools.items()):
-        trees, report = train(*_stacked([groups[k].on(FIT) for k in keys], [known[k] for k in keys]), sizes=SIZES)
+        rows = _stacked([groups[k].on(FIT) for k in keys], [known[k] for k in keys])
+        trees, report = train(*rows, sizes=SIZES, num_folds=4)
         print(f"{' '.join(name):40s} unseen shapes {report.without:.1%} -> {report.with_trees:.1%}, "
               f"{report.num_trees} trees{'' if trees else ', not worth it'}", flush=True)  # fmt: skip
         found |= dict.fromkeys(keys, trees) if trees else {}
