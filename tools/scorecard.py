@@ -67,7 +67,8 @@ def kernel_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Sc
     beats = known & (checked.measured["time_s"] < checked.answers.bound_s)
     roofline, closed = kernel_baselines(checked, keys, (side == FIT) & ~beats)
     counts.screened = int((beats & (side == TEST)).sum())
-    yield _scored(checked, "time_s", known & ~beats & (side == TEST), words, roofline, closed)
+    physics = check_table(table, is_learned=False).answers.predicted["time_s"]
+    yield _scored(checked, "time_s", known & ~beats & (side == TEST), words, roofline, closed, physics)
 
 
 def serving_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Scored]:
@@ -97,8 +98,9 @@ def serving_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[S
 
 
 def _scored(
-    checked: Checked, metric: str, rows: Mask, words: dict[str, Words], roofline: Floats, closed: Floats
-) -> Scored:
+    checked: Checked, metric: str, rows: Mask, words: dict[str, Words], roofline: Floats, closed: Floats,
+    physics: Floats | None = None,
+) -> Scored:  # fmt: skip
     measured = checked.measured[metric]
     predicted = checked.answers.predicted[metric]
     if metric == FITS:  # 1 where foreseen, so that the relative error is 0 or 1
@@ -106,6 +108,7 @@ def _scored(
     everything = Scored(
         table=checked.table.name, kind=str(checked.table.words("kind")[0]), metric=metric, words=words,
         measured=measured, ours=predicted, roofline=roofline, closed=closed,
+        physics=predicted if physics is None else physics,
         inside_80=checked.answers.inside(metric, measured, 80), inside_95=checked.answers.inside(metric, measured, 95),
     )  # fmt: skip
     return everything.take(rows)

@@ -21,10 +21,11 @@ counted at the end.
 Errors are *predicted / measured - 1*; a cell says **median / mean / 90th percentile** of its size, in percent.
 *Bias* is the median with its sign. *80 %* and *95 %* are the shares of measurements inside the predicted intervals. The
 two rivals are the **roofline** (the datasheet alone) and a **closed form** with five constants, fitted on the same rows
-for each device, format and engine (serving: for each engine).
+for each device, format and engine (serving: for each engine). *Physics alone* is orrery's kernel rule with its fitted
+constants but without the small learned correction that some ops carry on top; where the cell is empty there is none.
 """
 
-COLUMNS = "rows | roofline | five constants | **orrery** | bias | 80 % | 95 %"
+COLUMNS = "rows | roofline | five constants | physics alone | **orrery** | bias | 80 % | 95 %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Goal:
     metric: str
     statistic: str
     limit: float
+    who: str = "ours"
 
 
 def is_op(*ops: str) -> Callable[[Scored], Mask]:
@@ -77,9 +79,17 @@ def main_op(*ops: str) -> Callable[[Scored], Mask]:
 
 
 GOALS = (
+    Goal(name="GEMM, physics alone", rows=main_op("gemm"), metric="time_s", statistic="median", limit=0.06,
+         who="physics"),
+    Goal(name="GEMM, physics alone", rows=main_op("gemm"), metric="time_s", statistic="mean", limit=0.085,
+         who="physics"),
     Goal(name="GEMM", rows=main_op("gemm"), metric="time_s", statistic="median", limit=0.04),
     Goal(name="GEMM", rows=main_op("gemm"), metric="time_s", statistic="mean", limit=0.06),
+    Goal(name="Prefill attention, physics alone", rows=main_op("attention_prefill"), metric="time_s",
+         statistic="median", limit=0.06, who="physics"),
     Goal(name="Prefill attention", rows=main_op("attention_prefill"), metric="time_s", statistic="median", limit=0.03),
+    Goal(name="Decode attention, physics alone", rows=main_op("attention_decode"), metric="time_s",
+         statistic="median", limit=0.09, who="physics"),
     Goal(name="Decode attention", rows=main_op("attention_decode"), metric="time_s", statistic="median", limit=0.04),
     Goal(name="Experts (MoE)", rows=main_op("moe"), metric="time_s", statistic="median", limit=0.10),
     Goal(name="Latent attention (MLA)", metric="time_s", statistic="median", limit=0.10,
@@ -136,10 +146,10 @@ def goals(scored: Sequence[Scored]) -> list[str]:
             )
             continue
         whole = join(chosen)
-        found = {who: getattr(whole.score(who), _WORD[goal.statistic]) for who in ("ours", "roofline", "closed")}
-        mark = "reached" if found["ours"] <= goal.limit else "missed"
+        found = {w: getattr(whole.score(w), _WORD[goal.statistic]) for w in (goal.who, "roofline", "closed")}
+        mark = "reached" if found[goal.who] <= goal.limit else "missed"
         lines.append(
-            f"| {goal.name} | `{goal.metric}` | {goal.statistic} | {_pct(goal.limit)} | **{_pct(found['ours'])}** "
+            f"| {goal.name} | `{goal.metric}` | {goal.statistic} | {_pct(goal.limit)} | **{_pct(found[goal.who])}** "
             f"| {_pct(found['roofline'])} | {_pct(found['closed'])} | {whole.score().rows:,} | {mark} |"
         )
     return lines
@@ -150,7 +160,7 @@ def summary(scored: Sequence[Scored]) -> str:
     lines = ["| measured | rows | datasheet roofline | five fitted constants | **orrery** |", "|---|---|---|---|---|"]
     for goal in GOALS:
         chosen = [s.take(rows) for s in scored if s.metric == goal.metric and (rows := goal.rows(s)).any()]
-        if goal.statistic == "median" and chosen:
+        if goal.statistic == "median" and goal.who == "ours" and chosen:
             whole = join(chosen)
             cells = [_pct(whole.score(who).median_abs_error_frac) for who in ("roofline", "closed", "ours")]
             lines.append(
@@ -167,7 +177,7 @@ def by_words(scored: Sequence[Scored], names: Sequence[str]) -> list[str]:
         for key in sorted(set(zip(*columns, strict=True))):
             mask = np.all([c == k for c, k in zip(columns, key, strict=True)], axis=0)
             groups.setdefault(key, []).append(s.take(mask))
-    head = [f"| {' | '.join(n.replace('_', ' ') for n in names)} | {COLUMNS} |", "|" + "---|" * (len(names) + 7)]
+    head = [f"| {' | '.join(n.replace('_', ' ') for n in names)} | {COLUMNS} |", "|" + "---|" * (len(names) + 8)]
     return head + [_line(key, join(parts)) for key, parts in sorted(groups.items())]
 
 
@@ -180,6 +190,7 @@ def _line(key: Iterable[str], s: Scored) -> str:
     ours = s.score()
     cells = [
         *(f"`{k}`" if k else "" for k in key), f"{ours.rows:,}", _three(s, "roofline"), _three(s, "closed"),
+        _three(s, "physics") if (s.physics != s.ours).any() else "",
         f"**{_three(s, 'ours')}**", f"{100 * ours.bias_frac:+.1f}", _share(ours.covered_80_frac),
         _share(ours.covered_95_frac),
     ]  # fmt: skip

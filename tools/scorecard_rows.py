@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Words = NDArray[np.str_]
 
+COLUMNS = ("measured", "ours", "roofline", "closed", "physics", "inside_80", "inside_95")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
@@ -25,6 +27,7 @@ class Scored:
     ours: Floats
     roofline: Floats
     closed: Floats
+    physics: Floats  # ours without learned corrections
     inside_80: Floats
     inside_95: Floats
 
@@ -33,7 +36,7 @@ class Scored:
         return Scored(
             table=self.table, kind=self.kind, metric=self.metric,
             words={k: v[rows] for k, v in self.words.items()},
-            **{f: getattr(self, f)[rows] for f in ("measured", "ours", "roofline", "closed", "inside_80", "inside_95")},
+            **{f: getattr(self, f)[rows] for f in COLUMNS},
         )  # fmt: skip
 
     def score(self, who: str = "ours") -> Score:
@@ -67,5 +70,5 @@ def join(parts: Iterable[Scored]) -> Scored:
         table=first.table, kind=first.kind, metric=first.metric,
         words={k: np.concatenate([p.words[k] for p in all_parts]) for k in first.words},
         **{f: np.concatenate([getattr(p, f) for p in all_parts])
-           for f in ("measured", "ours", "roofline", "closed", "inside_80", "inside_95")},
+           for f in COLUMNS},
     )  # fmt: skip

@@ -44,8 +44,8 @@ def check(
     return report(checked, by)
 
 
-def check_table(table: Table, on_progress: Progress | None = None) -> Checked:
-    """Predict every row of one table."""
+def check_table(table: Table, on_progress: Progress | None = None, *, is_learned: bool = True) -> Checked:
+    """Predict every row of one table; ``is_learned`` = False leaves out what was learned on top of kernel physics."""
     kinds = kinds_of(table)
     check_columns(table, kinds)
     measured, counted = _measurements(table, kinds)
@@ -53,9 +53,10 @@ def check_table(table: Table, on_progress: Progress | None = None) -> Checked:
     for column, values in measured.items():
         if column != FITS:
             answers.decline(_rows((values <= 0) | np.isinf(values)), f"{column} is not a positive number")
-    for kind, answer in (("kernel", kernel_rows.answer), ("collective", collective_rows.answer)):
-        if (rows := _rows(counted & (kinds == kind))).size:
-            answer(table, rows, answers)
+    if (rows := _rows(counted & (kinds == "kernel"))).size:
+        kernel_rows.answer(table, rows, answers, is_learned=is_learned)
+    if (rows := _rows(counted & (kinds == "collective"))).size:
+        collective_rows.answer(table, rows, answers)
     if (rows := _rows(counted & (kinds == "serving"))).size:
         serving_rows.answer(table, rows, answers, on_progress)
     answers.decline(_rows(counted & (kinds == "training")), TRAINING_IS_MISSING)

@@ -5,7 +5,7 @@ op objects say which is meant.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
@@ -128,26 +128,37 @@ READERS: dict[str, Reader] = {
 MOE = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token")
 
 
-def answer(table: Table, rows: Rows, answers: Answers) -> None:
-    """Predict ``time_s`` of the given rows of kernels."""
+def answer(table: Table, rows: Rows, answers: Answers, *, is_learned: bool = True) -> None:
+    """Predict ``time_s`` of the given rows of kernels; without what was learned, by physics and its constants alone."""
     words = {c: table.words(c) for c in ("device", "op", "format", "kv_format", "engine", "gated_ffn", "routing")}
     keys = list(zip(*(words[c][rows] for c in words), strict=True))
     groups: dict[tuple[str, ...], list[int]] = {}
     for row, key in zip(rows.tolist(), keys, strict=True):
         groups.setdefault(tuple(map(str, key)), []).append(row)
     numbers = cache(table.numbers)
+    find = get_device if is_learned else unlearned_device
     for key, members in groups.items():
-        _group(numbers, np.array(members), answers, dict(zip(words, key, strict=True)))
+        _group(numbers, np.array(members), answers, dict(zip(words, key, strict=True)), find)
 
 
-def _group(numbers: Numbers, rows: Rows, answers: Answers, word: Mapping[str, str]) -> None:
+@cache
+def unlearned_device(name: str) -> Device:
+    """A device whose constants stand without the corrections learned on top of them."""
+    device = get_device(name)
+    bare = {key: replace(c, residual=None) for key, c in device.calibrations.items()}
+    return replace(device, calibrations=bare)
+
+
+def _group(
+    numbers: Numbers, rows: Rows, answers: Answers, word: Mapping[str, str], find: Callable[[str], Device]
+) -> None:
     """Predict rows that differ in their sizes only."""
     if not word["device"]:
         return answers.decline(rows, "device is blank")
     if word["op"] != "moe" and word["op"] not in READERS:
         return answers.decline(rows, f"unknown op {word['op']}")
     try:
-        device = get_device(word["device"])
+        device = find(word["device"])
         format = get_format(word["format"] or "bf16").name
         kv = get_format(word["kv_format"]).name if word["kv_format"] else format
     except UnknownName as error:
