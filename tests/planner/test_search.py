@@ -33,8 +33,11 @@ def goal(rate: float = 6.0, ttft_s: float = 0.5, tpot_s: float = 0.02, most: int
     return Goal(objectives=Objectives(ttft_s=ttft_s, tpot_s=tpot_s), traffic=traffic, max_devices=most)
 
 
-def by_hand(goal: Goal, candidate: Candidate) -> int | None:
-    """Devices that one candidate needs, by a plain loop over a fine ladder of concurrencies; None where it cannot."""
+def by_hand(goal: Goal, candidate: Candidate) -> tuple[int, float] | None:
+    """Devices that one candidate needs, and the highest rate of each replica; None where it cannot.
+
+    A plain loop over a fine ladder of concurrencies, up to the first that misses an objective.
+    """
     d, t = candidate.deployment, goal.traffic
     memory = memory_of(d)
     if isinstance(memory, Infeasible) or memory.kv_capacity_tokens < t.fitting_tokens:
@@ -50,7 +53,7 @@ def by_hand(goal: Goal, candidate: Candidate) -> int | None:
     if not best:
         return None
     devices = ceil(t.request_rate_per_s / best) * d.layout.num_devices
-    return devices if devices <= goal.max_devices else None
+    return (devices, best) if devices <= goal.max_devices else None
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +63,10 @@ def found() -> Found:
 
 def test_search_finds_what_trying_everything_by_hand_finds(found: Found) -> None:
     expected = {key(c): n for c in candidates(space()) if (n := by_hand(goal(), c)) is not None}
-    got = {key(p.candidate): p.num_devices for p in found.plans}
-    assert got == expected
+    assert {key(p.candidate): p.num_devices for p in found.plans} == {k: n for k, (n, _) in expected.items()}
+    for plan in found.plans:
+        _, rate = expected[key(plan.candidate)]
+        assert plan.highest_requests_per_s == pytest.approx(rate * plan.replicas, rel=0.06)
     assert expected
     rejected = {key(r.candidate) for r in found.rejected}
     assert rejected == {key(c) for c in candidates(space())} - expected.keys()

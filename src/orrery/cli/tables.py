@@ -1,6 +1,7 @@
 """Facts as tables in the terminal."""
 
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Any
 
 from rich.box import SIMPLE
@@ -11,6 +12,9 @@ from orrery.scenario.show import Table, readable
 
 TEXT_COLUMNS = 8
 """A column of words is no narrower than this where it could be wider."""
+
+HEADING_COLUMNS = 10
+"""Headings of numbers break here, so that they are hardly wider than their numbers."""
 
 MANY = 1_000_000
 """Counts from here on are said in billions."""
@@ -25,7 +29,7 @@ def print_facts(table: Table) -> None:
         is_number = all(isinstance(row.get(column), int | float) for row in table.rows)
         longest = max((len(str(row.get(column, ""))) for row in table.rows), default=0)
         drawn.add_column(
-            heading(column),
+            fill(heading(column), HEADING_COLUMNS, break_long_words=False) if is_number else heading(column),
             justify="right" if is_number else "left",
             overflow="fold",
             no_wrap=is_number or column in ("name", "fact"),

@@ -1,54 +1,27 @@
 """Exhaustive search: every candidate swept over concurrency, the objectives applied, the traffic spread over replicas.
 
-Each candidate is swept once, over a geometric ladder of concurrencies up to what its cache and batch limit hold. Then::
+Each candidate is swept over a geometric ladder of concurrencies up to what its cache and batch limit hold. Then::
 
     highest   = the largest concurrency whose mean latencies meet the objectives
     replicas  = ceil(demanded rate / rate at the highest concurrency)
     operation = the concurrency at which as many requests leave as arrive (Little's law on the swept curve)
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil
 
 import numpy as np
 
 from orrery.base.errors import OutOfRange
-from orrery.execution.batch import Floats
-from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.execution.memory import Infeasible, memory_of
+from orrery.planner.curve import RUNGS, Curve, concurrency_at, highest_concurrency, refined, swept
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.pareto import front
 from orrery.planner.plan import Found, FrontPoint, Operation, Reason, Rejected
 from orrery.planner.space import Candidate
 from orrery.planner.why_not import explain
-from orrery.serving.online import Points, open_loop
 from orrery.serving.steady import batch_limit
-
-RUNGS = 16
-"""Concurrencies on the ladder; between two of them the curves are interpolated on logarithms."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Curve:
-    """One candidate swept: latencies and rates of one replica along its ladder."""
-
-    candidate: Candidate
-    memory: Memory
-    concurrency: Floats
-    ttft_s: Floats
-    tpot_s: Floats
-    e2el_s: Floats
-    requests_per_s: Floats
-
-    def metric(self, name: str) -> Floats:
-        """``ttft_s``, ``tpot_s`` or ``e2el_s`` along the ladder."""
-        values: Floats = getattr(self, name)
-        return values
-
-    def at(self, concurrency: float, values: Floats) -> float:
-        """A curve between its rungs."""
-        safe = np.maximum(values, 1e-12)
-        return float(np.exp(np.interp(log(concurrency), np.log(self.concurrency), np.log(safe))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,27 +38,22 @@ class Miss:
 
 def search(goal: Goal, candidates: Iterable[Candidate]) -> Found:
     """Every candidate either becomes a plan or says why not."""
-    operations: list[Operation] = []
-    misses: list[Miss] = []
-    curves: list[Curve] = []
-    count = 0
-    for candidate in candidates:
-        count += 1
-        curve = curve_of(goal, candidate)
-        if isinstance(curve, Miss):
-            misses.append(curve)
-            continue
-        curves.append(curve)
-        found = operate(goal, curve)
-        if isinstance(found, Miss):
-            misses.append(found)
-        else:
-            operations.append(found)
-    plans = tuple(best_budgets(sorted(operations, key=ranking(goal))))
-    rejected = tuple(_explained(goal, misses, plans))
+    tried = [curve_of(goal, candidate) for candidate in candidates]
+    misses = [t for t in tried if isinstance(t, Miss)]
+    curves = [t for t in tried if isinstance(t, Curve)]
+    rough = [(operate(goal, curve), curve) for curve in curves]
+    misses += [o for o, _ in rough if isinstance(o, Miss)]
+    better = ranking(goal)
+    working = sorted(((o, c) for o, c in rough if isinstance(o, Operation)), key=lambda found: better(found[0]))
+    fine = [refined(goal, curve) for _, curve in best_budgets(working)]
+    worked = [operate(goal, curve) for curve in fine]
+    misses += [o for o in worked if isinstance(o, Miss)]
+    costed = {id(c.candidate): c.concurrency.size for c in (*curves, *fine)}
+    plans = tuple(sorted((o for o in worked if isinstance(o, Operation)), key=better))
     return Found(
-        plans=plans, rejected=rejected, front=_front(goal, curves), num_candidates=count, evaluated=len(curves) * RUNGS
-    )
+        plans=plans, rejected=tuple(_explained(goal, misses, plans)), front=_front(goal, curves),
+        num_candidates=len(tried), evaluated=sum(costed.values()),
+    )  # fmt: skip
 
 
 def curve_of(goal: Goal, candidate: Candidate) -> Curve | Miss:
@@ -109,20 +77,10 @@ def curve_of(goal: Goal, candidate: Candidate) -> Curve | Miss:
     limit = batch_limit(deployment, memory, traffic.input_tokens, traffic.output_tokens) * deployment.layout.dp
     ladder = np.geomspace(min(deployment.layout.dp, limit), limit, RUNGS) if limit > 1 else np.ones(1)
     try:
-        points = open_loop(deployment, memory, traffic.input_tokens, traffic.output_tokens, ladder)
+        return swept(goal, candidate, memory, ladder)
     except OutOfRange as error:
         lacks = Infeasible(what=str(error), need=1.0, have=0.0, unit="ratio", smallest_change="")
         return Miss(candidate=candidate, reason="range", lacks=lacks, excess_ratio=float("inf"))
-    return _curve(goal, candidate, memory, ladder, points)
-
-
-def _curve(goal: Goal, candidate: Candidate, memory: Memory, ladder: Floats, points: Points) -> Curve:
-    later = max(0.0, goal.traffic.output_tokens - 1.0)
-    tpot_s = points.tpot_s if later else np.zeros_like(points.tpot_s)
-    return Curve(
-        candidate=candidate, memory=memory, concurrency=ladder, ttft_s=points.ttft_s, tpot_s=tpot_s,
-        e2el_s=points.ttft_s + later * tpot_s, requests_per_s=points.requests_per_s,
-    )  # fmt: skip
 
 
 def operate(goal: Goal, curve: Curve) -> Operation | Miss:
@@ -152,30 +110,6 @@ def _operation(goal: Goal, curve: Curve, replicas: int, concurrency: float, high
         output_tokens_per_s=rate * replicas * goal.traffic.output_tokens,
         highest_output_tokens_per_s=top * replicas * goal.traffic.output_tokens,
     )  # fmt: skip
-
-
-def highest_concurrency(objectives: Objectives, curve: Curve) -> float | None:
-    """The largest concurrency below which every objective holds; None where even the lowest misses one."""
-    highest = float(curve.concurrency[-1])
-    for name, limit in objectives.limits():
-        values = curve.metric(name)
-        over = np.flatnonzero(values > limit)
-        if not over.size:
-            continue
-        first = int(over[0])
-        if first == 0:
-            return None
-        x, y = np.log(curve.concurrency[first - 1 : first + 1]), np.log(values[first - 1 : first + 1])
-        highest = min(highest, float(np.exp(np.interp(log(limit), y, x))))
-    return highest
-
-
-def concurrency_at(curve: Curve, rate: float, output_tokens: float) -> float:
-    """Requests in flight when ``rate`` arrive and leave: the curve inverted; below it, Little's law at its foot."""
-    rising = np.maximum.accumulate(curve.requests_per_s)
-    if rate <= rising[0]:
-        return float(rate * curve.e2el_s[0])
-    return float(np.exp(np.interp(log(rate), np.log(rising), np.log(curve.concurrency))))
 
 
 def _too_slow(objectives: Objectives, curve: Curve) -> Miss:
@@ -221,15 +155,13 @@ def ranking(goal: Goal) -> Callable[[Operation], tuple[float, ...]]:
     return by_cost if goal.best == "cost" and goal.traffic.request_rate_per_s else by_throughput
 
 
-def best_budgets(operations: Iterable[Operation]) -> Iterable[Operation]:
-    """Of plans that differ in the token budget only, the first (the best) stands for all."""
+def best_budgets(found: Iterable[tuple[Operation, Curve]]) -> Iterator[tuple[Operation, Curve]]:
+    """Of operations that differ in the token budget only, the first (the best) stands for all."""
     seen: set[object] = set()
-    for operation in operations:
-        d = operation.deployment
-        key = (d.cluster.device.name, d.layout, d.formats)
-        if key not in seen:
+    for operation, curve in found:
+        if (key := _key(operation.candidate)) not in seen:
             seen.add(key)
-            yield operation
+            yield operation, curve
 
 
 def _explained(goal: Goal, misses: Sequence[Miss], plans: Sequence[Operation]) -> Iterable[Rejected]:
