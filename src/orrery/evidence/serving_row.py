@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from math import isnan
+from math import isfinite
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
@@ -24,6 +24,9 @@ NOT_MODELLED = {
     "decode_workers": "separate prefill and decode workers",
 }
 """Columns that, when filled, describe something that the closed forms leave out."""
+
+ATTENTION_DP = "attention dp"
+"""What a note says where experts are spread over ranks that each attend to their own sequences."""
 
 PLAIN_TECHNIQUES = frozenset({"", "none"})
 
@@ -53,8 +56,10 @@ class Row:
             value = float(text)
         except ValueError:
             raise ScenarioError(f"{column} is not a number") from None
-        if value < 0 or isnan(value):
+        if value < 0:
             raise ScenarioError(f"{column} is negative")
+        if not isfinite(value):
+            raise ScenarioError(f"{column} is not a finite number")
         return value
 
     def needed(self, column: str) -> float:
@@ -86,8 +91,10 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     engine_name = row.word("engine") or row.default("engine", DEFAULT_ENGINE)
     version = _version(row, engine_name)
     engine = get_engine(engine_name, version, device)
-    layout = _layout(row, engine)
     model = get_model(row.word("model"))
+    layout = _layout(row, engine)
+    if any(b.experts for b in model.blocks):
+        layout = _with_experts(row, layout)
     stored = model.weights_format
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
@@ -154,9 +161,19 @@ def _layout(row: Row, engine: Engine) -> Layout:
         dp = max(1, devices // (tp * pp))
         if dp > 1:
             row.default("dp", str(dp))
+    if tp * pp == devices and dp > 1 and tp % dp == 0:
+        tp //= dp  # data-parallel attention inside the tensor-parallel ranks, as SGLang counts it
     if tp * pp * dp != devices:
         raise ScenarioError("num_devices is not tp x pp x dp")
     return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1))
+
+
+def _with_experts(row: Row, layout: Layout) -> Layout:
+    """Where the note says that attention ran data-parallel and the sizes are blank: all tensor-parallel ranks did."""
+    if ATTENTION_DP not in row.word("note").casefold() or row.word("dp") or row.word("ep") or layout.tp == 1:
+        return layout
+    row.default("dp and ep", f"{layout.tp} (the note says data-parallel attention)")
+    return Layout(tp=1, pp=layout.pp, dp=layout.tp, ep=layout.tp)
 
 
 def _workload(row: Row) -> Workload:

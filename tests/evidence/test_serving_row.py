@@ -1,0 +1,86 @@
+"""How a row of a serving table is read: what it states, and what its blanks take."""
+
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence.serving_row import Row, read_row
+
+PLAIN = {
+    "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "1", "engine": "vllm", "mode": "static",
+    "input_tokens": "128", "output_tokens": "128", "batch_size": "4",
+}  # fmt: skip
+
+
+def read(**cells):
+    row = Row(PLAIN | cells)
+    deployment, workload = read_row(row)
+    return deployment, workload, row.assumed
+
+
+@pytest.mark.parametrize(
+    ("cells", "layout"),
+    [
+        ({"num_devices": "8"}, "tp8"),
+        ({"num_devices": "8", "tp": "2", "pp": "4"}, "tp2 pp4"),
+        ({"num_devices": "8", "tp": "2"}, "tp2 dp4"),
+        ({"num_devices": "", "tp": "4"}, "tp4"),
+        ({"num_devices": "4", "engine": "llama.cpp"}, "tp1 pp4"),
+        ({"num_devices": "8", "tp": "8", "dp": "8", "ep": "8", "model": "deepseek-v3"}, "tp1 dp8 ep8"),
+    ],
+)
+def test_devices_are_cut_as_stated_or_by_the_default(cells, layout):
+    assert str(read(**cells)[0].layout) == layout
+
+
+def test_a_note_may_say_that_attention_ran_data_parallel():
+    note = "MoE models ran with attention DP switched on"
+    experts = read(model="qwen3-30b-a3b", num_devices="4", tp="4", note=note)
+    assert str(experts[0].layout) == "tp1 dp4 ep4"
+    assert any(a.startswith("dp and ep: 4") for a in experts[2])
+    assert str(read(num_devices="4", tp="4", note=note)[0].layout) == "tp4", "a dense model has nothing to spread"
+
+
+def test_contradicting_degrees_are_refused():
+    with pytest.raises(ScenarioError, match="num_devices is not tp x pp x dp"):
+        read(num_devices="8", tp="3")
+
+
+def test_blank_formats_follow_the_checkpoint_and_the_engine():
+    deployment, _, assumed = read()
+    assert (deployment.formats.weights, deployment.formats.kv) == ("bf16", "bf16")
+    assert "weights_format: bf16" in assumed
+    quantised, _, _ = read(weights_format="fp8", engine="tensorrt-llm")
+    assert (quantised.formats.activations, quantised.formats.kv) == ("fp8", "fp8")
+    int4, _, _ = read(weights_format="int4")
+    assert (int4.formats.weights, int4.formats.activations) == ("int4_weight_only", "bf16")
+
+
+def test_a_closed_loop_runs_ten_times_its_concurrency():
+    _, workload, assumed = read(mode="closed", concurrency="16")
+    assert workload.num_requests == 160
+    assert "num_requests: 10 x concurrency" in assumed
+
+
+def test_a_prompt_chunk_is_the_token_budget():
+    assert read(prompt_chunk_tokens="64")[0].max_num_batched_tokens == 64
+
+
+def test_the_same_cells_give_the_same_deployment():
+    assert read()[0] is read(input_tokens="999")[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"prefill_workers": "1"}, "separate prefill and decode workers are not modelled yet"),
+        ({"technique": "speculative_decoding"}, "technique speculative_decoding is not modelled yet"),
+        ({"mode": "open"}, "request_rate_per_s is blank"),
+        ({"mode": "offline", "output_tokens": ""}, "output_tokens is blank"),
+        ({"mode": "closed", "concurrency": "0"}, "concurrency is zero"),
+        ({"batch_size": "many"}, "batch_size is not a number"),
+        ({"input_tokens": "0", "output_tokens": "0"}, "input_tokens and output_tokens are zero"),
+    ],
+)
+def test_what_cannot_be_read_says_why(cells, reason):
+    with pytest.raises(ScenarioError, match=f"^{reason}$"):
+        read(**cells)
