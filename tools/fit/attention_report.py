@@ -26,7 +26,7 @@ from orrery.evidence.split import FIT, TEST
 from orrery.kernels.residual import correction
 
 HEAD = "| device | format | engine | rows | roofline | 3 constants | physics | with trees | bias |"
-FILES = {"attention_prefill": "attention_prefill", "attention_decode": "attention_decode"}
+FILES = {op: (op, "kernel_power") for op in ("attention_prefill", "attention_decode")}
 
 
 def constants_of(rule: Rule) -> Mapping[tuple[str, str, str], Mapping[str, float]]:
@@ -65,7 +65,8 @@ def line(labels: tuple[str, str, str], found: Mapping[str, Floats]) -> str:
 
 def report(rule: Rule, data: Path) -> None:
     """The table of one op."""
-    groups, screened = read_groups(data / "kernels" / f"{FILES.get(rule.op, 'mla')}.csv.gz", rule)
+    tables = [read_groups(data / "kernels" / f"{name}.csv.gz", rule) for name in FILES.get(rule.op, ("mla",))]
+    groups, screened = [g for found, _ in tables for g in found], sum(count for _, count in tables)
     constants = constants_of(rule)
     print(f"\n### {rule.op}\n\n{screened} rows beat a datasheet bound and are left out.\n\n{HEAD}\n|{'---|' * 9}")
     every: list[dict[str, Floats]] = []

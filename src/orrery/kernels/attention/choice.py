@@ -1,9 +1,11 @@
 """Whose constants answer for an attention kernel, and in which arithmetic it runs.
 
-A class of work is called ``<compute>+<cache>``, such as ``bf16+fp8``. The nearest machine comes first (this device, its
-generation, anybody), then the nearest format, then the nearest engine: how a chip moves bytes differs more from chip to
-chip than one good kernel differs from another. An 8-bit cache may be read by a kernel that computes in 8 bits, too;
-where only that was measured (Hopper, Blackwell), that is what such an engine runs, and what is predicted.
+A class of work is called ``<compute>+<cache>``, such as ``bf16+fp8``. What was measured on the device or its generation
+comes before what was pooled over everybody; then the nearest format, then the nearest engine, then the device itself
+before its siblings: one engine's kernel on a sibling says more than another engine's on this very device.
+
+An 8-bit cache may be read by a kernel that computes in 8 bits, too; where only that was measured (Hopper, Blackwell),
+that is what such an engine runs, and what is predicted.
 """
 
 from dataclasses import dataclass, replace
@@ -39,14 +41,14 @@ def choose(device: Device, op: str, format: str, kv_format: str, engine: str) ->
     keys = _keys(device, compute, kv)
     engines = (engine, *ALIKE.get(engine, ()), *ENGINES)
     found = [
-        (_ORIGINS.index(calibration.origin), k, e, calibration)
+        (calibration.origin == "any", k, e, _ORIGINS.index(calibration.origin), calibration)
         for k, key in enumerate(keys)
         for e, other in enumerate(engines)
         if (calibration := device.calibrations.get((op, key, other)))
     ]
     if not found:
         raise OutOfRange(f"Nothing was measured that is like {op} in {keys[0]} on {device.name}.")
-    _, rank, _, calibration = min(found, key=lambda f: f[:3])
+    _, rank, _, _, calibration = min(found, key=lambda f: f[:4])
     runs_in = get_format(keys[rank].split("+")[0])
     if runs_in.bytes_per_element >= 2 and compute.bytes_per_element >= 2:
         runs_in = compute
