@@ -52,7 +52,8 @@ class _Search:
         slope = np.stack([(self.errors(x + STEP * unit) - error) / STEP for unit in np.eye(len(x))], axis=1)
         weight = 1.0 / (SCALE * np.maximum(np.abs(error), SCALE))
         curvature = slope.T @ (weight[:, None] * slope) + np.eye(len(x)) / STIFFNESS**2
-        return -np.linalg.solve(curvature, slope.T @ (weight * error) + (x - self.start) / STIFFNESS**2)
+        downhill = slope.T @ (weight * error) + (x - self.start) / STIFFNESS**2
+        return np.asarray(-np.linalg.solve(curvature, downhill), dtype=np.float64)
 
 
 def refit(op: Gemm, time_s: Floats, device: Device, found: Calibration) -> Mapping[str, float]:
@@ -63,9 +64,11 @@ def refit(op: Gemm, time_s: Floats, device: Device, found: Calibration) -> Mappi
     x, loss = start, search.loss(start)
     for _ in range(ROUNDS):
         step = search.step(x)
-        while np.abs(step).max() > STEP and (lower := search.loss(x + step)) >= loss:
+        lower = search.loss(x + step)
+        while lower >= loss and np.abs(step).max() > STEP:
             step = step / 2
-        if np.abs(step).max() <= STEP:
+            lower = search.loss(x + step)
+        if lower >= loss:
             break
         x, loss = x + step, lower
     bounded = np.where([c.endswith("_frac") for c in names], np.minimum(x, 0.0), x)

@@ -79,16 +79,21 @@ def _rows(op: Gemm, ready: _Ready) -> Floats:
     quantises = ready.quantises and op.quantises_input
     fixed = (ready.constants, ready.machine, ready.tiles, op.is_cold, quantises)
     is_learned = ready.calibration.residual is not None
-    if not is_learned and type(op.m) is type(op.n) is type(op.k) is type(op.batch) is int:
-        return _scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
-    sizes = np.broadcast_arrays(op.m, op.n, op.k, op.batch)
-    flat = [np.ascontiguousarray(size, dtype=np.float64).ravel() for size in sizes]
+    shape: tuple[int, ...] = ()
+    if type(op.m) is type(op.n) is type(op.k) is type(op.batch) is int:
+        if not is_learned:
+            return _scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
+        flat = [np.array([size], dtype=np.float64) for size in (op.m, op.n, op.k, op.batch)]
+    else:
+        sizes = np.broadcast_arrays(op.m, op.n, op.k, op.batch)
+        shape = sizes[0].shape
+        flat = [np.ascontiguousarray(size, dtype=np.float64).ravel() for size in sizes]
     out = np.zeros((flat[0].size, kernel.COLUMNS))
     _many(*flat, *fixed, out)
     if is_learned:
         roof = np.maximum(out[:, kernel.COMPUTE], out[:, kernel.MEMORY] if op.is_cold else 0.0)
         out[:, kernel.TIME] = np.maximum(out[:, kernel.TIME] * _learned(flat, ready), roof)
-    return out.T.reshape(kernel.COLUMNS, *sizes[0].shape)
+    return out.T.reshape(kernel.COLUMNS, *shape)
 
 
 def _learned(flat: list[Floats], ready: _Ready) -> Floats:
