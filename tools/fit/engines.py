@@ -46,8 +46,8 @@ METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_toke
            "closed": ("tpot_s", "ttft_s"), "open": ("tpot_s", "ttft_s")}  # fmt: skip
 """What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
 
-MOST_PER_FILE = 120
-"""Rows of one file that enter a fit, taken evenly; the pooled entry takes 40, so that no table outvotes the others."""
+MOST_PER_FILE = 60
+"""Rows of one file that enter a fit, taken evenly; the pooled entry takes 25, so that no table outvotes the others."""
 
 FIRST_TOKEN_WEIGHT = 0.3
 """Queues decide the first token's time and the constants here do not; so it counts less."""
@@ -149,7 +149,7 @@ def fit(rows: Sequence[Measured], has_ratio: bool) -> dict[str, float]:
         return loss(rows, np.append(theta, START[free:]))
 
     simplex = np.vstack([START[:free], START[:free] + np.eye(free)])
-    limits = {"xatol": 0.03, "fatol": 1e-4, "maxfev": 40 * free, "initial_simplex": simplex}
+    limits = {"xatol": 0.03, "fatol": 1e-4, "maxfev": 30 * free, "initial_simplex": simplex}
     found = minimize(objective, START[:free], method="Nelder-Mead", options=limits)
     return _constants(np.append(found.x, START[free:]))
 
@@ -215,7 +215,7 @@ def _entry(
 ) -> dict[str, object]:
     """Fit one group, print its errors on unseen rows, and make its entry."""
     name, era, generation = key
-    chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 40)
+    chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 25)
     constants = fit(chosen, has_ratio=bool(name) and not _has_own_kernels(rows, generation))
     calibrate = ratios([r for r in rows if r.side == CALIBRATE], constants)
     print(f"\n{name or 'any'} {era} {generation}: {constants}  fit {len(chosen)} rows")
