@@ -26,14 +26,12 @@ from orrery.serving.steady import batch_limit
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Miss:
-    """A candidate that fell out of the search, before it is explained; ``curve`` where it fits at all."""
+    """A candidate that fell out of the search, before it is explained."""
 
     candidate: Candidate
     reason: Reason
     lacks: Infeasible
     excess_ratio: float
-    curve: Curve | None = None
-    replicas: int = 0
 
 
 def search(goal: Goal, candidates: Iterable[Candidate]) -> Found:
@@ -41,11 +39,12 @@ def search(goal: Goal, candidates: Iterable[Candidate]) -> Found:
     tried = [curve_of(goal, candidate) for candidate in candidates]
     misses = [t for t in tried if isinstance(t, Miss)]
     curves = [t for t in tried if isinstance(t, Curve)]
-    rough = [(operate(goal, curve), curve) for curve in curves]
-    misses += [o for o, _ in rough if isinstance(o, Miss)]
+    curve_by_candidate = {id(curve.candidate): curve for curve in curves}
+    rough = [operate(goal, curve) for curve in curves]
     better = ranking(goal)
-    working = sorted(((o, c) for o, c in rough if isinstance(o, Operation)), key=lambda found: better(found[0]))
-    fine = [refined(goal, curve) for _, curve in best_budgets(working)]
+    working = sorted((o for o in rough if isinstance(o, Operation)), key=better)
+    short = sorted((o for o in rough if isinstance(o, Miss)), key=lambda miss: miss.excess_ratio)
+    fine = [refined(goal, curve_by_candidate[id(c)]) for c in best_budgets(o.candidate for o in (*working, *short))]
     worked = [operate(goal, curve) for curve in fine]
     misses += [o for o in worked if isinstance(o, Miss)]
     costed = {id(c.candidate): c.concurrency.size for c in (*curves, *fine)}
@@ -120,7 +119,7 @@ def _too_slow(objectives: Objectives, curve: Curve) -> Miss:
         what=f"{name.removesuffix('_s')} at concurrency {curve.concurrency[0]:.3g}", need=limit, have=ratio * limit,
         unit="s", smallest_change="",
     )  # fmt: skip
-    return Miss(candidate=curve.candidate, reason="objective", lacks=lacks, excess_ratio=ratio, curve=curve)
+    return Miss(candidate=curve.candidate, reason="objective", lacks=lacks, excess_ratio=ratio)
 
 
 def _too_few(goal: Goal, curve: Curve, replicas: int) -> Miss:
@@ -130,8 +129,7 @@ def _too_few(goal: Goal, curve: Curve, replicas: int) -> Miss:
         need=float(need), have=float(goal.max_devices), unit="devices", smallest_change="",
     )  # fmt: skip
     return Miss(
-        candidate=curve.candidate, reason="devices", lacks=lacks, excess_ratio=need / goal.max_devices, curve=curve,
-        replicas=replicas,
+        candidate=curve.candidate, reason="devices", lacks=lacks, excess_ratio=need / goal.max_devices
     )  # fmt: skip
 
 
@@ -155,13 +153,13 @@ def ranking(goal: Goal) -> Callable[[Operation], tuple[float, ...]]:
     return by_cost if goal.best == "cost" and goal.traffic.request_rate_per_s else by_throughput
 
 
-def best_budgets(found: Iterable[tuple[Operation, Curve]]) -> Iterator[tuple[Operation, Curve]]:
-    """Of operations that differ in the token budget only, the first (the best) stands for all."""
+def best_budgets(found: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Of candidates that differ in the token budget only, the first (the best) stands for all."""
     seen: set[object] = set()
-    for operation, curve in found:
-        if (key := _key(operation.candidate)) not in seen:
+    for candidate in found:
+        if (key := _key(candidate)) not in seen:
             seen.add(key)
-            yield operation, curve
+            yield candidate
 
 
 def _explained(goal: Goal, misses: Sequence[Miss], plans: Sequence[Operation]) -> Iterable[Rejected]:
