@@ -15,6 +15,7 @@ from orrery.execution.formats import bytes_per_element, is_16bit
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
+from orrery.kernels.moe import RANDOM
 from orrery.kernels.ops import Elementwise, Gemm, MoE, Timing
 
 
@@ -79,6 +80,7 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch) -> Part:
     op = MoE(
         tokens=batch.num_tokens * ranks, hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
         experts_per_token=e.experts_per_token, format=x.format, tp=x.tp, ep=x.ep, is_gated=e.is_gated,
+        skew=RANDOM,
     )  # fmt: skip
     timing = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
     return part("experts", x.block, timing, x.count, "moe", x.format)

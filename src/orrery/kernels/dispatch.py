@@ -26,7 +26,6 @@ from orrery.kernels.ops import (
     Recurrent,
     Timing,
 )
-from orrery.kernels.recurrent.rule import BORROWED_KIND
 from orrery.numerics.registry import get_format
 
 _RULES: dict[type, Callable[[Any, Device, str], Timing]] = {
@@ -51,8 +50,8 @@ def _product(op: Gemm | MoE, device: Device, engine: str) -> Calibration:
     return resolve.find(device, "gemm" if isinstance(op, Gemm) else "moe", get_format(op.format).name, engine)
 
 
-def _elementwise(op: Elementwise | Recurrent, device: Device, engine: str) -> Calibration:
-    return elementwise_rule.calibration(op.kind if isinstance(op, Elementwise) else BORROWED_KIND, device)
+def _elementwise(op: Elementwise, device: Device, engine: str) -> Calibration:
+    return elementwise_rule.calibration(op.kind, device)
 
 
 _CALIBRATIONS: dict[type, Callable[[Any, Device, str], Calibration]] = {
@@ -64,7 +63,7 @@ _CALIBRATIONS: dict[type, Callable[[Any, Device, str], Calibration]] = {
     LatentAbsorb: latent_absorb.calibration,
     MoE: _product,
     Elementwise: _elementwise,
-    Recurrent: _elementwise,
+    Recurrent: recurrent.calibration,
 }
 
 

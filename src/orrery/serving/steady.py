@@ -95,7 +95,7 @@ def steady(
 def _nodes(slots: Floats, pp: int) -> Floats:
     """Batch sizes at which steps are costed: the asked ones, and a ladder below for slots busy with prompts."""
     top = max(1.0, float(slots.max()) / pp)
-    ladder = np.geomspace(1.0, top, max(2, min(8, ceil(top))))
+    ladder = np.geomspace(1.0, top, max(2, min(6, ceil(top))))
     return np.unique(np.round(np.concatenate([slots / pp, ladder]).clip(1.0)))
 
 

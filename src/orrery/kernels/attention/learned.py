@@ -44,14 +44,10 @@ def corrected(features: Features, fixed: Sequence[object], trees: ResidualTrees,
         part = [np.asarray(c)[start : start + CHUNK_ROWS] for c in columns]
         answer = np.empty((6, len(part[0])))
         x = features(*part, *fixed, answer)
-        beyond = [(part[i].astype(np.float64), (low, high)) for i, low, high in within if _leaves(part[i], low, high)]
+        beyond = [(part[i].astype(np.float64), (low, high)) for i, low, high in within]
         answer[0] *= correction(x, trees, beyond)
         rows[:, start : start + CHUNK_ROWS] = answer
     return rows
-
-
-def _leaves(sizes: Size, low: float, high: float) -> bool:
-    return bool(np.min(sizes) < low or np.max(sizes) > high)
 
 
 def trees_of(calibration: Calibration, names: Sequence[str]) -> ResidualTrees | None:
