@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "house.svg"
 
-WIDTH, MARGIN, FLOOR, GAP, ROOF, GROUND = 900, 30, 54, 6, 66, 26
+WIDTH, MARGIN, FLOOR, GAP, ROOF, GROUND = 900, 30, 58, 6, 66, 26
 LETTER = 5.4  # width of one letter of the small print, in pixels
 
 
@@ -49,13 +49,13 @@ def box(room: str, x: float, y: float, width: float, fill: str) -> list[str]:
     """One room: its name, and its purpose in at most two lines of small print."""
     middle = x + width / 2
     lines = textwrap.wrap(purpose(room), max(20, int((width - 20) / LETTER)))[:2]
-    top = y + (27 if len(lines) < 2 else 20)
+    top = y + (28 if len(lines) < 2 else 22)
     parts = [
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{FLOOR - GAP}" rx="2" fill="{fill}"/>',
-        f'<text x="{middle:.1f}" y="{top - 7}" class="room">{escape(room)}</text>',
+        f'<text x="{middle:.1f}" y="{top - 5}" class="room">{escape(room)}</text>',
     ]
     parts += [
-        f'<text x="{middle:.1f}" y="{top + 8 + 12 * n}" class="sign">{escape(line)}</text>'
+        f'<text x="{middle:.1f}" y="{top + 10 + 12 * n}" class="sign">{escape(line)}</text>'
         for n, line in enumerate(lines)
     ]
     return parts

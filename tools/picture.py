@@ -12,7 +12,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "plan --model llama-3.1-70b --device h100-sxm --max-devices 8 --trace chat --slo ttft:1000 --slo tpot:50"
-COLUMNS = 118
+COLUMNS = 134
 
 
 def said() -> str:
@@ -33,7 +33,9 @@ def draw() -> str:
         console.print(Text.from_ansi(said()))
         picture = console.export_svg(title="orrery plan", unique_id="plan")
     local = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)  # no fonts from other sites
-    return local.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, monospace")
+    return local.replace(
+        "Fira Code, monospace", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, Liberation Mono, monospace"
+    )
 
 
 if __name__ == "__main__":
