@@ -1,10 +1,12 @@
 """Steady states obey Little's law, and waiting grows the way queues do."""
 
+from math import ceil
+
 import numpy as np
 import pytest
 
-from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.execution.memory import Memory, memory_of
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.serving.estimate import Estimate, estimate
 from orrery.serving.online import at_rate, sweep
 from orrery.serving.steady import batch_limit, steady
@@ -61,8 +63,10 @@ def test_waiting_grows_with_the_rate(served):
 
 
 def test_an_impossible_rate_has_no_answer_unless_the_run_ends(served):
-    with pytest.raises(OutOfRange, match="sustains"):
-        at_rate(*served, 1000, 200, 1e4)
+    found = at_rate(*served, 1000, 200, 1e4)
+    assert isinstance(found, Infeasible)
+    assert found.need == 1e4 > found.have
+    assert f"{ceil(1e4 / found.have * 1.0001)} replicas" in found.smallest_change
     short, long = (at_rate(*served, 1000, 200, 1e4, n) for n in (1e3, 1e4))
     assert long.ttft_s[0] > 5 * short.ttft_s[0]
 

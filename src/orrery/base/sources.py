@@ -63,7 +63,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; a syntax error names the file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # bad TOML, bad UTF-8, or an integer too long to read
         raise FactError(f"{path.name}: not valid TOML: {error}") from None
 
 

@@ -64,16 +64,16 @@ def quantity(text: str, *, name: str) -> float:
     return float(number) * scale
 
 
+_SYMBOLS = {"bytes": "B", "flops": "FLOP", "j": "J", "w": "W", "hz": "Hz", "s": "s"}
+
+
 def text(value: float, unit: str, digits: int = 3) -> str:
-    """``value`` in words a person reads: ``text(2.5e9, "bytes")`` is ``'2.5 GB'``."""
-    symbol = {"bytes": "B", "flops": "FLOP", "usd": "$", "j": "J", "w": "W", "hz": "Hz"}.get(unit, unit)
-    if not math.isfinite(value) or value == 0:
-        return f"{value:.{digits}g} {symbol}"
-    prefixes = _SMALL if unit in ("s", "j", "w") and abs(value) < 1 else _DECIMAL
-    if unit in ("s", "usd", "tokens", "frac", "ratio") and abs(value) >= 1:
-        prefixes = {"": 1.0}
+    """``value`` in words a person reads: ``text(2.5e9, "bytes")`` is ``'2.5 GB'``; counted things take no prefix."""
+    if not math.isfinite(value) or value == 0 or unit not in _SYMBOLS:
+        return f"{value:,.{digits}g} {unit}" if abs(value) < 1000 else f"{value:,.0f} {unit}"
+    prefixes = _SMALL if unit in ("s", "j", "w") and abs(value) < 1 else {"": 1.0} if unit == "s" else _DECIMAL
     prefix, scale = min(prefixes.items(), key=lambda p: _distance(abs(value) / p[1]))
-    return f"{value / scale:.{digits}g} {prefix}{symbol}"
+    return f"{value / scale:.{digits}g} {prefix}{_SYMBOLS[unit]}"
 
 
 def _distance(mantissa: float) -> float:

@@ -90,12 +90,12 @@ class _Answer:
 
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
-    """Answer one workload; Infeasible where the model does not fit."""
+    """Answer one workload; Infeasible where the model does not fit, or more arrives than can leave."""
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
         return memory
     answer = _ANSWERS[workload.mode](deployment, memory, workload)
-    return _finish(deployment, memory, workload, answer)
+    return answer if isinstance(answer, Infeasible) else _finish(deployment, memory, workload, answer)
 
 
 def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
@@ -132,12 +132,12 @@ def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
     return _online(workload, points)
 
 
-def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
+def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer | Infeasible:
     rate = _positive(workload.request_rate_per_s, "rate", workload)
     points = online.at_rate(
         deployment, memory, workload.input_tokens, workload.output_tokens, rate, float(workload.num_requests)
     )
-    return _online(workload, points)
+    return points if isinstance(points, Infeasible) else _online(workload, points)
 
 
 def _online(workload: Workload, points: online.Points) -> _Answer:

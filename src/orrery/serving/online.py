@@ -12,14 +12,13 @@ in waves      where prompts run alone, decodes wait for all of them, so requests
 
 from dataclasses import dataclass
 from itertools import accumulate
-from math import exp, log
+from math import ceil, exp, log
 
 import numpy as np
 
-from orrery.base.errors import OutOfRange
 from orrery.execution.batch import Floats
 from orrery.execution.layout import Deployment
-from orrery.execution.memory import Memory
+from orrery.execution.memory import Infeasible, Memory
 from orrery.serving.steady import Steady, batch_limit, steady
 from orrery.serving.workload import REQUESTS_PER_SLOT
 
@@ -98,11 +97,11 @@ def open_loop(
 def at_rate(
     deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, rate_per_s: float,
     num_requests: float = 0.0,
-) -> Points:  # fmt: skip
+) -> Points | Infeasible:  # fmt: skip
     """Poisson arrivals: the concurrency at which as many requests leave as arrive.
 
     Beyond the highest rate that the deployment sustains, a run of ``num_requests`` ends with a backlog, and its first
-    tokens wait for half of it on average; without a number of requests there is no answer (OutOfRange).
+    tokens wait for half of it on average; without an end the queue grows for ever, which is Infeasible.
     """
     limit = batch_limit(deployment, memory, input_tokens, output_tokens) * deployment.layout.dp
     ladder = np.geomspace(1.0, max(limit, 1.0), LADDER)
@@ -110,10 +109,11 @@ def at_rate(
     highest = float(curve.requests_per_s.max())
     if rate_per_s >= highest:
         if not num_requests:
-            raise OutOfRange(
-                f"{rate_per_s:g} requests/s is more than the {highest:.3g} that this deployment sustains; the queue "
-                "would grow without end. Ask for a lower rate, or more devices."
-            )
+            return Infeasible(
+                what=f"Arrivals at {deployment.model.name} on {deployment.cluster.device.name} ({deployment.layout})",
+                need=rate_per_s, have=highest, unit="requests/s",
+                smallest_change=f"Run {ceil(rate_per_s / highest * 1.0001)} replicas of it, or lower the rate.",
+            )  # fmt: skip
         top = open_loop(deployment, memory, input_tokens, output_tokens, np.array([limit]))
         backlog_s = num_requests / 2 * (1 / highest - 1 / rate_per_s)
         return Points(

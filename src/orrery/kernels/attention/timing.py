@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from orrery.kernels.columns import flat_columns
 from orrery.kernels.ops import Floats, Size, Timing
 
 
@@ -14,8 +15,7 @@ def as_columns(sizes: Sequence[Size]) -> tuple[tuple[int, ...] | None, Sequence[
             break
     else:
         return None, sizes
-    arrays = np.broadcast_arrays(*sizes)
-    return arrays[0].shape, [np.ascontiguousarray(a, dtype=np.int64).reshape(-1) for a in arrays]
+    return flat_columns(sizes, np.int64)
 
 
 def timing(rows: Floats, shape: tuple[int, ...] | None = None) -> Timing:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
+from orrery.kernels.columns import flat_columns
 from orrery.kernels.gemm import _kernel as kernel
 from orrery.kernels.gemm.learned import factors
 from orrery.kernels.gemm.machine import constants_vector, machine_vector
@@ -85,9 +86,7 @@ def _rows(op: Gemm, ready: _Ready) -> Floats:
             return _scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
         flat = [np.array([size], dtype=np.float64) for size in (op.m, op.n, op.k, op.batch)]
     else:
-        sizes = np.broadcast_arrays(op.m, op.n, op.k, op.batch)
-        shape = sizes[0].shape
-        flat = [np.ascontiguousarray(size, dtype=np.float64).ravel() for size in sizes]
+        shape, flat = flat_columns((op.m, op.n, op.k, op.batch), np.float64)
     out = np.zeros((flat[0].size, kernel.COLUMNS))
     _many(*flat, *fixed, out)
     if is_learned:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import ResidualTrees
 from orrery.hardware.device import Device
+from orrery.kernels.columns import flat_columns
 from orrery.kernels.moe import _kernel as kernel
 from orrery.kernels.moe.routing import RANDOM, load_table
 from orrery.kernels.ops import MoE, Timing
@@ -115,7 +116,8 @@ def _corrected(op: MoE, rows: Floats, trees: ResidualTrees, ranges: Floats) -> F
     sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts)
     if rows.ndim == 1:
         return corrected(time_s, roof, logs[0], CAP, *(float(size) for size in sizes), ranges)
-    flat: list[Floats] = [np.array(a, dtype=np.float64).ravel() for a in np.broadcast_arrays(time_s, roof, *sizes)]
+    flat: list[Floats] = [np.array(time_s, dtype=np.float64).ravel()]
+    flat += flat_columns((time_s, roof, *sizes), np.float64)[1][1:]
     all_corrected(flat[0], flat[1], logs, CAP, *flat[2:], ranges)
     return flat[0].reshape(time_s.shape)
 
@@ -134,12 +136,20 @@ def columns(op: MoE, constants: Floats, machine: Floats, *, has_features: bool =
         tokens, hidden, ffn, experts, topk, tp, ep = (float(x) for x in sizes)
         table = EVENLY if op.skew == 0.0 else _table(experts, topk, ep, float(op.skew))
         return scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine)
-    arrays = np.broadcast_arrays(*sizes, op.skew)
-    flat = [np.ascontiguousarray(a, dtype=np.float64).ravel() for a in arrays]
-    which, tables = _tables(flat[3], flat[4], flat[6], flat[7])
+    shape, flat = flat_columns((*sizes, op.skew), np.float64)
+    which, tables = _one_table(op, flat[0].size) or _tables(flat[3], flat[4], flat[6], flat[7])
     out = np.zeros((flat[0].size, kernel.COLUMNS + len(kernel.FEATURES) * has_features))
     many(*flat[:7], ups, which, tables, constants, machine, out)
-    return out.T.reshape(out.shape[1], *arrays[0].shape)
+    return out.T.reshape(out.shape[1], *shape)
+
+
+def _one_table(op: MoE, count: int) -> tuple[NDArray[np.int64], Floats] | None:
+    """The same for rows that all route alike, which need no search; None where they do not."""
+    keys = (op.num_experts, op.experts_per_token, op.ep, op.skew)
+    if not all(isinstance(key, int | float) for key in keys):
+        return None
+    table = _table(*(float(key) for key in keys))
+    return np.full(count, -1 if table is EVENLY else 0, dtype=np.int64), table[None]
 
 
 def _tables(experts: Floats, topk: Floats, ep: Floats, skew: Floats) -> tuple[NDArray[np.int64], Floats]:
