@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from baselines import FEWEST, ROOFLINE, Run, fit_runs, kernel_baselines, read_run, run_metric
 from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
+from orrery.catalog.devices import get_device
 from orrery.evidence.check import check_table
 from orrery.evidence.checked import Checked
 from orrery.evidence.metrics import FITS
@@ -69,6 +70,10 @@ def kernel_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Sc
     counts.screened = int((beats & (side == TEST)).sum())
     physics = check_table(table, is_learned=False).answers.predicted["time_s"]
     yield _scored(checked, "time_s", known & ~beats & (side == TEST), words, roofline, closed, physics)
+    if (drawn := checked.scored("power_w") & (side == TEST)).any():
+        limit = {d: get_device(d).power_limit_w for d in np.unique(words["device"][drawn]).tolist()}
+        nameplate = np.array([limit.get(d, np.nan) for d in words["device"].tolist()])
+        yield _scored(checked, "power_w", drawn, words, nameplate, np.full(len(table), np.nan))
 
 
 def serving_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Scored]:

@@ -116,13 +116,17 @@ _WORD = {"median": "median_abs_error_frac", "mean": "mean_abs_error_frac", "p90"
 
 def write_page(scored: Sequence[Scored], counts: dict[str, Counts]) -> str:
     """The whole page."""
-    kernels = [s for s in scored if "op" in s.words]
+    kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
+    power = [s for s in scored if "op" in s.words and s.metric == "power_w"]
     serving = [s for s in scored if "mode" in s.words]
     parts = [
         INTRO,
         "![Predicted against measured](scorecard.svg)\n",
         "## Goals\n", *goals(scored),
         "\n## Kernels and collectives\n", *by_words(kernels, ("table", "op")),
+        "\n### Power of kernels\n",
+        "Mean power of the board while one kernel repeats; the rival in the roofline's column is the power limit.\n",
+        *by_words(power, ("op", "device", "format")),
         "\n## Serving runs\n",
         "Rates of open runs are set by the arrivals, and the total rate of a static batch is its latency in other "
         "words; neither is scored.\n",

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery import kernels
-from orrery.base.errors import OrreryError, UnknownName
+from orrery.base.errors import OrreryError, OutOfRange, UnknownName
 from orrery.catalog.devices import get_device
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.tables import Table
 from orrery.hardware.device import Device
+from orrery.kernels.energy import calibration, power_w
 from orrery.kernels.ops import (
     AttentionDecode,
     AttentionPrefill,
@@ -178,7 +179,18 @@ def _group(
         return answers.decline(rows, str(error))
     answers.bound_s[rows] = bound(timing, device)
     answers.compute_s[rows], answers.memory_s[rows] = timing.compute_s, timing.memory_s
+    if np.isfinite(numbers("power_w")[rows]).any():
+        _power(rows, answers, device, format, timing)
     return None
+
+
+def _power(rows: Rows, answers: Answers, device: Device, format: str, timing: Timing) -> None:
+    """The mean power of the device while it repeats these kernels."""
+    try:
+        watts = power_w(device, format, timing.flops / timing.time_s, timing.bytes / timing.time_s)
+        answers.predict("power_w", rows, watts, calibration(device, format).spread)
+    except OutOfRange:
+        return  # nothing was measured that says what this device draws: the metric is left out and counted
 
 
 def bound(timing: Timing, device: Device) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ A measurement is a metric of the schema, plain (the mean over requests) or with 
 import re
 
 METRICS: dict[str, tuple[str, ...]] = {
-    "kernel": ("time_s",),
+    "kernel": ("time_s", "power_w"),
     "collective": ("time_s",),
     "serving": (
         "output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "ttft_s", "tpot_s", "itl_s", "latency_s",
