@@ -2,7 +2,7 @@
 
 import pytest
 
-from orrery.execution.shard import cache_bytes, has_exchange, shard
+from orrery.execution.shard import cache_of, has_exchange, shard
 
 
 @pytest.mark.parametrize("tp", [1, 2, 4, 8])
@@ -15,32 +15,37 @@ def test_tensor_parallel_shards_add_up_to_the_model(deploy, tp):
 
 def test_key_value_heads_replicate_below_one_a_device(deploy):
     eight, sixteen = deploy(tp=8), deploy(tp=16)
-    assert cache_bytes(eight)[0] == 80 * 2 * 128 * 2
-    assert cache_bytes(sixteen)[0] == cache_bytes(eight)[0], "one head is the least a device can hold"
+    assert cache_of(eight).bytes_per_token == 80 * 2 * 128 * 2
+    assert cache_of(sixteen).bytes_per_token == cache_of(eight).bytes_per_token, (
+        "one head is the least a device can hold"
+    )
     qkv = [next(x for x in shard(d).linears if x.name == "qkv").n for d in (eight, sixteen)]
     assert qkv == [(64 * 128) // 8 + 2 * 128, (64 * 128) // 16 + 2 * 128]
 
 
 def test_cache_bytes_of_known_models(deploy):
-    assert cache_bytes(deploy())[0] == 327_680
-    assert cache_bytes(deploy(kv="fp8"))[0] == 163_840
-    assert cache_bytes(deploy(model="deepseek-ai/DeepSeek-V3"))[0] == 61 * 576 * 2
+    assert cache_of(deploy()).bytes_per_token == 327_680
+    assert cache_of(deploy(kv="fp8")).bytes_per_token == 163_840
+    assert cache_of(deploy(model="deepseek-ai/DeepSeek-V3")).bytes_per_token == 61 * 576 * 2
 
 
 def test_a_latent_cache_is_whole_on_every_device(deploy):
     one, eight = (deploy(model="deepseek-ai/DeepSeek-V3", tp=tp) for tp in (1, 8))
-    assert cache_bytes(one)[0] == cache_bytes(eight)[0]
+    assert cache_of(one).bytes_per_token == cache_of(eight).bytes_per_token
 
 
 def test_a_window_bounds_what_a_sequence_holds(deploy):
-    per_token, per_sequence = cache_bytes(deploy(model="openai/gpt-oss-20b"))
-    assert per_token == 12 * 2 * 8 * 64 * 2, "half of the 24 layers attend to everything"
-    assert per_sequence == 12 * 128 * 2 * 8 * 64 * 2, "the other half keeps 128 tokens"
+    cache = cache_of(deploy(model="openai/gpt-oss-20b"))
+    each = 12 * 2 * 8 * 64 * 2
+    assert cache.bytes_per_token == each, "half of the 24 layers attend to everything"
+    assert cache.windows == ((128, each),), "the other half keeps 128 tokens"
+    assert cache.sequence_bytes(100) == 100 * 2 * each, "a short sequence fills no window"
+    assert cache.sequence_bytes(1000) == (1000 + 128) * each
 
 
 def test_pipeline_stages_hold_their_own_layers(deploy):
     whole, half = deploy(), deploy(pp=2)
-    assert cache_bytes(half)[0] == cache_bytes(whole)[0] / 2
+    assert cache_of(half).bytes_per_token == cache_of(whole).bytes_per_token / 2
     assert shard(half).weight_bytes < 0.52 * shard(whole).weight_bytes
 
 

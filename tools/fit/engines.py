@@ -9,30 +9,23 @@ the intervals, 60 % are only scored here. Rows that beat the datasheet's bound a
 """
 
 import argparse
+import tomllib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 import tomli_w
+from engine_rows import Errors, Measured, ratios, read_rows, remember_steps
 from scipy.optimize import minimize
 
-from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
 from orrery.catalog.calibrations import is_measured
 from orrery.catalog.engines import FITTED, UNVERSIONED, era_of
-from orrery.evidence.serving_row import Row, read_row
-from orrery.evidence.serving_rows import metric_of, static_bound_s
-from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
-from orrery.evidence.tables import read_table
-from orrery.execution.batch import Batch
-from orrery.execution.layout import Deployment
-from orrery.execution.memory import Infeasible
-from orrery.execution.step import Step, step
-from orrery.serving import clock
-from orrery.serving.estimate import estimate
-from orrery.serving.workload import Workload
+from orrery.evidence.split import CALIBRATE, FIT, TEST
+
+Key = tuple[str, str, str]
+"""Engine, era, generation; empty words pool over all."""
 
 CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s", "prompts_ahead")
 RATIOS = ("memory_ratio", "compute_ratio")
@@ -41,10 +34,6 @@ LOW = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.05, 0.7, 0.7])
 HIGH = np.log([5e-2, 2e-3, 2e-4, 5e-1, 8.0, 12.0, 12.0])
 PRIOR_WEIGHT = 0.002
 """Pull of each constant towards its start, per unit of log distance squared: decides what the rows leave open."""
-
-METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s",),
-           "closed": ("tpot_s", "ttft_s"), "open": ("tpot_s", "ttft_s")}  # fmt: skip
-"""What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
 
 MOST_PER_FILE = 60
 """Rows of one file that enter a fit, taken evenly; the pooled entry takes 25, so that no table outvotes the others."""
@@ -55,79 +44,11 @@ FIRST_TOKEN_WEIGHT = 0.3
 MIN_FIT, MIN_FIT_GENERATION = 5, 15
 """Rows that a group needs before its constants are fitted apart from the wider group's."""
 
+WIDER = 1.3
+"""Intervals from rows that also fitted the constants, or from other engines, are this much wider (log space)."""
+
 MIN_CALIBRATE = 20
 """Fewer rows than this do not make quantiles: the interval then comes from all engines together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One row: what was run, what was measured, on which side it stands."""
-
-    deployment: Deployment
-    workload: Workload
-    values: dict[str, float]
-    side: str
-    file: str
-
-
-def read_rows(data: Path) -> list[Measured]:
-    """Every serving row that can be answered and does not beat the datasheet."""
-    rows: list[Measured] = []
-    for path in sorted((data / "serving").glob("*.csv")):
-        table = read_table(path)
-        for number, side in enumerate(sides(table, "serving")):
-            row = Row(cells={c: v[number] for c, v in table.columns.items()})
-            try:
-                deployment, workload = read_row(row)
-            except OrreryError:
-                continue
-            values = {m: row.number(m) for m in METRICS[workload.mode] if row.word(m)}
-            bound_s = static_bound_s(deployment, workload) if workload.mode == "static" else 0.0
-            if values and values.get("latency_s", np.inf) >= bound_s:
-                rows.append(Measured(deployment, workload, values, str(side), path.name))
-    return rows
-
-
-def remember_steps() -> None:
-    """Cost each step's kernels once: the constants fitted here only add to them, so every later guess is cheap."""
-    known: dict[tuple[object, ...], tuple[Step, np.ndarray, np.ndarray]] = {}
-
-    def remembered(deployment: Deployment, batch: Batch) -> Step:
-        sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
-        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
-               deployment.engine.kernels, *sizes)  # fmt: skip
-        if key not in known:
-            plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
-            found = step(replace(deployment, engine=plain), batch)
-            kernels = [p for p in found.parts if p.format]
-            compute_s = np.sum([np.where(p.compute_s > p.memory_s, p.time_s, 0.0) for p in kernels], axis=0)
-            known[key] = found, np.sum([p.time_s for p in kernels], axis=0) - compute_s, compute_s
-        bare, memory_s, compute_s = known[key]
-        more_s = deployment.engine.per_layer_s * deployment.model.num_layers * (batch.num_tokens > 0)
-        more_s = more_s + (deployment.engine.memory_ratio - 1.0) * memory_s
-        more_s = more_s + (deployment.engine.compute_ratio - 1.0) * compute_s
-        return replace(bare, time_s=bare.time_s + more_s, stage_s=bare.stage_s + more_s / deployment.layout.pp)
-
-    clock.step = remembered
-
-
-def ratios(rows: Sequence[Measured], constants: dict[str, float] | None = None) -> dict[tuple[str, str], np.ndarray]:
-    """log(measured / predicted) by (mode, metric)."""
-    out: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in rows:
-        deployment = row.deployment
-        if constants is not None:
-            deployment = replace(deployment, engine=replace(deployment.engine, **constants))
-        try:
-            found = estimate(deployment, row.workload)
-        except OrreryError:
-            continue
-        if isinstance(found, Infeasible):
-            continue
-        for metric, value in row.values.items():
-            predicted, _ = metric_of(found, metric, deployment, row.workload)
-            out[row.workload.mode, metric].append(np.log(value / predicted))
-    return {key: np.array(values) for key, values in out.items()}
 
 
 def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
@@ -159,9 +80,11 @@ def _constants(theta: np.ndarray) -> dict[str, float]:
     return {k: float(f"{v:.4g}") for k, v in zip((*CONSTANTS, *RATIOS), values, strict=True)}
 
 
-def spread(errors: np.ndarray) -> dict[str, float]:
-    """Quantiles of measured / predicted."""
-    q = np.exp(np.quantile(errors, [0.1, 0.9, 0.025, 0.975]))
+def spread(errors: np.ndarray, factor: float = 1.0) -> dict[str, float]:
+    """Quantiles of measured / predicted, ``factor`` times as far from 1 in logarithms; 1 itself is always inside."""
+    q = np.exp(factor * np.quantile(errors, [0.1, 0.9, 0.025, 0.975]))
+    least = np.array([0.97, 1.03, 0.95, 1.05])
+    q = np.where(least < 1, np.minimum(q, least), np.maximum(q, least))
     return dict(zip(("low_80", "high_80", "low_95", "high_95"), (float(f"{x:.4g}") for x in q), strict=True))
 
 
@@ -169,24 +92,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=FITTED)
+    parser.add_argument("--only", default=None, help="refit this engine alone; keep the constants of the others")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
     remember_steps()
     rows = read_rows(arguments.data)
-    pooled = ratios([r for r in rows if r.side == CALIBRATE])
-    entries = [_entry(("", "", ""), rows, pooled)]
-    entries += [_entry(key, members, pooled) for key, members in sorted(grouped(rows).items())]
-    content = tomli_w.dumps({"sources": SOURCES, "engine": entries})
+    groups = {("", "", ""): rows, **dict(sorted(grouped(rows).items()))}
+    known = known_constants(arguments.out) if arguments.only is not None else {}
+    constants = {
+        key: fit_group(key, members) if key not in known or key[0] == arguments.only else known[key]
+        for key, members in groups.items()
+    }
+    errors = {key: errors_of(members, constants[key]) for key, members in groups.items()}
+    entries = [entry(key, groups[key], constants[key], errors) for key in groups]
     if not arguments.dry:
+        content = tomli_w.dumps({"sources": SOURCES, "engine": entries})
         write_atomically(arguments.out, f"# made by: python tools/fit/engines.py\n{content}")
 
 
-def grouped(rows: Sequence[Measured]) -> dict[tuple[str, str, str], list[Measured]]:
+def known_constants(path: Path) -> dict[Key, dict[str, float]]:
+    """What an earlier fit found, by engine, era and generation."""
+    stored = tomllib.loads(path.read_text())["engine"]
+    return {(e["name"], e["version"] if e["name"] else "", e["generation"]): e["constants"] for e in stored}
+
+
+def grouped(rows: Sequence[Measured]) -> dict[Key, list[Measured]]:
     """Rows by engine and era, and again by generation; only groups with rows enough to fit.
 
     An engine's own entry rests on generations whose kernels were measured, if it ran on any.
     """
-    groups: dict[tuple[str, str, str], list[Measured]] = defaultdict(list)
+    groups: dict[Key, list[Measured]] = defaultdict(list)
     for row in rows:
         engine, generation = row.deployment.engine, row.deployment.cluster.device.generation
         era = era_of(engine.name, engine.version)
@@ -210,39 +145,62 @@ def _count(rows: Sequence[Measured], side: str) -> int:
     return sum(r.side == side for r in rows)
 
 
-def _entry(
-    key: tuple[str, str, str], rows: list[Measured], pooled: dict[tuple[str, str], np.ndarray]
-) -> dict[str, object]:
-    """Fit one group, print its errors on unseen rows, and make its entry."""
+def fit_group(key: Key, rows: list[Measured]) -> dict[str, float]:
+    """The constants of one group, from its fit rows."""
     name, era, generation = key
     chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 25)
-    constants = fit(chosen, has_ratio=bool(name) and not _has_own_kernels(rows, generation))
-    calibrate = ratios([r for r in rows if r.side == CALIBRATE], constants)
-    print(f"\n{name or 'any'} {era} {generation}: {constants}  fit {len(chosen)} rows")
-    for side in (FIT, TEST):
-        _print_errors(side, ratios([r for r in rows if r.side == side], constants))
-    spreads = {}
-    for found in sorted(set(calibrate) | (set(pooled) if not name else set())):
-        errors = calibrate.get(found, np.empty(0))
-        spreads[".".join(found)] = spread(errors if errors.size >= MIN_CALIBRATE else pooled[found])
-    at = f"{len(chosen)} rows fitted, {_count(rows, CALIBRATE)} for the intervals, {_count(rows, TEST)} tested"
+    found = fit(chosen, has_ratio=bool(name) and not _has_own_kernels(rows, generation))
+    print(f"{name or 'any'} {era} {generation}: {found}  from {len(chosen)} rows", flush=True)
+    return found
+
+
+def errors_of(rows: Sequence[Measured], constants: dict[str, float]) -> dict[str, Errors]:
+    """log(measured / predicted) by side, mode and metric."""
+    return {side: ratios([r for r in rows if r.side == side], constants) for side in (FIT, CALIBRATE, TEST)}
+
+
+def entry(
+    key: Key, rows: Sequence[Measured], constants: dict[str, float], errors: dict[Key, dict[str, Errors]]
+) -> dict[str, object]:
+    """One group for the file, its errors on unseen rows printed."""
+    name, era, generation = key
+    print(f"\n{name or 'any'} {era} {generation}")
+    _print_errors(errors[key][TEST])
+    everything = [e for k, e in errors.items() if k[0]]
+    asked = {m for e in (everything if not name else [errors[key]]) for side in e.values() for m in side}
+    at = f"{_count(rows, FIT)} rows to fit, {_count(rows, CALIBRATE)} for the intervals, {_count(rows, TEST)} tested"
     return {
         "name": name, "version": era or UNVERSIONED, "generation": generation, "source": "runs", "at": at,
-        "constants": constants, "spread": spreads,
+        "constants": constants,
+        "spread": {".".join(m): _spread_of(m, errors[key] if name else {}, everything) for m in sorted(asked)},
     }  # fmt: skip
+
+
+def _spread_of(
+    metric: tuple[str, str], own: dict[str, Errors], everything: list[dict[str, Errors]]
+) -> dict[str, float]:
+    """From the group's calibrate rows; where too few, its fit rows too; where still too few, all engines' rows."""
+    none = np.empty(0)
+    calibrate = own.get(CALIBRATE, {}).get(metric, none)
+    if calibrate.size >= MIN_CALIBRATE:
+        return spread(calibrate)
+    both = np.concatenate([calibrate, own.get(FIT, {}).get(metric, none)])
+    if both.size >= MIN_CALIBRATE:
+        return spread(both, WIDER)
+    return spread(np.concatenate([e[s].get(metric, none) for e in everything for s in (FIT, CALIBRATE)]), WIDER)
+
+
+def _print_errors(found: Errors) -> None:
+    for key, errors in sorted(found.items()):
+        off = np.abs(np.expm1(-errors)) * 100
+        print(f"  {'/'.join(key):30} {errors.size:5}  median {np.median(off):5.1f}  mean {off.mean():6.1f}  "
+              f"p90 {np.quantile(off, 0.9):6.1f}  bias {np.median(np.expm1(-errors)) * 100:+6.1f}")  # fmt: skip
 
 
 def _has_own_kernels(rows: Sequence[Measured], generation: str) -> bool:
     """Whether this engine's kernels were measured, and on this generation if there is only one."""
     engine = rows[0].deployment.engine
     return engine.kernels == engine.name and (not generation or is_measured(generation))
-
-
-def _print_errors(side: str, found: dict[tuple[str, str], np.ndarray]) -> None:
-    for key, errors in sorted(found.items()):
-        off = np.abs(np.expm1(-errors)) * 100
-        print(f"  {side:5} {'/'.join(key):30} {errors.size:5}  median {np.median(off):5.1f}  mean {off.mean():6.1f}  "
-              f"p90 {np.quantile(off, 0.9):6.1f}  bias {np.median(np.expm1(-errors)) * 100:+6.1f}")  # fmt: skip
 
 
 def _thin(rows: list[Measured], most: int) -> list[Measured]:

@@ -85,7 +85,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")
     values = {key: _typed(fact.value, known[key]) for key, fact in facts.items()}
     spreads = {key: Spread(**{f"{k}_ratio": v for k, v in table.items()}, because=fitted["at"])
-               for key, table in fitted.get("spread", {}).items()}  # fmt: skip
+               for key, table in (_pooled_spreads() | fitted.get("spread", {})).items()}  # fmt: skip
     try:
         return Engine(name=name, version=version, kernels=raw["kernels"], spreads=spreads, facts=facts, **values)
     except TypeError as error:
@@ -125,6 +125,12 @@ def _fitted_entries() -> tuple[list[dict[str, Any]], dict[str, Source]]:
         return [], {}
     raw = tomllib.loads(FITTED.read_text())
     return raw["engine"], {key: Source(**table) for key, table in raw["sources"].items()}
+
+
+def _pooled_spreads() -> dict[str, Any]:
+    """The error of every kind of run over all engines: what an engine shows that was never measured in it."""
+    entries, _ = _fitted_entries()
+    return entries[0]["spread"] if entries else {}
 
 
 def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any], Fact]:

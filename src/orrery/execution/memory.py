@@ -11,7 +11,7 @@ from math import floor
 
 from orrery.base.units import text
 from orrery.execution.layout import Deployment
-from orrery.execution.shard import cache_bytes, shard
+from orrery.execution.shard import Cache, cache_of, shard
 
 USABLE_FRAC = 0.99
 """Share of the reported capacity that a process finds: page tables and the driver keep the rest. Logs of engines show
@@ -32,15 +32,14 @@ class Memory:
     communication_bytes: float
     context_bytes: float
     kv_capacity_bytes: float
-    kv_bytes_per_token: float
-    state_bytes_per_sequence: float
+    cache: Cache  # how it fills
     kv_capacity_tokens: float  # tokens of one sequence that fit; infinite where nothing grows with length
     max_num_seqs: int
     max_num_batched_tokens: int
 
     def sequences(self, tokens: float) -> float:
         """How many sequences of that many cached tokens fit at once."""
-        each = tokens * self.kv_bytes_per_token + self.state_bytes_per_sequence
+        each = self.cache.sequence_bytes(tokens)
         return self.kv_capacity_bytes / each if each > 0 else float("inf")
 
 
@@ -75,20 +74,22 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     device, engine, cut = deployment.cluster.device, deployment.engine, shard(deployment)
     capacity = device.memory_capacity_bytes * USABLE_FRAC
     frac = deployment.memory_utilization_frac or engine.memory_utilization_frac
-    per_token, per_sequence = cache_bytes(deployment)
+    cache = cache_of(deployment)
     activations, buffers = activation_bytes(deployment), communication_bytes(deployment)
     fixed = cut.weight_bytes + activations + buffers + engine.context_bytes
     left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed
-    if left <= max(per_token * engine.block_tokens, per_sequence, 0.0):
+    if left <= cache.sequence_bytes(engine.block_tokens):
         return _does_not_fit(deployment, fixed, capacity if engine.is_utilization_of_free else frac * capacity)
-    tokens = left / per_token if per_token > 0 else float("inf")
-    if per_token > 0:
-        tokens = floor((left - per_sequence) / (per_token * engine.block_tokens)) * float(engine.block_tokens)
+    bounded = cache.bytes_per_sequence + sum(window * each for window, each in cache.windows)
+    tokens = float("inf")
+    if cache.bytes_per_token > 0:
+        blocks = max(0.0, left - bounded) / (cache.bytes_per_token * engine.block_tokens)
+        tokens = floor(blocks) * float(engine.block_tokens)
     return Memory(
         capacity_bytes=device.memory_capacity_bytes,
         usable_bytes=left + fixed, weights_bytes=cut.weight_bytes, activation_bytes=activations,
         communication_bytes=buffers, context_bytes=engine.context_bytes, kv_capacity_bytes=left,
-        kv_bytes_per_token=per_token, state_bytes_per_sequence=per_sequence, kv_capacity_tokens=tokens,
+        cache=cache, kv_capacity_tokens=tokens,
         max_num_seqs=max_num_seqs(deployment), max_num_batched_tokens=max_num_batched_tokens(deployment),
     )  # fmt: skip
 

@@ -11,7 +11,16 @@ from math import ceil
 
 from orrery.execution.formats import bytes_per_element, compute_format, is_16bit
 from orrery.execution.layout import Deployment
-from orrery.models.model import Block, CompressedAttention, Experts, LatentAttention, Linear, Mixer, SoftmaxAttention
+from orrery.models.model import (
+    Block,
+    CompressedAttention,
+    Experts,
+    LatentAttention,
+    Linear,
+    Mixer,
+    RecurrentMixer,
+    SoftmaxAttention,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,29 +189,51 @@ def _weight_bytes(
     return (layers + other) * share + ends + encoder
 
 
-def cache_bytes(deployment: Deployment) -> tuple[float, float]:
-    """Cache on the fullest device: bytes that each token adds, and bytes that each sequence holds at any length."""
-    per_token = per_sequence = 0.0
-    kv = bytes_per_element(deployment.formats.kv)
-    for m in shard(deployment).mixers:
-        token, sequence = _mixer_cache(m, kv, deployment.layout.tp)
-        per_token += m.count * token
-        per_sequence += m.count * sequence
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """What sequences keep on the fullest device, by how it grows."""
+
+    bytes_per_token: float  # layers that keep every token
+    windows: tuple[tuple[int, float], ...]  # (tokens, bytes per token) of layers that keep only the last ones
+    bytes_per_sequence: float  # recurrent states: the same at any length
+
+    def sequence_bytes(self, tokens: float) -> float:
+        """What one sequence of that many tokens keeps."""
+        bounded = sum(min(tokens, window) * each for window, each in self.windows)
+        return tokens * self.bytes_per_token + bounded + self.bytes_per_sequence
+
+
+@lru_cache(maxsize=512)
+def cache_of(deployment: Deployment) -> Cache:
+    """The cache of the deployment's fullest device."""
+    kv, tp = bytes_per_element(deployment.formats.kv), deployment.layout.tp
     share = shard(deployment).stage_share / deployment.layout.cp
-    return per_token * share, per_sequence * share
+    per_token = per_sequence = 0.0
+    windows: dict[int, float] = {}
+    for m in shard(deployment).mixers:
+        window, each = _kept_tokens(m, kv)
+        if window:
+            windows[window] = windows.get(window, 0.0) + m.count * each * share
+        else:
+            per_token += m.count * each * share
+        if isinstance(m.mixer, CompressedAttention):
+            near = m.mixer.window_tokens
+            windows[near] = windows.get(near, 0.0) + m.count * m.mixer.head_size * kv * share
+        if isinstance(m.mixer, RecurrentMixer):
+            state = m.mixer.state_elements * m.mixer.state_bytes_per_element + 2.0 * m.mixer.conv_elements
+            per_sequence += m.count * state / tp * share
+    return Cache(bytes_per_token=per_token, windows=tuple(sorted(windows.items())), bytes_per_sequence=per_sequence)
 
 
-def _mixer_cache(m: MixerShard, kv_bytes: float, tp: int) -> tuple[float, float]:
+def _kept_tokens(m: MixerShard, kv_bytes: float) -> tuple[int, float]:
+    """How many tokens one layer keeps (0 = all), and the bytes of each; an indexer keeps its own FP8 keys beside."""
     mixer = m.mixer
     if isinstance(mixer, SoftmaxAttention):
-        bytes_per_token = mixer.cache_elements_per_token * m.num_kv_heads / mixer.num_kv_heads * kv_bytes
-        window = mixer.window_tokens or mixer.chunk_tokens
-        return (0.0, window * bytes_per_token) if window else (bytes_per_token, 0.0)
+        each = mixer.cache_elements_per_token * m.num_kv_heads / mixer.num_kv_heads * kv_bytes
+        return mixer.window_tokens or mixer.chunk_tokens, each + mixer.index_head_size
     if isinstance(mixer, LatentAttention):
-        return mixer.cache_elements_per_token * kv_bytes + mixer.index_head_size, 0.0
-    token = mixer.cache_elements_per_token * kv_bytes
+        return 0, mixer.cache_elements_per_token * kv_bytes + mixer.index_head_size
     if isinstance(mixer, CompressedAttention):
         index = mixer.index_head_size / mixer.ratio if mixer.ratio and mixer.index_heads else 0.0
-        return token + index, mixer.window_tokens * mixer.head_size * kv_bytes
-    state = mixer.state_elements * mixer.state_bytes_per_element + 2.0 * mixer.conv_elements
-    return 0.0, state / tp
+        return 0, mixer.cache_elements_per_token * kv_bytes + index
+    return 0, 0.0

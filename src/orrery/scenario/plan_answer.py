@@ -108,8 +108,8 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         "weights_bytes": memory.weights_bytes, "kv_capacity_bytes": memory.kv_capacity_bytes,
         "activation_bytes": memory.activation_bytes, "communication_bytes": memory.communication_bytes,
         "context_bytes": memory.context_bytes, "usable_bytes": memory.usable_bytes,
-        "capacity_bytes": memory.capacity_bytes, "kv_bytes_per_token": memory.kv_bytes_per_token,
-        "state_bytes_per_sequence": memory.state_bytes_per_sequence, "kv_capacity_tokens": memory.kv_capacity_tokens,
+        "capacity_bytes": memory.capacity_bytes, "kv_bytes_per_token": memory.cache.bytes_per_token,
+        "state_bytes_per_sequence": memory.cache.bytes_per_sequence, "kv_capacity_tokens": memory.kv_capacity_tokens,
         "max_num_seqs": memory.max_num_seqs, "max_num_batched_tokens": memory.max_num_batched_tokens,
     }  # fmt: skip
 

@@ -236,7 +236,7 @@ def _cache_tokens(a: Answer) -> Reason:
 def _per_token(a: Answer) -> Reason:
     d = a.question.deployment
     return Reason(
-        name="memory.kv_bytes_per_token", value=a.estimate.memory.kv_bytes_per_token,
+        name="memory.kv_bytes_per_token", value=a.estimate.memory.cache.bytes_per_token,
         rule=f"keys and values of every layer on one device of {d.layout}, in {d.formats.kv}",
     )  # fmt: skip
 

@@ -188,6 +188,6 @@ def _peak_memory_bytes(deployment: Deployment, memory: Memory, workload: Workloa
     """Everything but the cache, and the cache: all of it where the engine reserves it, else what sequences fill."""
     if deployment.engine.reserves_cache:
         return memory.usable_bytes
-    each = (workload.input_tokens + workload.output_tokens) * memory.kv_bytes_per_token
-    filled = min(sequences * (each + memory.state_bytes_per_sequence), memory.kv_capacity_bytes)
+    each = memory.cache.sequence_bytes(workload.input_tokens + workload.output_tokens)
+    filled = min(sequences * each, memory.kv_capacity_bytes)
     return memory.usable_bytes - memory.kv_capacity_bytes + filled

@@ -17,6 +17,7 @@ import numpy as np
 from orrery.execution.batch import Floats
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory
+from orrery.execution.shard import has_exchange
 from orrery.serving.clock import Ticks, steps_of, tick
 
 ROUNDS, SETTLED = 12, 2e-3
@@ -67,6 +68,7 @@ def steady(
     ticks = _tick_nodes(deployment, nodes, chunks, prompt, input_tokens + output_tokens / 2)
     size = nodes.size
     decode_s = mixed_s = share = chunk = np.zeros_like(slots)
+    ranks, shared_s = (layout.dp if has_exchange(deployment) else 1), _shared_extra_s(deployment, ticks)
     for _ in range(ROUNDS if steps else 1):
         per_pass = decoding / layout.pp
         decode_s = np.interp(per_pass, nodes, ticks.time_s[:size])
@@ -74,14 +76,14 @@ def steady(
         chunk = np.interp(per_pass, nodes, chunks)
         loaded = np.maximum(slots - 1.0, 0.0) * prompt / chunk  # mixed steps in one request's decoding life
         share = np.minimum(1.0, loaded / steps) if steps else np.ones_like(slots)
-        mean_s = (1 - share) * decode_s + share * mixed_s
+        mean_s = _mean_step_s(share, decode_s, mixed_s, np.interp(per_pass, nodes, shared_s), ranks)
         own_s = np.maximum(1.0, prompt / chunk) * mixed_s
         rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * layout.pp)
         moved = 0.5 * (np.clip(rate * steps * mean_s, 0.0, slots) - decoding)
         decoding = decoding + moved
         if (np.abs(moved) <= SETTLED * slots).all():
             break
-    mean_s = (1 - share) * decode_s + share * mixed_s
+    mean_s = _mean_step_s(share, decode_s, mixed_s, np.interp(decoding / layout.pp, nodes, shared_s), ranks)
     own_s = np.maximum(1.0, prompt / chunk) * mixed_s
     rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * layout.pp)
     queue_s = np.maximum(concurrency / rate - own_s - steps * mean_s, 0.0)
@@ -90,6 +92,29 @@ def steady(
         requests_per_s=rate, decode_s=decode_s, mixed_s=mixed_s, mixed_share=share, chunk_tokens=chunk, ticks=ticks,
         full_decode_s=np.interp(slots / layout.pp, nodes, ticks.time_s[:size]),
     )  # fmt: skip
+
+
+def _shared_extra_s(deployment: Deployment, ticks: Ticks) -> Floats:
+    """What a mixed step adds in the experts and on the way to them, which attention ranks do together."""
+    size = ticks.time_s.size // 2
+    if not has_exchange(deployment):
+        return np.zeros(size)
+    together = [p.time_s for p in ticks.done.parts if p.name in ("experts", "dispatch", "combine")]
+    shared_s: Floats = np.sum(together, axis=0)
+    return shared_s[size:] - shared_s[:size]
+
+
+def _mean_step_s(share: Floats, decode_s: Floats, mixed_s: Floats, shared_s: Floats, dp: int) -> Floats:
+    """The mean step of one rank. Ranks that share experts step together, so each waits for every other's prompts.
+
+    A rank's own part of a mixed step (attention, linear layers) is waited for whenever any of ``dp`` ranks has one:
+    1 - (1 - share)^dp of all steps. The experts' part grows with all tokens and is the same however they are dealt.
+    """
+    if dp == 1:
+        return (1 - share) * decode_s + share * mixed_s
+    own_s = mixed_s - decode_s - shared_s
+    anyone = 1.0 - (1.0 - share) ** dp
+    return decode_s + share * shared_s + anyone * own_s
 
 
 def _nodes(slots: Floats, pp: int) -> Floats:
