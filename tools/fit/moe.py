@@ -40,17 +40,21 @@ MIN_SLICES = 8  # with fewer slices of experts, inner folds cannot tell learning
 
 TABLES = ("moe.csv.gz", "kernel_power.csv.gz")  # the power table times vLLM's kernels
 
+PRIOR_SLICES = 0.3
+"""The first values count as much as this share of a slice of experts: they decide what one slice leaves open."""
+
 LOSS_SCALE = 0.1  # relative error beyond which a row counts less: mistuned kernels in the tables are up to 10x slow
 
 
 def fit(parts: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, float]:
     """The constants that serve all parts best, every part with the same say, and the loss that is left."""
     parts = [p for p in parts if p.time_s.size]
+    pull = np.sqrt(PRIOR_SLICES / sum(int(p.slices().max()) + 1 for p in parts))
 
     def residuals(x: Floats) -> Floats:
         constants = np.append(np.exp(x), choice)
         errors = [np.log(p.predict(constants) / p.time_s) / LOSS_SCALE for p in parts]
-        return np.concatenate([np.sign(e) * _soft(e) / np.sqrt(e.size) for e in errors])
+        return np.concatenate([*(np.sign(e) * _soft(e) / np.sqrt(e.size) for e in errors), pull * (x - FIRST)])
 
     found = least_squares(residuals, FIRST, bounds=(LOW, HIGH), max_nfev=60, diff_step=1e-4)
     best = np.append(np.exp(found.x), choice)
