@@ -68,9 +68,9 @@ def remember_steps() -> None:
         if key not in known:
             plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             found = step(replace(deployment, engine=plain), batch)
-            kernels = [p for p in found.parts if p.format]
-            compute_s = np.sum([np.where(p.compute_s > p.memory_s, p.time_s, 0.0) for p in kernels], axis=0)
-            known[key] = found, np.sum([p.time_s for p in kernels], axis=0) - compute_s, compute_s
+            both = [(p.time_s, p.once.compute_s > p.once.memory_s) for p in found.parts if p.once is not None]
+            compute_s = np.sum([np.where(is_compute, time_s, 0.0) for time_s, is_compute in both], axis=0)
+            known[key] = found, np.sum([time_s for time_s, _ in both], axis=0) - compute_s, compute_s
         bare, memory_s, compute_s = known[key]
         more_s = deployment.engine.per_layer_s * deployment.model.num_layers * (batch.num_tokens > 0)
         more_s = more_s + (deployment.engine.memory_ratio - 1.0) * memory_s

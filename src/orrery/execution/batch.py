@@ -39,30 +39,39 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
-    """One kind of kernel or collective in a step, all its repetitions together; arrays as in the batch."""
+    """One kind of kernel, collective or gap in a step; ``time_s`` is of all its ``count`` repetitions together."""
 
     name: str
     group: str  # block it belongs to, "network", "head", "gaps"
     time_s: Floats
-    compute_s: Floats
-    memory_s: Floats
-    overhead_s: Floats
-    flops: Floats
-    bytes: Floats
     op: str  # which rule answered
-    format: str
+    format: str = ""  # of the arithmetic; empty for what is no kernel
+    once: Timing | None = None  # one repetition of a kernel: its roofs, operations and bytes
+    count: float = 1.0
+    is_launched: bool = True  # False where the launch is counted in the engine's gaps
+
+    def roofs_s(self, entry: int) -> tuple[float, float, float]:
+        """Compute roof, memory roof and launch of one entry of the batch, over all repetitions."""
+        if self.once is None:
+            return 0.0, 0.0, 0.0
+        launch_s = float(self.once.overhead_s[entry]) if self.is_launched else 0.0
+        compute_s, memory_s = float(self.once.compute_s[entry]), float(self.once.memory_s[entry])
+        return self.count * compute_s, self.count * memory_s, self.count * launch_s
+
+    def work(self, entry: int) -> tuple[float, float]:
+        """Operations and bytes of one entry of the batch, over all repetitions."""
+        if self.once is None:
+            return 0.0, 0.0
+        return self.count * float(self.once.flops[entry]), self.count * float(self.once.bytes[entry])
 
 
 def part(name: str, group: str, timing: Timing, count: float, op: str, format: str) -> Part:
     """``count`` repetitions of a timed op."""
-    return Part(
-        name=name, group=group, time_s=timing.time_s * count, compute_s=timing.compute_s * count,
-        memory_s=timing.memory_s * count, overhead_s=timing.overhead_s * count,
-        flops=timing.flops * count, bytes=timing.bytes * count, op=op, format=format,
-    )  # fmt: skip
+    return Part(name=name, group=group, time_s=timing.time_s * count, op=op, format=format, once=timing, count=count)
 
 
 def slower(p: Part, memory_ratio: float, compute_ratio: float) -> Part:
     """The same kernels where they take longer for a byte or for an operation; the roofs stay where they are."""
-    ratio = np.where(p.compute_s > p.memory_s, compute_ratio, memory_ratio)
-    return replace(p, time_s=p.time_s * ratio, overhead_s=p.overhead_s * ratio)
+    if p.once is None:
+        return p
+    return replace(p, time_s=p.time_s * np.where(p.once.compute_s > p.once.memory_s, compute_ratio, memory_ratio))

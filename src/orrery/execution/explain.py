@@ -1,7 +1,5 @@
 """One entry of a step as a tree of costs: blocks, then kernels, down to the facts that entered."""
 
-import numpy as np
-
 from orrery.base.cost import Cost, total
 from orrery.base.errors import OutOfRange
 from orrery.base.sources import Fact
@@ -42,14 +40,14 @@ def bound_by(p: Part, entry: int) -> str:
         return "network"
     if p.group == "gaps":
         return "overhead"
-    roofs = {"compute": p.compute_s[entry], "memory": p.memory_s[entry], "overhead": p.overhead_s[entry]}
+    roofs = dict(zip(("compute", "memory", "overhead"), p.roofs_s(entry), strict=True))
     return max(roofs, key=roofs.__getitem__)
 
 
 def _leaf(deployment: Deployment, p: Part, entry: int) -> Cost:
-    time_s = float(p.time_s[entry])
+    time_s, (flops, moved) = float(p.time_s[entry]), p.work(entry)
     return Cost(
-        name=p.name, time_s=time_s, exposed_s=time_s, flops=float(p.flops[entry]), bytes=float(p.bytes[entry]),
+        name=p.name, time_s=time_s, exposed_s=time_s, flops=flops, bytes=moved,
         bound_by=bound_by(p, entry), because=_because(deployment.cluster.device, p, deployment.engine.kernels),
     )  # fmt: skip
 
@@ -72,5 +70,5 @@ def limit_of(done: Step, entry: int) -> str:
     by: dict[str, float] = {}
     for p in done.parts:
         kind = bound_by(p, entry)
-        by[kind] = by.get(kind, 0.0) + float(np.asarray(p.time_s)[entry])
+        by[kind] = by.get(kind, 0.0) + float(p.time_s[entry])
     return max(by, key=by.__getitem__) if by else ""

@@ -17,10 +17,9 @@ from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
 from orrery.kernels.ops import Elementwise, Gemm, MoE, Timing
 
-
 EXPERT_SKEW = 1.01
-"""Exponent of the power law that expert loads follow. Assumed: published collectors draw 1.01 to 1.2 to imitate traffic;
-measured runs are off by the same between an even deal and 1.2 (13 % median), and by least at the 90th percentile here."""
+"""Exponent of the power law that expert loads follow. Assumed: published collectors draw 1.01 to 1.2 for traffic.
+Measured runs are off by the same from an even deal to 1.2 (13 % median), and least here at the 90th percentile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,8 +29,6 @@ class Step:
     parts: tuple[Part, ...]
     time_s: Floats  # one pass through all pipeline stages
     stage_s: Floats  # the slowest stage: how often a pipeline can take a new batch
-    flops: Floats  # on one tensor-parallel rank, all stages together
-    bytes: Floats
 
 
 def step(deployment: Deployment, batch: Batch) -> Step:
@@ -39,12 +36,11 @@ def step(deployment: Deployment, batch: Batch) -> Step:
     cut, engine = shard(deployment), deployment.engine
     parts = tuple(_parts(deployment, cut, batch))
     if engine.memory_ratio != 1.0 or engine.compute_ratio != 1.0:
-        parts = tuple(slower(p, engine.memory_ratio, engine.compute_ratio) if p.format else p for p in parts)
+        parts = tuple(slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts)
     time_s = np.sum([p.time_s for p in parts], axis=0)
     pp = deployment.layout.pp
     return Step(
         parts=parts, time_s=time_s, stage_s=time_s * (cut.stage_share if pp > 1 else 1.0),
-        flops=np.sum([p.flops for p in parts], axis=0), bytes=np.sum([p.bytes for p in parts], axis=0),
     )  # fmt: skip
 
 
@@ -56,9 +52,7 @@ def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
     yield from _elementwise_parts(deployment, cut, batch)
     yield from _network_parts(deployment, cut, batch)
     gap = np.where(batch.num_tokens > 0, cut.num_layers * deployment.engine.per_layer_s, 0.0)
-    zero = np.zeros_like(gap)
-    yield Part(name="launch gaps", group="gaps", time_s=gap, compute_s=zero, memory_s=zero, overhead_s=gap,
-               flops=zero, bytes=zero, op="gap", format="")  # fmt: skip
+    yield Part(name="launch gaps", group="gaps", time_s=gap, op="gap")
 
 
 def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
@@ -102,11 +96,10 @@ def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iter
         if elements and count:
             op = Elementwise(kind=kind, tokens=rows, width=round(elements / count))
             t = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
-            bare = Timing(
-                time_s=t.time_s - t.overhead_s, compute_s=t.compute_s, memory_s=t.memory_s,
-                overhead_s=np.zeros_like(t.overhead_s), flops=t.flops, bytes=t.bytes,
+            yield Part(
+                name=name, group="elementwise", time_s=(t.time_s - t.overhead_s) * count, op="elementwise",
+                format="bf16", once=t, count=count, is_launched=False,
             )  # fmt: skip
-            yield part(name, "elementwise", bare, count, "elementwise", "bf16")
 
 
 def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
@@ -140,6 +133,4 @@ def _collective(
     )  # fmt: skip
     timing = network.predict(work, deployment.cluster.device)
     time_s = np.where(message_bytes > 0, timing.time_s * count, 0.0)
-    zero = np.zeros_like(time_s)
-    return Part(name=name or kind.replace("_", "-"), group="network", time_s=time_s, compute_s=zero, memory_s=zero,
-                overhead_s=zero, flops=zero, bytes=zero, op=kind, format="")  # fmt: skip
+    return Part(name=name or kind.replace("_", "-"), group="network", time_s=time_s, op=kind)

@@ -28,8 +28,9 @@ class Steps:
 
     def unfold(self, deployment: Deployment, entry: int, name: str) -> Cost:
         """One of the steps as a tree of costs."""
-        energy_j = step_power_w(deployment, self.ticks.done, self.ticks.time_s) * self.ticks.time_s
-        return explain(deployment, self.ticks.done, entry, name, float(energy_j[entry]))
+        time_s = float(self.ticks.time_s[entry])
+        energy_j = step_power_w(deployment, self.ticks.done, entry, time_s) * time_s
+        return explain(deployment, self.ticks.done, entry, name, energy_j)
 
     def limit(self) -> str:
         """What takes most of the time: the host where it is slower than the device, else a resource of the device."""
@@ -39,9 +40,11 @@ class Steps:
 
     def power_w(self, deployment: Deployment) -> float:
         """Mean power of one device over the run."""
-        device_w = step_power_w(deployment, self.ticks.done, self.ticks.time_s)
-        share = self.prompt_share
-        return float((1 - share) * device_w[self.decode_entry] + share * device_w[self.prompt_entry])
+        decode_w, prompt_w = (
+            step_power_w(deployment, self.ticks.done, entry, float(self.ticks.time_s[entry]))
+            for entry in (self.decode_entry, self.prompt_entry)
+        )
+        return (1 - self.prompt_share) * decode_w + self.prompt_share * prompt_w
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
