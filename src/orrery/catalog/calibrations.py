@@ -58,8 +58,8 @@ def _calibration(path: Path, entry: dict[str, Any], sources: Mapping[str, Source
 
 
 def is_measured(generation: str) -> bool:
-    """Whether kernels were measured on any device of a generation."""
-    return any(_entries()[1].get(generation, {}))
+    """Whether attention, the telling kernel of an engine, was measured on any device of a generation."""
+    return any(op.startswith("attention") for op, _, _ in _entries()[1].get(generation, {}))
 
 
 def calibrations_for(device: str, generation: str, measured_as: str = "") -> dict[Key, Calibration]:
