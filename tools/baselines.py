@@ -24,7 +24,7 @@ from orrery.evidence.checked import Checked
 from orrery.evidence.serving_row import Row, read_row
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
-from orrery.execution.shard import cache_bytes, shard
+from orrery.execution.shard import cache_of, shard
 from orrery.numerics.registry import get_format
 from orrery.serving.workload import Workload
 
@@ -100,7 +100,7 @@ def read_run(cells: dict[str, str]) -> Run:
     each = layout.num_devices / layout.dp
     weights = shard(deployment).weight_bytes * layout.tp * layout.pp
     _, peak = device.peak_flops_per_s(get_format(deployment.formats.activations).rates)
-    cache, _ = cache_bytes(deployment)
+    cache = cache_of(deployment).bytes_per_token
     bandwidth = device.memory_bandwidth_bytes_per_s
     return Run(
         mode=workload.mode, sequences=_sequences(deployment, workload),
