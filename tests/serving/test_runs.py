@@ -92,3 +92,17 @@ def test_what_does_not_fit_is_an_answer(deploy):
     found = estimate(deploy(tp=1), Workload(mode="static", input_tokens=8, output_tokens=8, batch_size=1))
     assert isinstance(found, Infeasible)
     assert "needs" in str(found)
+
+
+def test_what_was_measured_is_said(deploy):
+    at_home, abroad = static(deploy(tp=4), 8), static(deploy(device="h20", tp=4), 8)
+    assert not any("other devices" in n for n in at_home.notes), "every kernel was measured on an H100"
+    assert any("other devices" in n for n in abroad.notes)
+    narrow, wide = (e.intervals["tpot_s"] for e in (at_home, abroad))
+    assert wide.high_80 / abroad.tpot_s > narrow.high_80 / at_home.tpot_s
+
+
+def test_outside_the_measured_sizes_the_answer_says_so(deploy):
+    inside, outside = static(deploy(tp=4), 8), static(deploy(tp=4), 8, inputs=120_000)
+    assert not any("outside the sizes" in n for n in inside.notes)
+    assert any("context_tokens" in n for n in outside.notes)

@@ -1,11 +1,13 @@
 """What a step is asked to compute, and what its parts cost. Everything is an array with one entry a step."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.hardware.calibration import Calibration
 from orrery.kernels.ops import Timing
 
 Floats = NDArray[np.floating[Any]]
@@ -31,6 +33,15 @@ class Batch:
         """Tokens that pass through the linear layers."""
         return self.prompt_sequences * self.prompt_tokens + self.decode_sequences
 
+    def largest(self) -> dict[str, float]:
+        """The largest sizes of any entry: tokens, sampled rows, and what prompts and decodes ask of attention."""
+        return {
+            "tokens": float(self.num_tokens.max()), "rows": float(self.num_rows.max()),
+            "prompts": float(self.prompt_sequences.max()), "prompt_tokens": float(self.prompt_tokens.max()),
+            "prompt_context": float(self.prompt_context_tokens.max()), "decodes": float(self.decode_sequences.max()),
+            "decode_context": float(self.decode_context_tokens.max()),
+        }  # fmt: skip
+
     @property
     def num_rows(self) -> Ints:
         """Sequences whose next token is sampled: all decodes and every finished prompt."""
@@ -48,6 +59,8 @@ class Part:
     format: str = ""  # of the arithmetic; empty for what is no kernel
     once: Timing | None = None  # one repetition of a kernel: its roofs, operations and bytes
     count: float = 1.0
+    calibration: Calibration | None = None  # whose constants answered
+    sizes: Mapping[str, float] = field(default_factory=dict[str, float])  # the largest that were asked, by name
     is_launched: bool = True  # False where the launch is counted in the engine's gaps
 
     def roofs_s(self, entry: int) -> tuple[float, float, float]:
@@ -58,6 +71,15 @@ class Part:
         compute_s, memory_s = float(self.once.compute_s[entry]), float(self.once.memory_s[entry])
         return self.count * compute_s, self.count * memory_s, self.count * launch_s
 
+    def outside(self) -> str:
+        """What was asked beyond the sizes that the constants were measured on; empty where nothing was."""
+        if self.calibration is not None:
+            for name, (low, high) in self.calibration.range.items():
+                size = self.sizes.get(name)
+                if size is not None and not low <= size <= high:
+                    return f"{name} {size:g}, measured {low:g} to {high:g}"
+        return ""
+
     def work(self, entry: int) -> tuple[float, float]:
         """Operations and bytes of one entry of the batch, over all repetitions."""
         if self.once is None:
@@ -65,9 +87,15 @@ class Part:
         return self.count * float(self.once.flops[entry]), self.count * float(self.once.bytes[entry])
 
 
-def part(name: str, group: str, timing: Timing, count: float, op: str, format: str) -> Part:
+def part(
+    name: str, group: str, timing: Timing, count: float, op: str, format: str,
+    calibration: Calibration | None = None, sizes: Mapping[str, float] | None = None,
+) -> Part:  # fmt: skip
     """``count`` repetitions of a timed op."""
-    return Part(name=name, group=group, time_s=timing.time_s * count, op=op, format=format, once=timing, count=count)
+    return Part(
+        name=name, group=group, time_s=timing.time_s * count, op=op, format=format, once=timing, count=count,
+        calibration=calibration, sizes=sizes or {},
+    )  # fmt: skip
 
 
 def slower(p: Part, memory_ratio: float, compute_ratio: float) -> Part:

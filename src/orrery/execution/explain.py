@@ -1,24 +1,11 @@
 """One entry of a step as a tree of costs: blocks, then kernels, down to the facts that entered."""
 
 from orrery.base.cost import Cost, total
-from orrery.base.errors import OutOfRange
 from orrery.base.sources import Fact
 from orrery.execution.batch import Part
 from orrery.execution.layout import Deployment
 from orrery.execution.step import Step
 from orrery.hardware.device import Device
-from orrery.kernels import resolve
-
-_OPS = {
-    "AttentionPrefill": "attention_prefill", "AttentionDecode": "attention_decode",
-    "LatentPrefill": "mla_prefill", "LatentDecode": "mla_decode",
-}  # fmt: skip
-"""Op classes by the name their constants are kept under."""
-
-
-def op_name(op: str) -> str:
-    """The name under which an op's constants are kept."""
-    return _OPS.get(op, op)
 
 
 def explain(deployment: Deployment, done: Step, entry: int, name: str, energy_j: float = 0.0) -> Cost:
@@ -48,20 +35,17 @@ def _leaf(deployment: Deployment, p: Part, entry: int) -> Cost:
     time_s, (flops, moved) = float(p.time_s[entry]), p.work(entry)
     return Cost(
         name=p.name, time_s=time_s, exposed_s=time_s, flops=flops, bytes=moved,
-        bound_by=bound_by(p, entry), because=_because(deployment.cluster.device, p, deployment.engine.kernels),
+        bound_by=bound_by(p, entry), because=_because(deployment.cluster.device, p),
     )  # fmt: skip
 
 
-def _because(device: Device, p: Part, engine: str) -> tuple[Fact, ...]:
+def _because(device: Device, p: Part) -> tuple[Fact, ...]:
     """The datasheet lines and fitted constants behind one part."""
     names = ["memory_bandwidth_bytes_per_s", *(f"dense_{p.format}_flops_per_s",)]
     if p.group == "network":
         names = [n for n in device.facts if n.startswith("scaleup_")]
     facts = [device.facts[n] for n in names if n in device.facts]
-    try:
-        found = resolve.find(device, op_name(p.op), p.format, engine).fact
-    except OutOfRange:
-        found = None
+    found = p.calibration.fact if p.calibration else None
     return tuple(facts) + ((found,) if found else ())
 
 

@@ -1,6 +1,6 @@
 """Token mixers in a step: attention over a cache in its variants, and recurrent states."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -24,22 +24,36 @@ INDEX_PEAK_FRAC, INDEX_BANDWIDTH_FRAC = 0.5, 0.8
 """Assumed share of the FP8 peak and of memory bandwidth that a sparse-attention indexer reaches (a plain product)."""
 
 
-def mixer_parts(deployment: Deployment, mixers: tuple[MixerShard, ...], batch: Batch) -> Iterator[Part]:
+def mixer_parts(
+    deployment: Deployment, mixers: tuple[MixerShard, ...], batch: Batch, largest: Mapping[str, float]
+) -> Iterator[Part]:
     """The parts of every mixer: its prompts, its decodes, and its indexer where it has one."""
     has_prompts, has_decodes = bool(batch.prompt_sequences.any()), bool(batch.decode_sequences.any())
     for m in mixers:
         if has_prompts:
-            yield _ask(deployment, m, _prompt_op(deployment, m, batch), "prefill")
+            yield _ask(deployment, m, _prompt_op(deployment, m, batch), "prefill", largest)
         if has_decodes:
-            yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode")
+            yield _ask(deployment, m, _decode_op(deployment, m, batch), "decode", largest)
         if not isinstance(m.mixer, RecurrentMixer) and m.mixer.index_heads:
             yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", "fp8")
 
 
-def _ask(deployment: Deployment, m: MixerShard, op: Op, phase: str) -> Part:
-    timing = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
+_FIXED = ("num_heads", "num_kv_heads", "head_size", "value_head_size", "window_tokens")
+
+
+def _ask(deployment: Deployment, m: MixerShard, op: Op, phase: str, largest: Mapping[str, float]) -> Part:
+    device, engine = deployment.cluster.device, deployment.engine.kernels
+    timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
     kind = "recurrence" if isinstance(m.mixer, RecurrentMixer) else "attention"
-    return part(f"{kind} {phase}", m.block, timing, m.count, type(op).__name__, getattr(op, "format", ""))
+    sizes = {name: float(size) for name in _FIXED if isinstance(size := getattr(op, name, None), int)}
+    if phase == "prefill":
+        sizes |= {"batch": largest["prompts"], "query_tokens": largest["prompt_tokens"],
+                  "context_tokens": largest["prompt_context"]}  # fmt: skip
+    else:
+        sizes |= {"batch": largest["decodes"], "context_tokens": largest["decode_context"]}
+    return part(
+        f"{kind} {phase}", m.block, timing, m.count, type(op).__name__, getattr(op, "format", ""), calibration, sizes
+    )
 
 
 def _attention_formats(deployment: Deployment) -> tuple[str, str]:

@@ -4,7 +4,7 @@ The device's time is the sum of its kernels and collectives, one after the other
 Sizes are arrays, so one call answers many batches at once; the parts are kept, so the answer can be unfolded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,17 +45,18 @@ def step(deployment: Deployment, batch: Batch) -> Step:
 
 
 def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
-    yield from _linear_parts(deployment, cut, batch)
-    yield from mixer_parts(deployment, cut.mixers, batch)
+    largest = batch.largest()
+    yield from _linear_parts(deployment, cut, batch, largest)
+    yield from mixer_parts(deployment, cut.mixers, batch, largest)
     for experts in cut.experts:
-        yield _expert_part(deployment, experts, batch)
+        yield _expert_part(deployment, experts, batch, largest)
     yield from _elementwise_parts(deployment, cut, batch)
     yield from _network_parts(deployment, cut, batch)
     gap = np.where(batch.num_tokens > 0, cut.num_layers * deployment.engine.per_layer_s, 0.0)
     yield Part(name="launch gaps", group="gaps", time_s=gap, op="gap")
 
 
-def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
+def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Mapping[str, float]) -> Iterator[Part]:
     """Linear layers, stacked by format so that one call answers for all of them."""
     groups: dict[tuple[str, bool], list[LinearShard]] = {}
     for linear in cut.linears:
@@ -64,15 +65,16 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[
     for (format, is_head), members in groups.items():
         rows = batch.num_rows if is_head else batch.num_tokens
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
-        timing = kernels.predict(
-            Gemm(m=rows[None, :], n=n, k=k, batch=g, format=format, quantises_input=False), device, engine
-        )
+        op = Gemm(m=rows[None, :], n=n, k=k, batch=g, format=format, quantises_input=False)
+        timing = kernels.predict(op, device, engine)
+        calibration, m = kernels.calibration(op, device, engine), largest["rows" if is_head else "tokens"]
         for i, x in enumerate(members):
             row = Timing(**{f: getattr(timing, f)[i] for f in Timing.__slots__})
-            yield part(x.name, x.block or "head", row, x.count, "gemm", format)
+            sizes = {"m": m, "n": float(x.n), "k": float(x.k)}
+            yield part(x.name, x.block or "head", row, x.count, "gemm", format, calibration, sizes)
 
 
-def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch) -> Part:
+def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest: Mapping[str, float]) -> Part:
     ranks = deployment.layout.dp if has_exchange(deployment) else 1
     e = x.experts
     op = MoE(
@@ -80,8 +82,13 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch) -> Part:
         experts_per_token=e.experts_per_token, format=x.format, tp=x.tp, ep=x.ep, is_gated=e.is_gated,
         skew=EXPERT_SKEW,
     )  # fmt: skip
-    timing = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
-    return part("experts", x.block, timing, x.count, "moe", x.format)
+    device, engine = deployment.cluster.device, deployment.engine.kernels
+    sizes = {
+        "tokens": largest["tokens"] * ranks, "hidden_size": e.hidden_size, "ffn_size": e.ffn_size,
+        "num_experts": e.num_experts, "experts_per_token": e.experts_per_token, "tp": x.tp, "ep": x.ep,
+    }  # fmt: skip
+    timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
+    return part("experts", x.block, timing, x.count, "moe", x.format, calibration, sizes)
 
 
 def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
@@ -95,10 +102,12 @@ def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iter
     for name, kind, rows, elements, count in work:
         if elements and count:
             op = Elementwise(kind=kind, tokens=rows, width=round(elements / count))
-            t = kernels.predict(op, deployment.cluster.device, deployment.engine.kernels)
+            device, engine = deployment.cluster.device, deployment.engine.kernels
+            t = kernels.predict(op, device, engine)
             yield Part(
                 name=name, group="elementwise", time_s=(t.time_s - t.overhead_s) * count, op="elementwise",
                 format="bf16", once=t, count=count, is_launched=False,
+                calibration=kernels.calibration(op, device, engine),
             )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import step_power_w
 from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
-from orrery.serving.sureness import borrowed_share, notes_of, spread_of
+from orrery.serving.sureness import doubt_of, notes_of, spread_of
 from orrery.serving.workload import Workload
 
 
@@ -177,13 +177,13 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
         "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
     }  # fmt: skip
-    borrowed = borrowed_share(deployment, done)
+    doubt = doubt_of(done)
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
         energy_j_per_token=power_w / (output_rate or total_rate), bound_by=a.steps.limit(),
-        intervals={m: spread_of(deployment, workload.mode, m, borrowed).around(v) for m, v in values.items()},
-        notes=notes_of(deployment, borrowed), deployment=deployment, steps=a.steps,
+        intervals={m: spread_of(deployment, workload.mode, m, doubt).around(v) for m, v in values.items()},
+        notes=notes_of(deployment, doubt), deployment=deployment, steps=a.steps,
     )  # fmt: skip
 
 
