@@ -47,6 +47,13 @@ FIRST_TOKEN_WEIGHT = 0.3
 MIN_FIT, MIN_FIT_GENERATION = 5, 15
 """Rows that a group needs before its constants are fitted apart from the wider group's."""
 
+TYPICAL = 0.2
+"""Log error beyond which a row says more about its run than about the constants."""
+
+MIN_FIT_DENSE = 10
+"""With this many rows of dense models a group is fitted on them alone: what is not known of experts (how traffic
+spreads over them) would otherwise pass for the host's work."""
+
 WIDER = 1.3
 """Intervals from rows that also fitted the constants, or from other engines, are this much wider (log space)."""
 
@@ -55,11 +62,11 @@ MIN_CALIBRATE = 20
 
 
 def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
-    """Mean absolute log error, smooth near zero; first tokens count less."""
+    """Mean of log(1 + (error / TYPICAL)^2): runs that went wrong hardly count; first tokens count less."""
     total = weight = 0.0
     for (_, metric), errors in ratios(rows, _constants(theta)).items():
         w = FIRST_TOKEN_WEIGHT if metric == "ttft_s" else 1.0
-        total += w * float(np.sum(np.sqrt(errors**2 + 0.01**2)))
+        total += w * TYPICAL * float(np.sum(np.log1p((errors / TYPICAL) ** 2)))
         weight += w * errors.size
     outside = float(np.sum(np.maximum(theta - HIGH, 0) + np.maximum(LOW - theta, 0)))
     return total / max(weight, 1.0) + PRIOR_WEIGHT * float(np.sum((theta - START) ** 2)) + outside
@@ -157,7 +164,9 @@ def _count(rows: Sequence[Measured], side: str) -> int:
 def fit_group(key: Key, rows: list[Measured]) -> dict[str, float]:
     """The constants of one group, from its fit rows."""
     name, era, generation = key
-    chosen = _thin([r for r in rows if r.side == FIT], MOST_PER_FILE if name else 25)
+    mine = [r for r in rows if r.side == FIT]
+    dense = [r for r in mine if not any(b.experts for b in r.deployment.model.blocks)]
+    chosen = _thin(dense if len(dense) >= MIN_FIT_DENSE else mine, MOST_PER_FILE if name else 25)
     found = fit(chosen, has_ratio=bool(name) and not _has_own_kernels(rows, generation))
     print(f"{name or 'any'} {era} {generation}: {found}  from {len(chosen)} rows", flush=True)
     return found
