@@ -30,6 +30,8 @@ WITHOUT_UNIT = {
     "MoE.skew": "the exponent of a power law",
     "Candidate.root_s2_per_bytes": "seconds squared per byte: its root times the root of a size is a time",
     "Engine.prompts_ahead": "a mean number of prompts",
+    "Ready.machine": "a kernel's row of roofs, each named where it is filled in",
+    "Ready.constants": "a kernel's row of constants, each named in its CONSTANTS",
     "Kind.moves": "elements moved per element that enters",
     "Kind.moves_32bit": "elements moved per element that enters",
 }

@@ -26,8 +26,8 @@ _SAME_AS = {"requests_per_s": "output_tokens_per_s", "total_tokens_per_s": "outp
 class Doubt:
     """Shares of the kernels' time that rest on other devices' constants, and on sizes that nobody measured."""
 
-    borrowed: float
-    outside: float
+    borrowed_frac: float
+    outside_frac: float
     examples: tuple[str, ...]  # which sizes
 
 
@@ -46,7 +46,7 @@ def doubt_of(done: Step) -> Doubt:
             outside += time_s
             examples.append(f"{p.name} ({beyond})")
     scale = total or 1.0
-    return Doubt(borrowed=borrowed / scale, outside=outside / scale, examples=tuple(dict.fromkeys(examples)))
+    return Doubt(borrowed_frac=borrowed / scale, outside_frac=outside / scale, examples=tuple(dict.fromkeys(examples)))
 
 
 def spread_of(deployment: Deployment, mode: str, metric: str, doubt: Doubt) -> Spread:
@@ -54,12 +54,12 @@ def spread_of(deployment: Deployment, mode: str, metric: str, doubt: Doubt) -> S
     spreads = deployment.engine.spreads
     found = spreads.get(f"{mode}.{metric}") or spreads.get(f"{mode}.{_SAME_AS.get(metric, metric)}") or UNMEASURED
     factor, because = 1.0, found.because
-    if doubt.borrowed >= NOTED:
-        factor *= 1.0 + doubt.borrowed * (BORROWED - 1.0)
-        because += f"; {doubt.borrowed:.0%} of the time rests on constants of related devices"
-    if doubt.outside >= NOTED:
-        factor *= 1.0 + doubt.outside * (EXTRAPOLATED - 1.0)
-        because += f"; {doubt.outside:.0%} of the time is outside the measured sizes"
+    if doubt.borrowed_frac >= NOTED:
+        factor *= 1.0 + doubt.borrowed_frac * (BORROWED - 1.0)
+        because += f"; {doubt.borrowed_frac:.0%} of the time rests on constants of related devices"
+    if doubt.outside_frac >= NOTED:
+        factor *= 1.0 + doubt.outside_frac * (EXTRAPOLATED - 1.0)
+        because += f"; {doubt.outside_frac:.0%} of the time is outside the measured sizes"
     return found if factor == 1.0 else found.widened(factor, because)
 
 
@@ -67,14 +67,14 @@ def notes_of(deployment: Deployment, doubt: Doubt) -> tuple[str, ...]:
     """Sentences that a reader must see beside the numbers."""
     notes: list[str] = []
     device = deployment.cluster.device
-    if doubt.borrowed >= NOTED:
+    if doubt.borrowed_frac >= NOTED:
         notes.append(
-            f"{doubt.borrowed:.0%} of the time rests on constants measured on other devices than {device.name} "
+            f"{doubt.borrowed_frac:.0%} of the time rests on constants measured on other devices than {device.name} "
             f"({device.generation}); the intervals are wider for it."
         )
-    if doubt.outside >= NOTED:
+    if doubt.outside_frac >= NOTED:
         notes.append(
-            f"{doubt.outside:.0%} of the time is outside the sizes that were measured: "
+            f"{doubt.outside_frac:.0%} of the time is outside the sizes that were measured: "
             f"{'; '.join(doubt.examples[:SHOWN])}; the intervals are wider for it."
         )
     return tuple(notes)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,9 +17,25 @@ Features = Callable[..., Floats]
 """The kernel's columns and an array for its six rows, to the features of every row."""
 
 
-def fades(calibration: Calibration, columns: Sequence[str]) -> tuple[tuple[int, float, float], ...]:
-    """Columns of sizes with the range that the trees saw."""
-    return tuple((i, *calibration.range[name]) for i, name in enumerate(columns) if name in calibration.range)
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """Everything about (device, formats, engine) that does not depend on the sizes of an attention kernel."""
+
+    calibration: Calibration
+    machine: Floats
+    constants: Floats
+    trees: ResidualTrees | None
+    within: tuple[tuple[int, float, float], ...]  # columns of sizes with the range that the trees saw
+
+
+def ready_for(
+    calibration: Calibration, machine: Floats, constants: Floats, columns: Sequence[str], features: Sequence[str]
+) -> Ready:
+    """A calibration with its trees, if they speak of these very features."""
+    trees = calibration.residual
+    within = tuple((i, *calibration.range[name]) for i, name in enumerate(columns) if name in calibration.range)
+    known = trees if trees is not None and trees.names == tuple(features) else None
+    return Ready(calibration, machine, constants, known, within)
 
 
 def factor(features: Floats, trees: ResidualTrees, sizes: Sequence[Size],
@@ -48,9 +65,3 @@ def corrected(features: Features, fixed: Sequence[object], trees: ResidualTrees,
         answer[0] *= correction(x, trees, beyond)
         rows[:, start : start + CHUNK_ROWS] = answer
     return rows
-
-
-def trees_of(calibration: Calibration, names: Sequence[str]) -> ResidualTrees | None:
-    """The calibration's trees, if they speak of these very features."""
-    trees = calibration.residual
-    return trees if trees is not None and trees.names == tuple(names) else None

@@ -1,16 +1,15 @@
 """Prefill attention: query tiles spread over the compute units, a memory floor, and the pass before it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from orrery.hardware.calibration import Calibration, ResidualTrees
+from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention.choice import Choice, choose
-from orrery.kernels.attention.learned import corrected, factor, fades, trees_of
+from orrery.kernels.attention.learned import Ready, corrected, factor, ready_for
 from orrery.kernels.attention.timing import as_columns, timing
 from orrery.kernels.ops import AttentionPrefill, Floats, Timing
 
@@ -50,23 +49,11 @@ COLUMNS = (
 """Sizes in the kernel's order."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ready:
-    """Everything about (device, formats, engine) that does not depend on the sizes."""
-
-    calibration: Calibration
-    machine: Floats
-    constants: Floats
-    trees: ResidualTrees | None
-    within: tuple[tuple[int, float, float], ...]
-
-
 @lru_cache(maxsize=4096)
-def _ready(device: Device, format: str, kv_format: str, engine: str) -> _Ready:
+def _ready(device: Device, format: str, kv_format: str, engine: str) -> Ready:
     choice = choose(device, "attention_prefill", format, kv_format, engine)
-    found = choice.calibration
-    trees = trees_of(found, kernel.PREFILL_FEATURES)
-    return _Ready(found, machine(device, choice), vector(found.constants), trees, fades(found, COLUMNS))
+    constants = vector(choice.calibration.constants)
+    return ready_for(choice.calibration, machine(device, choice), constants, COLUMNS, kernel.PREFILL_FEATURES)
 
 
 def calibration(op: AttentionPrefill, device: Device, engine: str = "") -> Calibration:
