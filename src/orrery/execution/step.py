@@ -58,19 +58,21 @@ def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
 
 def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Mapping[str, float]) -> Iterator[Part]:
     """Linear layers, stacked by format so that one call answers for all of them."""
-    groups: dict[tuple[str, bool], list[LinearShard]] = {}
+    groups: dict[str, list[LinearShard]] = {}
     for linear in cut.linears:
-        groups.setdefault((linear.format, linear.is_head), []).append(linear)
+        groups.setdefault(linear.format, []).append(linear)
     device, engine = deployment.cluster.device, deployment.engine.kernels
-    for (format, is_head), members in groups.items():
-        rows = batch.num_rows if is_head else batch.num_tokens
+    for format, members in groups.items():
+        m = np.stack([batch.num_rows if x.is_head else batch.num_tokens for x in members])
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
-        op = Gemm(m=rows[None, :], n=n, k=k, batch=g, format=format, quantises_input=False)
-        timing = kernels.predict(op, device, engine)
-        calibration, m = kernels.calibration(op, device, engine), largest["rows" if is_head else "tokens"]
+        op = Gemm(m=m, n=n, k=k, batch=g, format=format, quantises_input=False)
+        timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
         for i, x in enumerate(members):
-            row = Timing(**{f: getattr(timing, f)[i] for f in Timing.__slots__})
-            sizes = {"m": m, "n": float(x.n), "k": float(x.k)}
+            row = Timing(
+                time_s=timing.time_s[i], compute_s=timing.compute_s[i], memory_s=timing.memory_s[i],
+                overhead_s=timing.overhead_s[i], flops=timing.flops[i], bytes=timing.bytes[i],
+            )  # fmt: skip
+            sizes = {"m": largest["rows" if x.is_head else "tokens"], "n": float(x.n), "k": float(x.k)}
             yield part(x.name, x.block or "head", row, x.count, "gemm", format, calibration, sizes)
 
 

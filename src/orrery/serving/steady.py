@@ -10,7 +10,7 @@ Requests beyond the batch or cache limit wait for a slot; Little's law gives how
 """
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from orrery.execution.memory import Memory
 from orrery.execution.shard import has_exchange
 from orrery.serving.clock import Ticks, steps_of, tick
 
-ROUNDS, SETTLED = 12, 2e-3
-"""Fixed-point rounds for the slots that decode: each halves the error; a move of a 500th of the slots is the last."""
+ROUNDS, WEIGHT, SETTLED = 20, 0.7, 2e-3
+"""Fixed-point rounds for the slots that decode, how far each goes, and the share of the slots whose move ends it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,42 +56,49 @@ def steady(
     deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, concurrency: Floats
 ) -> Steady:
     """The equilibrium of one replica at each of ``concurrency``."""
-    layout = deployment.layout
-    limit = batch_limit(deployment, memory, input_tokens, output_tokens)
-    slots = np.minimum(concurrency, limit)
-    budget = float(memory.max_num_batched_tokens)
-    steps = max(output_tokens - 1.0, 0.0)
-    prompt = max(input_tokens, 1.0)
-    decoding = slots.copy()
-    nodes = _nodes(slots, layout.pp)
-    chunks = _chunks(nodes, prompt, steps / layout.pp, budget)
+    pp = deployment.layout.pp
+    slots = np.minimum(concurrency, batch_limit(deployment, memory, input_tokens, output_tokens))
+    steps, prompt = max(output_tokens - 1.0, 0.0), max(input_tokens, 1.0)
+    nodes = _nodes(slots, pp)
+    chunks = _chunks(nodes, prompt, steps / pp, float(memory.max_num_batched_tokens))
     ticks = _tick_nodes(deployment, nodes, chunks, prompt, input_tokens + output_tokens / 2)
-    size = nodes.size
-    decode_s = mixed_s = share = chunk = np.zeros_like(slots)
-    ranks, shared_s = (layout.dp if has_exchange(deployment) else 1), _shared_extra_s(deployment, ticks)
-    for _ in range(ROUNDS if steps else 1):
-        per_pass = decoding / layout.pp
-        decode_s = np.interp(per_pass, nodes, ticks.time_s[:size])
-        mixed_s = np.interp(per_pass, nodes, ticks.time_s[size:])
-        chunk = np.interp(per_pass, nodes, chunks)
+    size, shared_s = nodes.size, _shared_extra_s(deployment, ticks)
+    table = np.stack([ticks.time_s[:size], ticks.time_s[size:], chunks, shared_s])
+    ranks = deployment.layout.dp if has_exchange(deployment) else 1
+
+    def pace(decoding: Floats) -> tuple[Floats, ...]:
+        """Steps, mean step, prefill and rate when so many slots decode."""
+        decode_s, mixed_s, chunk, extra_s = _between(nodes, table, decoding / pp)
         loaded = np.maximum(slots - 1.0, 0.0) * prompt / chunk  # mixed steps in one request's decoding life
         share = np.minimum(1.0, loaded / steps) if steps else np.ones_like(slots)
-        mean_s = _mean_step_s(share, decode_s, mixed_s, np.interp(per_pass, nodes, shared_s), ranks)
+        mean_s = _mean_step_s(share, decode_s, mixed_s, extra_s, ranks)
         own_s = np.maximum(1.0, prompt / chunk) * mixed_s
-        rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * layout.pp)
-        moved = 0.5 * (np.clip(rate * steps * mean_s, 0.0, slots) - decoding)
+        rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * pp)
+        return decode_s, mixed_s, chunk, share, mean_s, own_s, rate
+
+    decoding = slots.copy()
+    for _ in range(ROUNDS if steps else 0):
+        *_, mean_s, _, rate = pace(decoding)
+        moved = WEIGHT * (np.minimum(rate * steps * mean_s, slots) - decoding)
         decoding = decoding + moved
         if (np.abs(moved) <= SETTLED * slots).all():
             break
-    mean_s = _mean_step_s(share, decode_s, mixed_s, np.interp(decoding / layout.pp, nodes, shared_s), ranks)
-    own_s = np.maximum(1.0, prompt / chunk) * mixed_s
-    rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * layout.pp)
+    decode_s, mixed_s, chunk, share, mean_s, own_s, rate = pace(decoding)
     queue_s = np.maximum(concurrency / rate - own_s - steps * mean_s, 0.0)
     return Steady(
         concurrency=concurrency, slots=slots, decoding=decoding, tpot_s=mean_s, prefill_s=own_s, queue_s=queue_s,
         requests_per_s=rate, decode_s=decode_s, mixed_s=mixed_s, mixed_share=share, chunk_tokens=chunk, ticks=ticks,
-        full_decode_s=np.interp(slots / layout.pp, nodes, ticks.time_s[:size]),
+        full_decode_s=_between(nodes, table, slots / pp)[0],
     )  # fmt: skip
+
+
+def _between(nodes: Floats, table: Floats, sizes: Floats) -> Floats:
+    """Every row of ``table`` (rows x nodes) between the nodes, at ``sizes``; constant beyond the ends."""
+    if nodes.size == 1:
+        return np.repeat(table, sizes.size, axis=1)
+    i = np.minimum(np.maximum(nodes.searchsorted(sizes) - 1, 0), nodes.size - 2)
+    share = np.minimum(np.maximum((sizes - nodes[i]) / (nodes[i + 1] - nodes[i]), 0.0), 1.0)
+    return table[:, i] + (table[:, i + 1] - table[:, i]) * share
 
 
 def _shared_extra_s(deployment: Deployment, ticks: Ticks) -> Floats:
@@ -120,7 +127,7 @@ def _mean_step_s(share: Floats, decode_s: Floats, mixed_s: Floats, shared_s: Flo
 def _nodes(slots: Floats, pp: int) -> Floats:
     """Batch sizes at which steps are costed: the asked ones, and a ladder below for slots busy with prompts."""
     top = max(1.0, float(slots.max()) / pp)
-    ladder = np.geomspace(1.0, top, max(2, min(6, ceil(top))))
+    ladder = np.exp(np.linspace(0.0, log(top), max(2, min(4, ceil(top)))))
     return np.unique(np.round(np.concatenate([slots / pp, ladder]).clip(1.0)))
 
 

@@ -64,12 +64,24 @@ def _dram_s(m, n, k, batch, constants, machine, is_cold):
 
 
 @njit(cache=True)
-def _one(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out):
-    """Fill ``out`` (COLUMNS long) for one shape."""
-    peak, overhead, feed, overlap, step, split_s = (
-        constants[0], constants[2], constants[3], constants[4], constants[5], constants[6],
-    )  # fmt: skip
-    dequantise, max_splits, min_rows = constants[11], constants[12], constants[13]
+def _rates(constants, machine, tiles):
+    """Of every tile: seconds a wave and unit of depth for products and for feeding, and of a step by waves."""
+    peak, feed, step, dequantise = constants[0], constants[3], constants[5], constants[11]
+    units, flops, vector, bandwidth, ba, bb = machine[0], machine[1], machine[2], machine[3], machine[5], machine[6]
+    out = np.empty((tiles.shape[0], 3))
+    for t in range(tiles.shape[0]):
+        tm, tn = tiles[t, 0], tiles[t, 1]
+        out[t, 0] = 2.0 * tm * tn * units / (peak * flops)
+        out[t, 1] = max((tm * ba + tn * bb) * units / (feed * bandwidth), tn * units / (dequantise * vector))
+        out[t, 2] = step / max(1.0, min(8.0, ACCUMULATOR / (tm * tn)))
+    return out
+
+
+@njit(cache=True)
+def _one(m, n, k, batch, constants, machine, tiles, rates, is_cold, quantises, out):
+    """Fill ``out`` (COLUMNS long) for one shape; ``rates`` are the tiles'."""
+    overhead, overlap, step, split_s = constants[2], constants[4], constants[5], constants[6]
+    max_splits, min_rows = constants[12], constants[13]
     gemv_rows, gemv_s, gemv, quantise_s, quantise = (
         constants[14], constants[15], constants[16], constants[17], constants[18],
     )  # fmt: skip
@@ -84,32 +96,31 @@ def _one(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out):
     moved = batch * k * (m * ba + n * bb) + outputs * bc
     dram, bare = _dram_s(m, n, k, batch, constants, machine, is_cold)
 
-    best = 1e300
+    best, mma_s, feed_s, filled, spread, choice = 1e300, 0.0, 0.0, 0.0, 0.0, 0.0
+    partial_s, tail = 8.0 * outputs / (3.0 * bandwidth), FILL / ba
     for t in range(tiles.shape[0]):
         tm, tn = tiles[t, 0], tiles[t, 1]
         if tm < min(m, min_rows):
             continue
         blocks = np.ceil(m / tm) * np.ceil(n / tn)
-        mma_rate = 2.0 * tm * tn * units / (peak * flops)
-        feed_rate = max((tm * ba + tn * bb) * units / (feed * bandwidth), tn * units / (dequantise * vector))
-        step_rate = step / max(1.0, min(8.0, ACCUMULATOR / (tm * tn)))
-        s = 1.0
+        once = batch * blocks / units
+        s, inverse = 1.0, 1.0
         while s <= max_splits and (s == 1.0 or k >= SHORTEST_SPLIT * s):
-            fluid = batch * blocks * s / units
+            fluid = once * s
             waves = max(1.0, fluid)
             waves += WAVE * (np.ceil(fluid) - waves)
-            depth = k / s + FILL / ba
-            mma = waves * mma_rate * depth
-            load = depth * max(waves * feed_rate, max(step, waves * step_rate))
+            depth = k * inverse + tail
+            mma = waves * rates[t, 0] * depth
+            load = depth * max(waves * rates[t, 1], max(step, waves * rates[t, 2]))
             top = max(mma, max(load, dram))
             time = top + overlap * (mma + load + dram - top)
             if s > 1.0:
-                time += split_s + 8.0 * s * outputs / (3.0 * bandwidth)
+                time += split_s + s * partial_s
             if time < best:
-                best = time
-                out[MMA], out[FEED] = mma, load
-                out[FILLED], out[WAVES], out[CHOICE] = m * n / (blocks * tm * tn), fluid, 100.0 * t + s
+                best, mma_s, feed_s = time, mma, load
+                filled, spread, choice = m * n / (blocks * tm * tn), fluid, 100.0 * t + s
             s *= 2.0
+            inverse *= 0.5
     best += overhead
     launch = overhead
     if m <= gemv_rows:
@@ -117,26 +128,29 @@ def _one(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out):
         time = gemv_s + max(bare, products)
         if time < best:
             best, launch = time, gemv_s
-            out[MMA], out[FEED], out[FILLED], out[WAVES], out[CHOICE] = products, 0.0, 1.0, 0.0, -1.0
+            mma_s, feed_s, filled, spread, choice = products, 0.0, 1.0, 0.0, -1.0
     if quantises:
         best += quantise_s + batch * m * k * (2.0 + bi) / (quantise * bandwidth)
         launch += quantise_s
     out[TIME], out[COMPUTE], out[MEMORY], out[OVERHEAD] = best, work / flops, moved / bandwidth, launch
     out[FLOPS], out[BYTES], out[DRAM] = work, moved, dram
+    out[MMA], out[FEED], out[FILLED], out[WAVES], out[CHOICE] = mma_s, feed_s, filled, spread, choice
 
 
 @njit(cache=True)
 def many(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out):
     """One row of ``out`` for every shape."""
+    rates = _rates(constants, machine, tiles)
     for i in range(m.size):
-        _one(m[i], n[i], k[i], batch[i], constants, machine, tiles, is_cold, quantises, out[i])
+        _one(m[i], n[i], k[i], batch[i], constants, machine, tiles, rates, is_cold, quantises, out[i])
 
 
 @njit(cache=True)
 def scalar(m, n, k, batch, constants, machine, tiles, is_cold, quantises):
     """The row for one shape, without arrays on the way in."""
     out = np.zeros(COLUMNS)
-    _one(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out)
+    rates = _rates(constants, machine, tiles)
+    _one(m, n, k, batch, constants, machine, tiles, rates, is_cold, quantises, out)
     return out
 
 
