@@ -13,8 +13,8 @@ from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.numerics.registry import get_format
-from orrery.planner.space import activations_for, wide_format
-from orrery.scenario.resolve import DEFAULT_ENGINE
+from orrery.planner.space import activations_for
+from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
 from orrery.serving.workload import REQUESTS_PER_SLOT, Mode, Workload
 
 MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "closed", "open": "open"}
@@ -99,7 +99,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
-    kv_default = default_kv(weights, activations, engine, wide_format(device))
+    kv_default = cache_beside(weights, activations, engine, device)
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
     share = row.number("gpu_memory_utilization_frac")
     key = (
@@ -123,12 +123,6 @@ def _deployment(
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
         max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share,
     )  # fmt: skip
-
-
-def default_kv(weights: str, activations: str, engine: Engine, wide: str) -> str:
-    """The cache format that nobody stated: 16 bits, or FP8 where the engine's checkpoints bring it."""
-    narrow = get_format(activations).element_bits < 16 and "fp8" in get_format(weights).rates
-    return "fp8" if engine.kv_follows_weights and narrow else wide
 
 
 def _version(row: Row, engine: str) -> str:

@@ -158,15 +158,18 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     )
     if scenario.activations is None:
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
-    kv = get_format(scenario.kv).name if scenario.kv else cache_beside(activations, parts.device)
+    kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
     return Formats(weights=weights, activations=activations, kv=kv), tuple(notes)
 
 
-def cache_beside(activations: str, device: Device) -> str:
-    """The cache's default format: the activations' where those have 16 bits, else the device's 16-bit format."""
-    return activations if get_format(activations).element_bits == 16 else wide_format(device)
+def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
+    """The cache's default format: the 16-bit one, or FP8 where the engine's narrow checkpoints bring it."""
+    if get_format(activations).element_bits == 16:
+        return activations
+    follows = engine.kv_follows_weights and "fp8" in get_format(weights).rates
+    return "fp8" if follows and get_format(activations).element_bits < 16 else wide_format(device)
 
 
 def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -> Deployment:
