@@ -5,7 +5,6 @@ first; a later table only says what it changes. ``facts/calibrations/engines.tom
 the error of each kind of run.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -29,8 +28,6 @@ ASSUMED_HOST = {
     "memory_ratio": 1.0, "compute_ratio": 1.0,
 }  # fmt: skip
 """Where no measured run says anything: a millisecond a step, and what published profiles of engines suggest."""
-
-_HOST = tuple(ASSUMED_HOST)
 
 
 @cache
@@ -78,8 +75,8 @@ def _engine(name: str, version: str, generation: str) -> Engine:
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     fitted, fact = _fitted(name, version, generation)
-    facts |= {f"{k}": Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
-              for k in _HOST}  # fmt: skip
+    facts |= {k: Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
+              for k in ASSUMED_HOST}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}
     if unknown := facts.keys() - known.keys():
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")
@@ -123,7 +120,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _fitted_entries() -> tuple[list[dict[str, Any]], dict[str, Source]]:
     if not FITTED.exists():
         return [], {}
-    raw = tomllib.loads(FITTED.read_text())
+    raw = read_toml(FITTED)
     return raw["engine"], {key: Source(**table) for key, table in raw["sources"].items()}
 
 

@@ -43,11 +43,12 @@ def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):
         known = [c for e in dict.fromkeys((engine, *ENGINES)) if (c := device.calibrations.get((op, kin, e)))]
         for found in sorted(known, key=lambda c: c.origin != "device"):
-            return _widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and found.engine != engine)
+            return widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and found.engine != engine)
     raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
 
 
-def _widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:
+def widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:
+    """``found`` with the wider spread of constants that are borrowed from kin, from another engine, or both."""
     factor = (OTHER_FORMAT if is_kin else 1.0) * (OTHER_ENGINE if is_other_engine else 1.0)
     if factor == 1.0:
         return found

@@ -113,7 +113,7 @@ class RecurrentMixer:
     ``flops_per_token`` counts the recurrence itself, without the projections.
     """
 
-    kind: str  # "mamba1", "mamba2", "gated-delta-net", "lightning", "kimi-delta", "short-conv", …
+    kind: str  # "mamba1", "mamba2", "gated-delta-net", "lightning", "kimi-delta", …
     num_heads: int
     state_elements: int
     conv_elements: int

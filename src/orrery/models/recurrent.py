@@ -113,15 +113,3 @@ def mamba1(
         other_parameters=inner * (kernel + conv_bias) + inner * state_size + inner + narrow * has_norms,
         norm_elements=narrow * has_norms,
     )
-
-
-def short_convolution(hidden: int, kernel: int, *, bias: bool = False) -> Part:
-    """LFM2's gated short convolution: two gates and an input in one product, a convolution, a product out."""
-    return Part(
-        linears=(
-            _mixer_linear("in", hidden, 3 * hidden, bias=bias),
-            _mixer_linear("out", hidden, hidden, shard_row=True, bias=bias),
-        ),
-        mixer=_recurrence("short-conv", hidden, 0, hidden, kernel, 0),
-        other_parameters=hidden * (kernel + bias),
-    )

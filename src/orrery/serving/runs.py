@@ -21,9 +21,8 @@ _NODES, _WEIGHTS = leggauss(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Run:
-    """One replica's run of ``num_sequences`` requests."""
+    """One replica's run of all its requests."""
 
-    num_sequences: float
     batch: float  # sequences that really ran together
     ttft_s: float
     tpot_s: float
@@ -42,7 +41,7 @@ def static_run(deployment: Deployment, memory: Memory, batch: float, input_token
     latency = full_waves * first.latency_s + last_s
     waited = sum(i * first.latency_s * together for i in range(int(full_waves))) + full_waves * first.latency_s * rest
     return Run(
-        num_sequences=batch, batch=together, ttft_s=first.ttft_s + waited / batch, tpot_s=first.tpot_s,
+        batch=together, ttft_s=first.ttft_s + waited / batch, tpot_s=first.tpot_s,
         latency_s=latency, prompt_share=first.prompt_share, ticks=first.ticks,
     )  # fmt: skip
 
@@ -68,7 +67,7 @@ def _wave(deployment: Deployment, memory: Memory, batch: float, input_tokens: fl
     own_s = prefill_s / max(num_prompt_steps, 1.0)
     latency_s = prefill_s + steps * tpot_s + (0.0 if input_tokens else tpot_s)
     return Run(
-        num_sequences=batch, batch=batch, ttft_s=(prefill_s + own_s) / 2 + deployment.engine.request_s,
+        batch=batch, ttft_s=(prefill_s + own_s) / 2 + deployment.engine.request_s,
         tpot_s=tpot_s, latency_s=latency_s, prompt_share=prefill_s / latency_s, ticks=ticks,
     )  # fmt: skip
 
@@ -88,6 +87,6 @@ def offline_run(
     latency = full * float(cycle_s[0]) + (float(cycle_s[1]) if rest > 1e-9 else 0.0) + drain_s
     wait = max(0.0, latency - float(cycle_s[0])) / 2
     return Run(
-        num_sequences=num_requests, batch=float(state.decoding[0]), ttft_s=wait + float(state.prefill_s[0]),
+        batch=float(state.decoding[0]), ttft_s=wait + float(state.prefill_s[0]),
         tpot_s=float(state.tpot_s[0]), latency_s=latency, prompt_share=float(state.mixed_share[0]), ticks=state.ticks,
     )  # fmt: skip

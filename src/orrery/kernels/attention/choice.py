@@ -8,13 +8,13 @@ An 8-bit cache may be read by a kernel that computes in 8 bits, too; where only 
 that is what such an engine runs, and what is predicted.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.resolve import ENGINES, OTHER_ENGINE, OTHER_FORMAT
+from orrery.kernels.resolve import ENGINES, widened
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
 
@@ -54,7 +54,7 @@ def choose(device: Device, op: str, format: str, kv_format: str, engine: str) ->
         runs_in = compute
     is_other_engine = bool(engine) and calibration.engine != engine
     return Choice(
-        calibration=_widened(calibration, is_kin=rank > 0, is_other_engine=is_other_engine),
+        calibration=widened(calibration, is_kin=rank > 0, is_other_engine=is_other_engine),
         peak_flops_per_s=matrix_peak_flops_per_s(device, runs_in),
         element_bytes=runs_in.bytes_per_element,
         kv_element_bytes=kv.bytes_per_element,
@@ -78,11 +78,3 @@ def _keys(device: Device, compute: Format, kv: Format) -> list[str]:
         wide = ["bf16+fp8"]
         return [*(narrow + wide if is_narrow else wide + narrow), "bf16+bf16"]
     return ["bf16+bf16"]
-
-
-def _widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:
-    factor = (OTHER_FORMAT if is_kin else 1.0) * (OTHER_ENGINE if is_other_engine else 1.0)
-    if factor == 1.0:
-        return found
-    because = f"borrowed from {found.op} in {found.format} by {found.engine}"
-    return replace(found, spread=found.spread.widened(factor, because))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange
-from orrery.base.sources import Basis, Fact
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.elementwise.rule import calibration as borrowed
@@ -46,12 +45,6 @@ SPREAD = Spread(
     low_80_ratio=0.6, high_80_ratio=1.8, low_95_ratio=0.35, high_95_ratio=3.5,
     because="no measurement of recurrent mixers: efficiencies borrowed from gated activations and assumed",
 )  # fmt: skip
-
-FACTS = (
-    Fact(name="scan_peak_frac", value=ASSUMED.peak_frac, basis=Basis.ASSUMED, note="small tiles in a chunked scan"),
-    Fact(name="scan_chunk_tokens", value=ASSUMED.chunk_tokens, basis=Basis.ASSUMED, note="the usual chunk"),
-    Fact(name="scan_step_s", value=ASSUMED.step_s, basis=Basis.ASSUMED, note="chunks of a sequence follow each other"),
-)
 
 
 def calibration(op: Recurrent, device: Device, engine: str = "") -> Calibration:

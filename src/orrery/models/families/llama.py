@@ -5,8 +5,6 @@ from orrery.models.family import Family
 from orrery.models.fields import Fields
 from orrery.models.model import Model
 
-ROTARY_DEFAULTS = {"vocab_size": 32000, "intermediate_size": 11008}
-
 
 def _build(c: Fields, name: str) -> Model:
     kind = c.word("model_type")
