@@ -1,0 +1,1 @@
+"""What every simulated run stands on: named streams of random numbers."""

@@ -1,0 +1,1 @@
+"""Queues and clocks of compiled event loops."""

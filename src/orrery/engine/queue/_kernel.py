@@ -1,0 +1,86 @@
+# pyright: basic
+"""Priority queues over items 0, 1, …, and a clock of several machines.
+
+Any number of pairing heaps share arrays with one entry an item, so a queue costs nothing until something waits
+in it [fredman-1986]. Smaller keys leave first; equal keys leave in order of the item. The clock is a tournament: each
+machine has one next moment, the earliest wins, and a change replays log2(machines) matches.
+"""
+
+import numpy as np
+from numba import njit
+
+CHILD, SIBLING = range(2)
+
+
+@njit(cache=True)
+def merged(a, b, keys, links):
+    """The root of two heaps put together; either may be empty."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    if keys[b] < keys[a] or (keys[b] == keys[a] and b < a):
+        a, b = b, a
+    links[b, SIBLING] = links[a, CHILD]
+    links[a, CHILD] = b
+    return a
+
+
+@njit(cache=True)
+def pushed(root, item, key, keys, links):
+    """The root after ``item`` joins with ``key``."""
+    keys[item] = key
+    links[item, CHILD] = -1
+    links[item, SIBLING] = -1
+    return merged(root, item, keys, links)
+
+
+@njit(cache=True)
+def popped(root, keys, links):
+    """The root after the smallest item, which is ``root``, has left: its children are merged in pairs, then together."""
+    rest, pairs = links[root, CHILD], -1
+    links[root, CHILD] = -1
+    while rest >= 0:
+        a, b = rest, links[rest, SIBLING]
+        if b < 0:
+            rest = -1
+        else:
+            rest = links[b, SIBLING]
+            links[b, SIBLING] = -1
+        links[a, SIBLING] = -1
+        both = merged(a, b, keys, links)
+        links[both, SIBLING] = pairs
+        pairs = both
+    root = -1
+    while pairs >= 0:
+        following = links[pairs, SIBLING]
+        links[pairs, SIBLING] = -1
+        root = merged(root, pairs, keys, links)
+        pairs = following
+    return root
+
+
+@njit(cache=True)
+def clock_of(size):
+    """Moments (all never) and the tournament of ``size`` machines."""
+    width = 1
+    while width < size:
+        width *= 2
+    moments = np.full(width, np.inf)
+    winners = np.zeros(2 * width, np.int64)
+    for k in range(width):
+        winners[width + k] = k
+    for k in range(width - 1, 0, -1):
+        winners[k] = winners[2 * k]
+    return moments, winners
+
+
+@njit(cache=True)
+def set_moment(moments, winners, machine, moment):
+    """The machine's next moment becomes ``moment``; among equals the lower number wins."""
+    moments[machine] = moment
+    k = (machine + moments.size) >> 1
+    while k >= 1:
+        a, b = winners[2 * k], winners[2 * k + 1]
+        winners[k] = a if moments[a] <= moments[b] else b
+        k >>= 1

@@ -1,0 +1,229 @@
+"""What a paper states: its set-ups and its claims, one TOML file a paper under ``papers/``.
+
+    title = "…"
+    year = 2024
+    arxiv = "2401.09670"
+    layer = "serving"
+    mechanism = "two sentences in our own words"
+    techniques = ["disaggregated"]
+
+    [sources.paper]
+    title = "…"
+
+    [[setup]]                       # what was run; every line but name and note is a fact with its place
+    name = "sharegpt-opt-13b"
+    model = { value = "opt-13b", from = "paper", at = "table 1" }
+
+    [[claim]]                       # what came out
+    id = "rate-ratio-vllm-sharegpt"
+    metric = "request_rate_ratio"
+    reported = [2.0, 4.6]
+    unit = "ratio"
+    baseline = "vllm"
+    setup = "sharegpt-opt-13b"
+    from = "paper"
+    at = "section 6.2"
+
+    [unstated]                      # what the paper leaves open, and what a reader assumes for want of it
+    fig_1_slo = "…"
+
+A set-up may start from another one (``like``) and replace some of its lines; a claim may replace some lines of its
+set-up (``given``): a bare value there stands at the claim's own place. Ratios and reductions say by how much the
+paper's system is better than the baseline.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import FactError, UnknownName
+from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.evidence.paper_words import INPUTS, READINGS, UNITS
+
+FOLDER = Path(__file__).parent / "papers"
+
+TOLERANCE_FRAC = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """One experiment as the paper describes it."""
+
+    name: str
+    inputs: Mapping[str, Fact]
+    note: str = ""
+
+    def word(self, name: str, default: str = "") -> str:
+        """An input as text; ``default`` where the paper does not state it."""
+        return str(self.inputs[name].value) if name in self.inputs else default
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """An input as a number in base units; ``default`` where the paper does not state it."""
+        return float(self.inputs[name].value) if name in self.inputs else default
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """The numbers of an input that lists several, by comma; empty where the paper does not state it."""
+        return tuple(float(part) for part in self.word(name).split(",") if part.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One result that the paper reports, and where."""
+
+    id: str
+    metric: str
+    low: float  # equal to high where one number is reported
+    high: float
+    unit: str
+    baseline: str  # empty where nothing is compared
+    setup: Setup
+    origin: str  # key of its source in the file: "abstract" for a headline
+    source: Source
+    at: str
+    reading: str = "value"  # one of READINGS
+    tolerance_frac: float = TOLERANCE_FRAC  # how far ours may be off and still count as the same
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """A paper's set-ups and claims, and what it leaves unsaid."""
+
+    key: str
+    title: str
+    year: int
+    layer: str
+    mechanism: str
+    techniques: tuple[str, ...]
+    setups: Mapping[str, Setup]
+    claims: tuple[Claim, ...]
+    sources: Mapping[str, Source]
+    arxiv: str = ""
+    url: str = ""
+    unstated: Mapping[str, str] = field(default_factory=dict[str, str])  # what is missing -> what a reader assumes
+
+
+def paper_keys() -> tuple[str, ...]:
+    """The keys of all papers whose set-ups are written down, sorted."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+@cache
+def get_paper(key: str) -> Paper:
+    """The paper of that key."""
+    if key not in paper_keys():
+        raise UnknownName("paper", key, paper_keys())
+    return read_paper(FOLDER / f"{key}.toml")
+
+
+def read_paper(path: Path) -> Paper:
+    """One paper file. Refuses unknown keys, and whatever has no source or no place in it."""
+    raw, file = read_toml(path), path.name
+    sources = {key: _source(file, key, table) for key, table in raw.pop("sources", {}).items()}
+    setups = _setups(file, raw.pop("setup", []), sources)
+    claims = tuple(_claim(file, table, setups, sources) for table in raw.pop("claim", []))
+    _unique(file, "claim", [claim.id for claim in claims])
+    _known(file, "the top", raw, {"title", "year", "arxiv", "url", "layer", "mechanism", "techniques", "unstated"})
+    _needed(file, "the top", raw, ("title", "year", "layer", "mechanism", "techniques"))
+    return Paper(
+        key=path.stem, title=raw["title"], year=raw["year"], arxiv=raw.get("arxiv", ""), url=raw.get("url", ""),
+        layer=raw["layer"], mechanism=raw["mechanism"], techniques=tuple(raw["techniques"]), setups=setups,
+        claims=claims, sources=sources, unstated=raw.get("unstated", {}),
+    )  # fmt: skip
+
+
+def _source(file: str, key: str, table: dict[str, str]) -> Source:
+    """A document, with its title and where or when it was read."""
+    _known(file, f"source {key}", table, ("title", "url", "retrieved"))
+    _needed(file, f"source {key}", table, ("title", "retrieved"))
+    return Source(**table)
+
+
+def _setups(file: str, tables: list[dict[str, Any]], sources: Mapping[str, Source]) -> dict[str, Setup]:
+    """The set-ups by name; each may build on one above it."""
+    setups: dict[str, Setup] = {}
+    for table in tables:
+        _needed(file, "a setup", table, ("name",))
+        name, lines = table["name"], {k: v for k, v in table.items() if k not in ("name", "like", "note")}
+        if name in setups:
+            raise FactError(f"{file}: there are two setups {name!r}.")
+        inherited: Mapping[str, Fact] = {}
+        if like := table.get("like"):
+            inherited = _setup(file, f"setup {name}", like, setups).inputs
+        inputs = _inputs(file, f"setup {name}", lines, sources)
+        setups[name] = Setup(name=name, inputs={**inherited, **inputs}, note=table.get("note", ""))
+    return setups
+
+
+def _claim(
+    file: str, table: dict[str, Any], setups: Mapping[str, Setup], sources: Mapping[str, Source]
+) -> Claim:  # fmt: skip
+    """One claim, with the set-up that it is about."""
+    _needed(file, "a claim", table, ("id",))
+    where = f"claim {table['id']}"
+    needed = ("id", "metric", "reported", "unit", "setup", "from", "at")
+    _known(file, where, table, {*needed, "baseline", "reading", "tolerance_frac", "given", "note"})
+    _needed(file, where, table, needed)
+    if table["from"] not in sources:
+        raise FactError(f"{file}: {where}: there is no [sources.{table['from']}]; add it or name another.")
+    _one_of(file, where, "unit", table["unit"], sorted(UNITS))
+    _one_of(file, where, "reading", reading := table.get("reading", "value"), READINGS)
+    setup = _setup(file, where, table["setup"], setups)
+    if given := table.get("given"):
+        here = {"from": table["from"], "at": table["at"]}
+        lines: dict[str, Any] = {k: v if isinstance(v, dict) else {"value": v, **here} for k, v in given.items()}
+        setup = Setup(name=setup.name, inputs={**setup.inputs, **_inputs(file, where, lines, sources)}, note=setup.note)
+    low, high = _range(file, where, table["reported"])
+    return Claim(
+        id=table["id"], metric=table["metric"], low=low, high=high, unit=table["unit"], setup=setup,
+        baseline=table.get("baseline", ""), origin=table["from"], source=sources[table["from"]], at=table["at"],
+        reading=reading, tolerance_frac=float(table.get("tolerance_frac", TOLERANCE_FRAC)), note=table.get("note", ""),
+    )  # fmt: skip
+
+
+def _inputs(file: str, where: str, lines: Mapping[str, Any], sources: Mapping[str, Source]) -> dict[str, Fact]:
+    """Facts by name; only known names."""
+    _known(file, where, lines, INPUTS.keys())
+    return {name: parse_fact(f"{file}: {where}", name, entry, sources) for name, entry in lines.items()}
+
+
+def _setup(file: str, where: str, name: str, setups: Mapping[str, Setup]) -> Setup:
+    """The set-up of that name, which must stand above."""
+    if name not in setups:
+        raise FactError(f"{file}: {where}: there is no setup {name!r} above; known: {', '.join(setups) or 'none'}.")
+    return setups[name]
+
+
+def _range(file: str, where: str, reported: float | list[float]) -> tuple[float, float]:
+    """One number twice, or the two ends of a range."""
+    ends = reported if isinstance(reported, list) else [reported, reported]
+    if len(ends) != 2 or not all(type(end) in (int, float) for end in ends) or ends[0] > ends[1]:
+        raise FactError(f"{file}: {where}: reported is {reported!r}; write a number, or [low, high].")
+    return float(ends[0]), float(ends[1])
+
+
+def _known(file: str, where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse keys that nobody reads."""
+    known = sorted(known)
+    if extra := sorted(table.keys() - set(known)):
+        raise FactError(f"{file}: {where}: unknown key {', '.join(extra)}; known: {', '.join(known)}.")
+
+
+def _needed(file: str, where: str, table: Mapping[str, Any], needed: tuple[str, ...]) -> None:
+    """Refuse a table that leaves out what every such table has."""
+    if missing := [key for key in needed if table.get(key) in (None, "")]:
+        raise FactError(f"{file}: {where}: needs {', '.join(missing)}.")
+
+
+def _one_of(file: str, where: str, key: str, word: str, known: Sequence[str]) -> None:
+    """Refuse a word outside its list."""
+    if word not in known:
+        raise FactError(f"{file}: {where}: {key} {word!r} is none of {', '.join(known)}.")
+
+
+def _unique(file: str, what: str, names: list[str]) -> None:
+    """Refuse a name that stands twice."""
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise FactError(f"{file}: there are two of {what} {', '.join(twice)}.")

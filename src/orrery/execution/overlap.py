@@ -1,0 +1,43 @@
+"""Which ways there are to overlap the parts of a pass, and what a deployment tells their knobs.
+
+The rules are the files in ``techniques`` at the seam ``execution.overlap``; see docs/models/overlap.md.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from orrery.base.technique import Technique
+from orrery.execution.batch import Batch
+from orrery.execution.explain import bound_by
+from orrery.execution.layout import Deployment
+from orrery.execution.seam import knob_array, technique_at, techniques_at
+from orrery.execution.step import step
+
+SEAM = "execution.overlap"
+
+__all__ = ["SEAM", "get_overlap", "knob_array", "norm_frac", "overlaps"]
+
+
+def overlaps() -> Mapping[str, Technique]:
+    """Every way to overlap, by name."""
+    return techniques_at(SEAM)
+
+
+def get_overlap(name: str) -> Technique:
+    """The way to overlap called ``name``."""
+    return technique_at(SEAM, name)
+
+
+def norm_frac(deployment: Deployment, tokens: int) -> float:
+    """Norms with their residual additions, as a share of the memory-bound time of a prompt of ``tokens``."""
+    one, none = np.array([1]), np.array([0])
+    new = np.array([tokens])
+    batch = Batch(
+        prompt_sequences=one, prompt_tokens=new, prompt_context_tokens=new, decode_sequences=none,
+        decode_context_tokens=none,
+    )  # fmt: skip
+    parts = [p for p in step(deployment, batch).parts if bound_by(p, 0) == "memory"]
+    whole = sum(float(p.time_s[0]) for p in parts)
+    norms = sum(float(p.time_s[0]) for p in parts if p.name == "norms")
+    return norms / whole if whole > 0.0 else 0.0

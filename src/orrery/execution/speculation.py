@@ -1,0 +1,106 @@
+"""Guessing tokens and checking them at once: how many a checking step yields, and what it checks and costs.
+
+With acceptance a of each guess (independent of the others: assumed), k guesses in a row yield (1 - a^(k+1))/(1 - a)
+tokens a step, the one that the model adds itself included [leviathan-2023]. In a tree every accepted node gets w
+guesses at its level, one of which survives with 1 - (1 - a)^w [specinfer-2023].
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.batch import Batch
+from orrery.execution.layout import Deployment
+from orrery.execution.step import step
+
+KINDS = ("draft", "tree", "prompt-lookup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """How tokens are guessed, how often a guess holds, and what a step of the guessing model takes.
+
+    ``draft_tokens`` guesses in a row; a tree has ``tree_widths`` guesses at each level instead. A guessing step takes
+    ``draft_base_s`` + ``draft_s_per_sequences`` x sequences (x nodes of a tree's level); looking up costs nothing.
+    """
+
+    kind: str = "draft"
+    draft_tokens: int = 4
+    acceptance_frac: float = 0.7
+    tree_widths: tuple[int, ...] = ()
+    draft_base_s: float = 0.0
+    draft_s_per_sequences: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ScenarioError(f"speculation kind = {self.kind!r}; write one of {', '.join(KINDS)}.")
+        if not 0.0 <= self.acceptance_frac <= 1.0:
+            raise ScenarioError(f"acceptance_frac = {self.acceptance_frac:g}; write 0 to 1.")
+        if self.kind == "tree" and (not self.tree_widths or min(self.tree_widths) < 1):
+            raise ScenarioError(
+                f"tree_widths = {self.tree_widths}; write the guesses at each level, such as (4, 2, 1)."
+            )
+        if self.kind != "tree" and self.draft_tokens < 1:
+            raise ScenarioError(f"draft_tokens = {self.draft_tokens}; write 1 or more.")
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Guesses that an accepted node gets, level by level."""
+        return self.tree_widths if self.kind == "tree" else (1,) * self.draft_tokens
+
+
+def expected_tokens(speculation: Speculation) -> float:
+    """Tokens that one checking step yields on average: 1 + the chances that level 1, 2, … are reached and hold."""
+    total = reach = 1.0
+    for width in speculation.widths:
+        reach *= 1.0 - (1.0 - speculation.acceptance_frac) ** width
+        total += reach
+    return total
+
+
+def level_nodes(speculation: Speculation) -> tuple[int, ...]:
+    """Guesses at each level of the tree; 1 each in a row."""
+    nodes, found = 1, list[int]()
+    for width in speculation.widths:
+        nodes *= width
+        found.append(nodes)
+    return tuple(found)
+
+
+def verified_tokens(speculation: Speculation) -> int:
+    """Tokens of one sequence in a checking step: the last sure one and every guess."""
+    return 1 + sum(level_nodes(speculation))
+
+
+def drafting_s(speculation: Speculation, sequences: float) -> float:
+    """Time to guess for so many sequences: one step of the guessing model for each level, nothing for a look-up."""
+    if speculation.kind == "prompt-lookup":
+        return 0.0
+    inputs = (1, *level_nodes(speculation)[:-1])
+    slope_s = speculation.draft_s_per_sequences * sequences
+    return sum(speculation.draft_base_s + slope_s * nodes for nodes in inputs)
+
+
+def draft_step_s(draft: Deployment, context_tokens: int, sequences: int) -> tuple[float, float]:
+    """(base, per sequence) of the guessing model's decode step, host included, through 1 and ``sequences`` of them."""
+    counts = np.array([1, max(2, sequences)])
+    none = np.zeros(2, dtype=np.int64)
+    batch = Batch(
+        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none, decode_sequences=counts,
+        decode_context_tokens=np.full(2, context_tokens),
+    )  # fmt: skip
+    engine = draft.engine
+    host_s = engine.step_s + engine.per_sequence_s * counts
+    device_s = step(draft, batch).time_s + (1.0 - engine.overlap_frac) * host_s
+    one_s, many_s = (float(t) for t in np.maximum(device_s, host_s))
+    slope_s = max(0.0, (many_s - one_s) / float(counts[1] - 1))
+    return one_s - slope_s, slope_s
+
+
+def with_draft(
+    speculation: Speculation, draft: Deployment, *, context_tokens: int = 1024, sequences: int = 64
+) -> Speculation:
+    """``speculation`` with the step times of a guessing model."""
+    base_s, slope_s = draft_step_s(draft, context_tokens, sequences)
+    return replace(speculation, draft_base_s=base_s, draft_s_per_sequences=slope_s)

@@ -1,0 +1,108 @@
+"""Bytes between memories: what a sequence's cache weighs on a whole replica, and which links it travels.
+
+The time of a transfer is a rule at the seam ``execution.transfer`` over one of these links.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from orrery import network
+from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.technique import Technique
+from orrery.execution.layout import Deployment
+from orrery.execution.seam import knob_array, technique_at, techniques_at
+from orrery.execution.shard import cache_of, shard
+from orrery.hardware.device import Device, Link
+
+SEAM = "execution.transfer"
+
+HOST_RATE_FRAC = 0.82
+"""Share of a host link's stated rate that copies reach: nvbandwidth shows 52.8 of 63 GB/s on H100s (device to host,
+NVIDIA/nvbandwidth issue 24) and 25.1 of 31.5 on an A100 (issue 42)."""
+
+__all__ = [
+    "SEAM", "Transfer", "get_transfer", "host_link", "knob_array", "kv_bytes", "kv_bytes_per_token", "link_between",
+    "num_parallel", "transfers",
+]  # fmt: skip
+
+
+class Transfer(NamedTuple):
+    """A way for bytes: its rate in one direction, and the time of a transfer of nothing. A disk is one, too."""
+
+    bandwidth_bytes_per_s: float
+    latency_s: float
+
+
+def transfers() -> Mapping[str, Technique]:
+    """Every way to move bytes, by name."""
+    return techniques_at(SEAM)
+
+
+def get_transfer(name: str) -> Technique:
+    """The way to move bytes called ``name``."""
+    return technique_at(SEAM, name)
+
+
+def kv_bytes(deployment: Deployment, tokens: float) -> float:
+    """What one sequence of ``tokens`` keeps on all devices of a replica; heads that are held twice are sent twice."""
+    return cache_of(deployment).sequence_bytes(tokens) * _holders(deployment)
+
+
+def kv_bytes_per_token(deployment: Deployment) -> float:
+    """What one more token of a long sequence adds on all devices of a replica (layers that keep every token)."""
+    return cache_of(deployment).bytes_per_token * _holders(deployment)
+
+
+def _holders(deployment: Deployment) -> float:
+    """Devices that keep parts of one sequence, counted in fullest devices."""
+    layout = deployment.layout
+    return layout.tp * layout.cp / shard(deployment).stage_share
+
+
+def num_parallel(deployment: Deployment) -> int:
+    """Devices of a replica that send at once, each its own part."""
+    layout = deployment.layout
+    return layout.tp * layout.pp * layout.cp
+
+
+def link_between(deployment: Deployment, other: Deployment, *, same_node: bool) -> Transfer:
+    """The way of a cache from a replica of ``deployment`` to one of ``other``: all pairs of devices at once.
+
+    Each pair runs at the slower device's scale-up link inside a node, else at its network card; as many pairs as the
+    smaller replica has devices. Rates are those that point-to-point sends were measured to reach.
+    """
+    pairs = min(num_parallel(deployment), num_parallel(other))
+    ends = [_point_to_point(d.cluster.device, same_node) for d in (deployment, other)]
+    return Transfer(
+        bandwidth_bytes_per_s=pairs * min(e.bandwidth_bytes_per_s for e in ends),
+        latency_s=max(e.latency_s for e in ends),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=512)
+def _point_to_point(device: Device, same_node: bool) -> Transfer:
+    """One device to one other: the slope and the start of a measured send, or the stated link where none was."""
+    link = device.scaleup if same_node else device.scaleout
+    work = network.Collective(
+        kind="send_recv", num_devices=2, message_bytes=np.array([1.0, 1e9, 2e9]), library="nccl",
+        devices_per_node=2 if same_node else 1, has_peer_to_peer=True,
+    )  # fmt: skip
+    try:
+        start_s, one_s, two_s = (float(t) for t in np.asarray(network.predict(work, device).time_s))
+    except OutOfRange:
+        return Transfer(link.each_way_bytes_per_s, link.latency_s)
+    return Transfer(1e9 / (two_s - one_s), start_s)
+
+
+def host_link(deployment: Deployment, *, host_memory_bytes_per_s: float = float("inf")) -> Transfer:
+    """The way of a replica's cache to the hosts' memory: every device over its own link, within what the host takes."""
+    if host_memory_bytes_per_s <= 0.0:
+        raise ScenarioError(
+            f"host_memory_bytes_per_s = {host_memory_bytes_per_s:g}; write more than 0, or leave it out."
+        )
+    link: Link = deployment.cluster.device.host
+    together = num_parallel(deployment) * link.each_way_bytes_per_s * HOST_RATE_FRAC
+    return Transfer(min(together, host_memory_bytes_per_s), link.latency_s)

@@ -1,0 +1,1 @@
+"""Laws of arrival: one file each, found because it is here."""

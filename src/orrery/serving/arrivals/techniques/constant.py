@@ -1,0 +1,23 @@
+"""Constant: like clockwork."""
+
+import numpy as np
+
+from orrery.base.technique import Technique
+from orrery.serving.arrivals.clock import Floats
+from orrery.serving.arrivals.limits import NoKnobs
+
+
+def rule(count: int, rate_per_s: float, stream: np.random.Generator, knobs: NoKnobs) -> Floats:
+    """The n-th request at n/rate."""
+    return np.arange(1, count + 1) / rate_per_s
+
+
+TECHNIQUE = Technique(
+    name="constant",
+    seam="serving.arrivals",
+    rule=rule,
+    knobs=NoKnobs,
+    gains="No chance in the arrivals: what is left is the server's own variation.",
+    costs="The kindest traffic there is: waiting comes out too short.",
+    claims=("vllm",),
+)

@@ -1,0 +1,304 @@
+"""From a service to the plain arrays that the loop runs on: machines, units, lanes, pools, and tables of step costs.
+
+A replica is a machine. Its ranks that share experts are the lanes of one unit; each batch in flight of its pipeline is
+a unit; split between prompts and answers it has a unit for each. Independent data-parallel ranks are machines.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from orrery.execution.batch import Batch
+from orrery.execution.compression import compressed, compressing_s
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.execution.shard import has_exchange, shard
+from orrery.execution.sm_share import memory_demand_frac, with_share
+from orrery.execution.step import step
+from orrery.execution.surface import Surface, stacked, surface_of
+from orrery.execution.transfer import host_link, kv_bytes, link_between
+from orrery.serving.requests import Floats, Ints, Requests
+from orrery.serving.simulation import _kernel
+from orrery.serving.simulation.service import Pool, Service
+
+LONGEST_PASS_TOKENS = 65_536
+"""Tables reach so far; beyond, a step costs in proportion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What the requests ask of the tables."""
+
+    block_tokens: int
+    longest_prompt_tokens: int
+    longest_tokens: int
+    mean_context_tokens: float
+
+    @staticmethod
+    def of(requests: Requests, block_tokens: int) -> "Sizes":
+        """The longest and the mean of some requests."""
+        total = requests.input_tokens + requests.output_tokens
+        return Sizes(
+            block_tokens=block_tokens, longest_prompt_tokens=int(requests.input_tokens.max()),
+            longest_tokens=int(total.max()),
+            mean_context_tokens=float((requests.input_tokens + requests.output_tokens / 2).mean()),
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Lists:
+    """The fleet while it is put together."""
+
+    unit_lane: list[int] = field(default_factory=lambda: [0])
+    unit_machine: list[int] = field(default_factory=list[int])
+    lane_unit: list[int] = field(default_factory=list[int])
+    lane_pool: list[int] = field(default_factory=list[int])
+    lane_role: list[int] = field(default_factory=list[int])
+    lane_deployment: list[int] = field(default_factory=list[int])
+    twin: list[int] = field(default_factory=list[int])
+    max_seqs: list[int] = field(default_factory=list[int])
+    stages: list[int] = field(default_factory=list[int])
+    stage_share: list[float] = field(default_factory=list[float])
+    capacity: list[float] = field(default_factory=list[float])
+
+    def add_lane(self, pool: int, role: int, deployment: int, max_seqs: int, twin: int = -1) -> None:
+        """One more lane of the unit that is being built."""
+        self.lane_unit.append(len(self.unit_machine) - 1)
+        self.lane_pool.append(pool)
+        self.lane_role.append(role)
+        self.lane_deployment.append(deployment)
+        self.max_seqs.append(max_seqs)
+        self.twin.append(twin)
+        self.unit_lane[-1] += 1
+
+    def add_unit(self, machine: int) -> None:
+        """A new unit of a machine, without lanes yet."""
+        if self.unit_machine:
+            self.unit_lane.append(self.unit_lane[-1])
+        else:
+            self.unit_lane.append(0)
+        self.unit_machine.append(machine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Assembled:
+    """The fleet as tables (columns as the loop names them), and what the result needs of it."""
+
+    deployments: tuple[Deployment, ...]
+    memories: tuple[Memory, ...]  # by pool
+    num_machines: int
+    unit_lane: Ints
+    unit_machine: Ints
+    lanes: Ints
+    rates: Floats
+    machines: Ints
+    stage_share: Floats
+    capacity: Ints  # bytes by cache
+    host_capacity: Ints
+    held: Ints  # (deployment, blocks)
+    surfaces: Surface
+    num_variants: int
+    kept: Floats
+    num_layers: float
+    lending_s: float
+
+
+_ROLES = {"all": _kernel.BOTH, "prompts": _kernel.PROMPTS, "answers": _kernel.ANSWERS}
+
+
+def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
+    """The fleet of a service; Infeasible where a model does not fit."""
+    memories: list[Memory] = []
+    for pool in service.pools:
+        found = memory_of(pool.deployment)
+        if isinstance(found, Infeasible):
+            return found
+        memories.append(found)
+    lists = _Lists()
+    deployments: list[Deployment] = []
+    for pool, memory in zip(service.pools, memories, strict=True):
+        _add_pool(lists, service, pool, memory, deployments)
+    lanes = len(lists.lane_pool)
+    owner = [_owner(service, deployments[d]) for d in lists.lane_deployment]
+    memory_by_lane = [memories[k] for k in owner]
+    cut = [service.pools[k].deployment for k in owner]
+    capacity = np.array(lists.capacity)
+    pooled = capacity[_ints(lists.lane_pool)]
+    if service.lends_cache:
+        pooled = np.full(lanes, capacity.sum())
+    budget = [m.max_num_batched_tokens for m in memory_by_lane]
+    surfaces, variants = _surfaces(service, deployments, memory_by_lane, sizes, max(lists.max_seqs), max(budget))
+    links = [_link(service, cut[lane]) for lane in range(lanes)]
+    hosts = [(host_link(d), _ways(d)) for d in cut]
+    return Assembled(
+        deployments=tuple(deployments), memories=tuple(memories), num_machines=len(lists.stages),
+        unit_lane=_ints(lists.unit_lane), unit_machine=_ints(lists.unit_machine),
+        lanes=_columns(
+            _kernel.LANES, lanes, np.int64, unit=lists.lane_unit, pool=lists.lane_pool, role=lists.lane_role,
+            deployment=lists.lane_deployment, max_seqs=lists.max_seqs, budget=budget, twin=lists.twin, pooled=pooled,
+            waiting=[-1] * lanes,
+        ),
+        rates=_columns(
+            _kernel.RATES, lanes, np.float64, device_ways=[float(d.layout.tp * d.layout.cp) for d in cut],
+            host_step_s=[d.engine.step_s for d in cut], host_per_sequence_s=[d.engine.per_sequence_s for d in cut],
+            host_overlap_frac=[d.engine.overlap_frac for d in cut], link_bytes_per_s=[rate for rate, _ in links],
+            link_latency_s=[latency for _, latency in links],
+            host_bytes_per_s=[link.bandwidth_bytes_per_s / ways for link, ways in hosts],
+            host_latency_s=[link.latency_s for link, _ in hosts],
+        ),
+        machines=np.array([[stages, 0] for stages in lists.stages], dtype=np.int64),
+        stage_share=np.array(lists.stage_share), capacity=capacity.astype(np.int64),
+        host_capacity=np.full(
+            capacity.size, int(service.host_cache_bytes / max(_ways(d) for d in cut)), dtype=np.int64
+        ),
+        held=_held(service, deployments, memories, sizes), surfaces=surfaces, num_variants=variants,
+        kept=np.array([
+            [service.compression.kept_bytes_frac,
+             compressing_s(d, service.compression, sizes.longest_prompt_tokens) / sizes.longest_prompt_tokens]
+            for d in deployments
+        ]),
+        num_layers=float(cut[0].model.num_layers), lending_s=_lending_s(service) if service.lends_cache else -1.0,
+    )  # fmt: skip
+
+
+def _columns(names: tuple[str, ...], rows: int, dtype: type, **given: Any) -> Any:
+    """A table with these columns; those that are not given start at 0."""
+    table = np.zeros((rows, len(names)), dtype=dtype)
+    for name, values in given.items():
+        table[:, names.index(name)] = values
+    return table
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _owner(service: Service, deployment: Deployment) -> int:
+    """Which pool a deployment, or a part of its compute units, belongs to."""
+    for k, pool in enumerate(service.pools):
+        if pool.deployment is deployment or pool.deployment.cluster.device.name == deployment.cluster.device.name and (
+            pool.deployment.layout == deployment.layout and pool.deployment.formats == deployment.formats
+        ):  # fmt: skip
+            return k
+    raise AssertionError("every deployment comes from a pool")
+
+
+def _add_pool(
+    lists: _Lists, service: Service, pool: Pool, memory: Memory, deployments: list[Deployment]
+) -> None:
+    """The machines of one pool."""
+    d, layout = pool.deployment, pool.deployment.layout
+    together = layout.dp if has_exchange(d) else 1
+    first = len(deployments)
+    deployments.extend((d, d) if service.split else (d,))
+    seqs = max(1, memory.max_num_seqs // layout.pp)
+    for _ in range(pool.replicas * (1 if together > 1 else layout.dp)):
+        machine = len(lists.stages)
+        lists.stages.append(layout.pp)
+        lists.stage_share.append(shard(d).stage_share if layout.pp > 1 else 1.0)
+        base = len(lists.capacity)
+        lists.capacity.extend([memory.kv_capacity_bytes] * together)
+        if service.split:
+            lane = len(lists.lane_pool)
+            lists.add_unit(machine)
+            lists.add_lane(base, _kernel.PROMPTS, first, seqs, twin=lane + 1)
+            lists.add_unit(machine)
+            lists.add_lane(base, _kernel.ANSWERS, first + 1, seqs, twin=lane)
+            continue
+        for _ in range(layout.pp):
+            lists.add_unit(machine)
+            for rank in range(together):
+                lists.add_lane(base + rank, _ROLES[pool.role], first, seqs)
+
+
+def _held(service: Service, deployments: list[Deployment], memories: list[Memory], sizes: Sizes) -> Ints:
+    """Bytes on the fullest device of a sequence of 0, 1, 2, … blocks, by deployment."""
+    most = ceil(sizes.longest_tokens / sizes.block_tokens) + 2
+    rows: list[list[float]] = []
+    for d in deployments:
+        cache = compressed(memories[_owner(service, d)].cache, service.compression)
+        rows.append([0.0, *(cache.sequence_bytes(b * sizes.block_tokens) for b in range(1, most + 1))])
+    return np.rint(np.array(rows)).astype(np.int64)
+
+
+def _surfaces(
+    service: Service, deployments: list[Deployment], memories: list[Memory], sizes: Sizes, seqs: int, budget: int
+) -> tuple[Surface, int]:
+    """The tables of all deployments; of a split machine, for every split, alone and in company."""
+    speculation = service.speculation
+    checked = 0
+    if speculation is not None:
+        from orrery.execution.speculation import verified_tokens
+
+        checked = verified_tokens(speculation) - 1
+    filled = service.filling.step_tokens if service.filling else 0
+    tokens = min(max(budget, seqs * (1 + checked), filled), LONGEST_PASS_TOKENS)
+
+    def tables(d: Deployment) -> Surface:
+        return surface_of(
+            d, most_tokens=tokens, most_sequences=seqs * (1 + checked), most_context_tokens=sizes.longest_tokens,
+            most_prompt_tokens=min(sizes.longest_prompt_tokens, tokens),
+        )  # fmt: skip
+
+    if not service.split:
+        return stacked([tables(d) for d in deployments]), 1
+    found: list[Surface] = []
+    for k, d in enumerate(deployments):
+        for answers in sorted(service.split.answers_fracs):
+            own, other = (1.0 - answers, answers) if k % 2 == 0 else (answers, 1.0 - answers)
+            alone = with_share(d, own)
+            found += [tables(alone), tables(_in_company(d, own, other, k % 2 == 0, sizes))]
+    return stacked(found), 2 * len(service.split.answers_fracs)
+
+
+def _in_company(d: Deployment, own: float, other: float, is_prompts: bool, sizes: Sizes) -> Deployment:
+    """A part of a device while the other part works too: where both ask for more than the memory gives, each gets its
+    demand's share."""
+    device = d.cluster.device
+    mine, theirs = (_demand_frac(with_share(d, f), p, sizes, device) for f, p in ((own, is_prompts), (other, not is_prompts)))
+    if mine + theirs <= 1.0:
+        return with_share(d, own)
+    return with_share(d, own, bandwidth_frac=min(1.0, mine / (mine + theirs)))
+
+
+def _demand_frac(d: Deployment, is_prompts: bool, sizes: Sizes, device: object) -> float:
+    """What a usual step of a phase asks of the whole device's memory bandwidth."""
+    none, one = np.array([0]), np.array([1])
+    prompt = np.array([min(2048, max(1, sizes.longest_prompt_tokens))])
+    decodes, context = np.array([64]), np.array([max(1, round(sizes.mean_context_tokens))])
+    batch = Batch(
+        prompt_sequences=one if is_prompts else none, prompt_tokens=prompt if is_prompts else none,
+        prompt_context_tokens=prompt if is_prompts else none, decode_sequences=none if is_prompts else decodes,
+        decode_context_tokens=none if is_prompts else context,
+    )  # fmt: skip
+    return min(1.0, memory_demand_frac(device, step(d, batch), 0))  # type: ignore[arg-type]
+
+
+def _ways(d: Deployment) -> float:
+    """Devices that hold a part of one sequence, counted in fullest devices."""
+    each = memory_bytes(d)
+    return kv_bytes(d, 1024.0) / each if each else 1.0
+
+
+def memory_bytes(d: Deployment) -> float:
+    """What 1,024 tokens of a sequence take on the fullest device."""
+    from orrery.execution.shard import cache_of
+
+    return cache_of(d).sequence_bytes(1024.0)
+
+
+def _link(service: Service, d: Deployment) -> tuple[float, float]:
+    """The way from a replica to the pools for answers, for the bytes of its fullest device."""
+    targets = [p.deployment for p in service.pools if p.role == "answers"] or [d]
+    links = [link_between(d, t, same_node=service.is_same_node) for t in targets]
+    return min(x.bandwidth_bytes_per_s for x in links) / _ways(d), max(x.latency_s for x in links)
+
+
+def _lending_s(service: Service) -> float:
+    """What a step adds when part of the attention happens elsewhere: a query out and a partial sum back, each layer."""
+    d = service.pools[0].deployment
+    link = link_between(d, replace(d), same_node=service.is_same_node)
+    query_bytes = 2.0 * 2.0 * d.model.hidden_size
+    return d.model.num_layers * 2.0 * (link.latency_s + query_bytes / link.bandwidth_bytes_per_s)

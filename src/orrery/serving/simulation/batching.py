@@ -1,0 +1,17 @@
+"""How batches are formed: the switches that policies set, one dataclass for all of them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """What a policy decides beyond the tokens that it grants to a prompt."""
+
+    chunk_tokens: int = 0  # most prompt tokens in a step; 0 = the token budget
+    mixes: bool = True  # prompts and decodes share steps; otherwise prompts go first, alone
+    waits_for_empty: bool = False  # a batch is formed when the last one has ended
+    holds_batch: bool = False  # answers that are done stay in the batch until all are
+    returns_together: bool = False  # and leave with it
+    pads_prompts: bool = False  # all prompts of a batch are as long as the longest
+    reserves_output: bool = False  # the cache of the whole answer is reserved at admission
+    layer_group_tokens: int = 0  # whole prompts, a group of layers a step

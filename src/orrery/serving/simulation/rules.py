@@ -1,0 +1,77 @@
+"""The techniques of serving by seam and name, compiled as the loop calls them, and their knobs as plain arrays."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.base.technique import Technique, discover
+from orrery.execution.engine import Engine
+from orrery.execution.seam import techniques_at
+from orrery.serving import techniques
+from orrery.serving.simulation import _kernel
+from orrery.serving.simulation.batching import Batching
+
+SIGNATURES = {
+    "serving.policy": _kernel.GRANT_RULE, "serving.queue": _kernel.ORDER_RULE, "serving.route": _kernel.ROUTE_RULE,
+    "execution.overlap": _kernel.OVERLAP_RULE, "execution.transfer": _kernel.TRANSFER_RULE,
+}  # fmt: skip
+
+
+@cache
+def known(seam: str) -> Mapping[str, Technique]:
+    """Every technique at a seam that the simulator calls, by name."""
+    if seam.startswith("execution."):
+        return techniques_at(seam)
+    return MappingProxyType({t.name: t for t in discover(techniques) if t.seam == seam})
+
+
+def named(seam: str, name: str) -> Technique:
+    """The technique called ``name``; ScenarioError with the nearest names otherwise."""
+    if (found := known(seam).get(name)) is None:
+        what = seam.partition(".")[2]
+        near = nearest(name, known(seam))
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"write one of {', '.join(known(seam))}."
+        raise ScenarioError(f"{what}: there is no {name!r}; {hint}")
+    return found
+
+
+def rule_of(technique: Technique) -> Callable[..., Any]:
+    """The technique's rule, callable from the compiled loop."""
+    return _compiled(technique.rule, technique.seam)
+
+
+@cache
+def _compiled(rule: Callable[..., Any], seam: str) -> Callable[..., Any]:
+    return _kernel.compiled(rule, SIGNATURES[seam])
+
+
+def knobs_of(technique: Technique, given: Mapping[str, float]) -> Any:
+    """The knobs of a technique with ``given`` in place of defaults."""
+    names = [f.name for f in fields(technique.knobs)]
+    for name in given:
+        if name not in names:
+            near = nearest(name, names)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(names) or 'none'}."
+            raise ScenarioError(f"{technique.name}: has no knob {name!r}; {hint}")
+    return technique.knobs(**{k: type(getattr(technique.knobs(), k))(v) for k, v in given.items()})
+
+
+def values_of(knobs: Any) -> list[float]:
+    """Knobs as numbers, in the order of their dataclass."""
+    return [float(getattr(knobs, f.name)) for f in fields(knobs)]
+
+
+def policy_of(engine: Engine) -> str:
+    """How an engine forms its batches, where the user does not say."""
+    return "chunked-prefill" if engine.has_mixed_steps else "prefill-first"
+
+
+def batching_of(technique: Technique, given: Mapping[str, float], engine: Engine) -> Batching:
+    """A policy's switches; an engine that reserves whole answers does so under any policy."""
+    knobs: Batching = knobs_of(technique, given)
+    if engine.reserves_output and not knobs.reserves_output:
+        knobs = knobs_of(technique, {**given, "reserves_output": True})
+    return knobs

@@ -1,0 +1,99 @@
+"""What serves: pools of replicas, how they form batches, and what they exchange. The simulator's side of a scenario."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.compression import NOTHING, Compression
+from orrery.execution.layout import Deployment
+from orrery.execution.speculation import Speculation
+
+Role = Literal["all", "prompts", "answers"]
+Knobs = Mapping[str, float]
+
+
+def _none() -> Knobs:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pool:
+    """Equal replicas. Those for prompts hand each request, with its cache, to one of those for answers."""
+
+    deployment: Deployment
+    replicas: int = 1
+    role: Role = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One device for both phases at once: prompts and answers each own a part of its compute units, and share its
+    memory. ``answers_fracs`` are the parts that answers may have; the first one is where a run starts. With a target,
+    the part grows while steps of answers take longer, and shrinks while they are quick and prompts wait."""
+
+    answers_fracs: tuple[float, ...] = (0.5,)
+    target_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.answers_fracs or not all(0.0 < f < 1.0 for f in self.answers_fracs):
+            raise ScenarioError(f"answers_fracs = {self.answers_fracs}; write parts between 0 and 1, such as (0.4, 0.6).")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """Fine-tuning tokens beside requests: they fill a step up to ``step_tokens``, while it stays below ``until_s``.
+
+    A token trained costs ``passes_per_token`` passes: one forward, one backward to the inputs (the base weights are
+    frozen, so nothing is computed for them)."""
+
+    step_tokens: int = 2048
+    until_s: float = float("inf")
+    passes_per_token: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Service:
+    """Everything but the traffic. Names are those of techniques; empty ones take the engine's way."""
+
+    pools: tuple[Pool, ...]
+    policy: str = ""
+    policy_knobs: Knobs = field(default_factory=_none)
+    queue: str = "fcfs"
+    queue_knobs: Knobs = field(default_factory=_none)
+    router: str = "least-loaded"
+    router_knobs: Knobs = field(default_factory=_none)
+    overlap: str = "sequential"
+    overlap_knobs: Knobs = field(default_factory=_none)
+    transfer: str = "plain-copy"  # between machines
+    transfer_knobs: Knobs = field(default_factory=_none)
+    swap: str = "plain-copy"  # between a device and its host
+    swap_knobs: Knobs = field(default_factory=_none)
+    preemption: Literal["recompute", "swap"] = "recompute"
+    prefix_caching: bool | None = None  # None: as the engine does
+    host_cache_bytes: float = 0.0  # of each replica: where evicted blocks go
+    load_hides: bool = True  # blocks from the host arrive while a step computes
+    speculation: Speculation | None = None
+    compression: Compression = NOTHING
+    split: Split | None = None
+    filling: Filling | None = None
+    lends_cache: bool = False  # replicas keep each other's blocks, and attend to them where they are
+    is_same_node: bool = False  # pools are in one node: caches go over its links
+    transfer_hidden_frac: float = 0.0  # of a hand-over, layer by layer beside the prompt's own computing
+    overlaps_sends: bool = False  # pipeline stages compute on while they send
+
+    def __post_init__(self) -> None:
+        roles = {p.role for p in self.pools}
+        if not self.pools:
+            raise ScenarioError("pools: none; give at least one pool of replicas.")
+        if ("prompts" in roles) != ("answers" in roles):
+            raise ScenarioError("pools: machines for prompts need machines for answers beside them, and the reverse.")
+        if "all" in roles and len(roles) > 1:
+            raise ScenarioError("pools: machines for both phases cannot stand beside machines for one phase.")
+        if self.split and len(roles) > 1:
+            raise ScenarioError("split: shares the devices of one pool between the phases; leave the other pools out.")
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of all pools."""
+        return sum(p.replicas * p.deployment.layout.num_devices for p in self.pools)

@@ -1,0 +1,133 @@
+"""The tables that the loop runs on, filled for the start of a run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.engine.queue._kernel import clock_of
+from orrery.engine.streams import stream
+from orrery.execution.compression import kept_tokens
+from orrery.serving.requests import Floats, Ints, Requests
+from orrery.serving.simulation import _kernel
+from orrery.serving.simulation.assemble import Assembled
+from orrery.serving.simulation.memory._kernel import Memory, memory_of
+from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE
+from orrery.serving.simulation.service import Service
+
+BINS = 2048
+"""Bins of the timeline; they double in width as often as the run needs."""
+
+FIRST_WIDTH_S = 1e-3
+"""Their width at the start."""
+
+MOST_CACHE_NODES = 400_000_000
+"""Shared blocks x pools that a run may follow, at 40 bytes each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Steps between these times are logged, ``rows`` of them at most."""
+
+    start_s: float = 0.0
+    end_s: float = 0.0
+    rows: int = 0
+
+
+def build(
+    service: Service, requests: Requests, assembled: Assembled, rules: _kernel.Rules, knobs: Floats, *,
+    block_tokens: int, blocks_each: int, seed: int, window: Window, budget_tokens: int,
+) -> _kernel.World:  # fmt: skip
+    """Everything at time 0: nobody has come, every cache is empty. ``budget_tokens`` > 0 overrides the lanes' own."""
+    n, lanes = requests.count, assembled.lanes.shape[0]
+    table = assembled.lanes.copy()
+    roles = table[:, _kernel.ROLE]
+    if budget_tokens:
+        table[:, _kernel.BUDGET] = budget_tokens
+    after = _column(requests.after, n, -1)
+    session, client = _column(requests.session, n, -1), _column(requests.client, n, 0)
+    units, stages = assembled.unit_machine.size, assembled.machines[:, _kernel.STAGES]
+    moments, winners = clock_of(units)
+    return _kernel.World(
+        rules=rules, knobs=knobs, req=_requests(service, requests, after, session, client),
+        when=_times(service, requests), order=np.flatnonzero(after < 0),
+        prefix_start=requests.prefix_start if blocks_each else np.zeros(1, dtype=np.int64),
+        prefix_ids=requests.prefix_ids if blocks_each else np.zeros(1, dtype=np.int64),
+        draws=stream(seed, "router").random((n, 2)) if service.router == "power-of-two" else np.zeros((n, 2)),
+        key=np.zeros(n), links=np.full((n, 2), -1, dtype=np.int64), due_s=np.zeros(n),
+        event_links=np.full((n, 2), -1, dtype=np.int64),
+        home=np.full(max(1, int(session.max()) + 1), -1, dtype=np.int64), tag=np.zeros(2 + max(0, int(client.max()))),
+        counts=np.array([-1, 0, 0, 0, 0], dtype=np.int64), lanes=table, rates=assembled.rates.copy(),
+        seats=np.zeros((lanes, len(_kernel.SEATS), min(n, int(table[:, _kernel.MAX_SEQS].max()))), dtype=np.int64),
+        step=np.zeros((lanes, 9)), entry=np.flatnonzero(roles != _kernel.ANSWERS),
+        exit=np.flatnonzero(roles != _kernel.PROMPTS), unit_lane=assembled.unit_lane,
+        unit_machine=assembled.unit_machine, units=np.column_stack([np.full(units, np.nan), np.zeros(units)]),
+        moments=moments, winners=winners, machines=assembled.machines.copy(), stage_share=assembled.stage_share,
+        stage_s=np.zeros((stages.size, int(stages.max()))), memory=_memory(assembled, requests, blocks_each),
+        held=assembled.held, block_tokens=block_tokens, blocks_each=blocks_each, surfaces=assembled.surfaces,
+        num_variants=assembled.num_variants, kept=assembled.kept, num_layers=assembled.num_layers,
+        lending_s=assembled.lending_s, cost=np.zeros((2, 4)), routing=np.zeros((3, lanes)),
+        gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES), timeline=np.zeros((BINS, len(TIMELINE))),
+        log=np.zeros((window.rows, len(STEP))), totals=_totals(window),
+    )  # fmt: skip
+
+
+def _totals(window: Window) -> Floats:
+    totals = np.zeros(len(_kernel.TOTALS))
+    totals[[_kernel.WIDTH, _kernel.WINDOW_START, _kernel.WINDOW_END]] = FIRST_WIDTH_S, window.start_s, window.end_s
+    return totals
+
+
+def _requests(service: Service, requests: Requests, after: Ints, session: Ints, client: Ints) -> Ints:
+    table = np.zeros((requests.count, len(_kernel.REQUEST)), dtype=np.int64)
+    first, following = _followers(after)
+    columns: dict[int, Any] = {
+        _kernel.INPUT: requests.input_tokens, _kernel.OUTPUT: requests.output_tokens, _kernel.SOURCE: -1,
+        _kernel.LENDER: -1, _kernel.MACHINE: -1, _kernel.FIRST_FOLLOWER: first, _kernel.NEXT_FOLLOWER: following,
+        _kernel.SESSION: session, _kernel.CLIENT: client, _kernel.DROPPED: _dropped(service, requests),
+    }  # fmt: skip
+    for column, values in columns.items():
+        table[:, column] = values
+    return table
+
+
+def _followers(after: Ints) -> tuple[Ints, Ints]:
+    """Linked lists: who comes first after a request, and who comes after the same one next."""
+    first, following = np.full(after.size, -1, dtype=np.int64), np.full(after.size, -1, dtype=np.int64)
+    for i in np.flatnonzero(after >= 0)[::-1].tolist():
+        following[i] = first[after[i]]
+        first[after[i]] = i
+    return first, following
+
+
+def _dropped(service: Service, requests: Requests) -> Ints:
+    """Prompt tokens whose keys and values are dropped once the prompt is computed."""
+    compression = service.compression
+    if compression.kept_tokens_frac == 1.0 and not compression.budget_tokens:
+        return np.zeros(requests.count, dtype=np.int64)
+    lengths, back = np.unique(requests.input_tokens, return_inverse=True)
+    return np.array([x - kept_tokens(compression, x) for x in lengths.tolist()], dtype=np.int64)[back]
+
+
+def _times(service: Service, requests: Requests) -> Floats:
+    table = np.full((requests.count, len(_kernel.WHEN)), np.nan)
+    table[:, _kernel.ENTER] = requests.arrive_s + service.pools[0].deployment.engine.request_s
+    table[:, _kernel.PRIORITY] = requests.priority if requests.priority.size else 0.0
+    table[:, _kernel.LAST] = 0.0
+    return table
+
+
+def _column(values: Ints, n: int, default: int) -> Ints:
+    return values if values.size else np.full(n, default, dtype=np.int64)
+
+
+def _memory(assembled: Assembled, requests: Requests, blocks_each: int) -> Memory:
+    ids = int(requests.prefix_ids.max()) + 1 if blocks_each and requests.prefix_ids.size else 0
+    pools = assembled.capacity.size
+    if ids * pools > MOST_CACHE_NODES:
+        raise ScenarioError(
+            f"requests: {ids:,} shared blocks on {pools} replicas are more than can be followed "
+            f"({MOST_CACHE_NODES:,} in all); use fewer requests or replicas, or prefix_caching = false."
+        )
+    return memory_of(assembled.capacity, assembled.host_capacity, ids, requests.count if ids else 0)

@@ -1,0 +1,33 @@
+"""Chunked prefill with stall-free batches: decodes first, then pieces of prompts up to the token budget."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orrery.base.technique import Technique
+from orrery.serving.simulation.batching import Batching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs(Batching):
+    """``chunk_tokens`` bounds the prompt tokens of a step; 0 = the token budget does."""
+
+    chunk_tokens: int = 0
+    mixes: bool = True
+
+
+def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[float]) -> int:
+    """What the budget, and the chunk, leave."""
+    if knobs[0] > 0.0:
+        budget = min(budget, int(knobs[0]) - taken)
+    return min(left, budget)
+
+
+TECHNIQUE = Technique(
+    name="chunked-prefill",
+    seam="serving.policy",
+    rule=grant,
+    knobs=Knobs,
+    gains="A long prompt never stops the others' tokens: it is computed a piece a step beside them.",
+    costs="A later first token for a long prompt, whose keys and values are read again by every piece; weights of experts too.",
+    claims=("sarathi-serve-2024", "vllm-v1-2025"),
+)

@@ -1,0 +1,30 @@
+"""Fair sharing among clients: start-time fair queueing over tokens, as the virtual token counter does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orrery.base.technique import Technique
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """Nothing to choose."""
+
+
+def order(
+    entered_s: float, priority: float, input_tokens: float, output_tokens: float, client_tag: float,
+    knobs: Sequence[float],
+) -> float:  # fmt: skip
+    """The client's virtual start time: tokens that it was served so far, or now if it was idle."""
+    return client_tag
+
+
+TECHNIQUE = Technique(
+    name="fair",
+    seam="serving.queue",
+    rule=order,
+    knobs=Knobs,
+    gains="A client that floods the queue only delays itself.",
+    costs="Bursts of one client wait although seats were free for others later.",
+    claims=("sheng-2024-vtc", "goyal-1996-sfq"),
+)

@@ -1,0 +1,30 @@
+"""First come, first served."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orrery.base.technique import Technique
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """Nothing to choose."""
+
+
+def order(
+    entered_s: float, priority: float, input_tokens: float, output_tokens: float, client_tag: float,
+    knobs: Sequence[float],
+) -> float:  # fmt: skip
+    """The moment of entry."""
+    return entered_s
+
+
+TECHNIQUE = Technique(
+    name="fcfs",
+    seam="serving.queue",
+    rule=order,
+    knobs=Knobs,
+    gains="Nobody is overtaken.",
+    costs="A short request waits behind every long one.",
+    claims=("kwon-2023",),
+)

@@ -1,0 +1,36 @@
+"""Session affinity: a conversation stays on its replica; a new one goes to the least loaded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orrery.base.technique import Technique
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """Nothing to choose."""
+
+
+def route(
+    requests: Sequence[float], tokens: Sequence[float], prefix_blocks: Sequence[float], home: int, turn: int,
+    first_draw: float, second_draw: float, knobs: Sequence[float],
+) -> int:  # fmt: skip
+    """Home, or the shortest."""
+    if home >= 0:
+        return home
+    best = 0
+    for k in range(1, len(requests)):
+        if requests[k] < requests[best]:
+            best = k
+    return best
+
+
+TECHNIQUE = Technique(
+    name="session-affinity",
+    seam="serving.route",
+    rule=route,
+    knobs=Knobs,
+    gains="The next turn finds the cache of the last one.",
+    costs="Long conversations pile up where they began.",
+    claims=("srivatsa-2024-preble",),
+)

@@ -1,0 +1,236 @@
+"""The surface answers as the step does, for any batch and every kind of model."""
+
+import time
+from dataclasses import replace
+from types import FunctionType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from orrery.execution.batch import Batch
+from orrery.execution.shard import has_exchange
+from orrery.execution.step import step
+from orrery.execution.surface import _kernel, device_cost, nodes, shared_cost, stacked, surface_of
+from orrery.execution.surface._kernel import ENERGY, MEMORY, NETWORK, TIME
+from orrery.execution.surface.build import _surface
+from orrery.execution.surface.channels import channels
+
+SIZES = {"most_tokens": 8192, "most_sequences": 256, "most_context_tokens": 131072, "most_prompt_tokens": 8192}
+FP8 = {"weights": "fp8_block", "activations": "fp8_block"}
+CASES = {
+    "dense": {"model": "meta-llama/Llama-3.1-8B"},
+    "dense on four": {"model": "meta-llama/Llama-3.1-8B", "tp": 4},
+    "piped": {"model": "meta-llama/Llama-3.1-70B", "tp": 2, "pp": 2},
+    "experts": {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 2},
+    "latent, ranks exchange": {"model": "deepseek-ai/DeepSeek-V3", "device": "h200-sxm", "dp": 8, "ep": 8, **FP8},
+    "indexed": {"model": "deepseek-ai/DeepSeek-V3.2", "device": "h200-sxm", "dp": 8, "ep": 8, **FP8},
+    "windows": {"model": "openai/gpt-oss-120b"},
+    "recurrent": {"model": "ibm-granite/granite-4.0-h-small"},
+}
+
+
+def _wide(rng, low, high, n):
+    """Whole numbers whose logarithms are even."""
+    return np.rint(np.exp(rng.uniform(np.log(low), np.log(high), n))).astype(np.int64)
+
+
+def _batch(kind, n=200):
+    """Random steps within ``SIZES``; decodes alone are as many as a CUDA graph holds, so that nothing is padded."""
+    rng, none = np.random.default_rng(7), np.zeros(n, np.int64)
+    prompts, decodes = _wide(rng, 1, 8, n), nodes.captured(_wide(rng, 1, 256, n))
+    new = np.minimum(_wide(rng, 1, 4096, n), (8192 - 256) // prompts)
+    cached = np.where(rng.random(n) < 0.4, 0, _wide(rng, 16, 32768, n))
+    if kind == "decodes":
+        prompts = new = cached = none
+    if kind == "prompts":
+        decodes = none
+    return Batch(prompt_sequences=prompts, prompt_tokens=new, prompt_context_tokens=new + cached,
+                 decode_sequences=decodes, decode_context_tokens=_wide(rng, 16, 65536, n) * (decodes > 0))  # fmt: skip
+
+
+def _asked(batch):
+    """What ``device_cost`` is told of each entry."""
+    n, q = batch.prompt_sequences, batch.prompt_tokens
+    pairs = n * q * (batch.prompt_context_tokens - q / 2)
+    contexts = batch.decode_sequences * batch.decode_context_tokens
+    columns = (n, n * q, pairs, batch.decode_sequences, contexts, batch.num_rows, np.zeros(n.size))
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _answers(deployment, batch, cost=device_cost, shared=shared_cost):
+    """The surface's channels of each entry, where all ranks hold the same."""
+    surface, asked = stacked([surface_of(deployment, **SIZES)]), _asked(batch)
+    out = np.empty((len(asked), 4))
+    for row, numbers, tokens in zip(out, asked, batch.num_tokens, strict=True):
+        cost(surface, 0, row, *numbers)
+        if has_exchange(deployment):
+            shared(surface, 0, row, float(tokens * deployment.layout.dp))
+    return out
+
+
+@pytest.mark.parametrize("kind", ["decodes", "prompts", "mixed"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_surface_is_close_to_the_step(deploy, case, kind):
+    deployment, batch = deploy(**CASES[case]), _batch(kind)
+    answers, parts = _answers(deployment, batch), step(deployment, batch).parts
+    expected = channels(deployment, parts, len(answers))
+    for channel in (TIME, ENERGY):
+        error = np.abs(answers[:, channel] / expected[:, channel] - 1.0)
+        assert np.median(error) < 0.003
+        assert np.quantile(error, 0.95) < 0.02
+    for channel in (NETWORK, MEMORY):
+        error = np.abs(answers[:, channel] - expected[:, channel]) / expected[:, TIME]
+        assert np.quantile(error, 0.95) < 0.02
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_step_draws_more_than_the_limit(deploy, case):
+    deployment = deploy(**CASES[case])
+    device, answers = deployment.cluster.device, _answers(deployment, _batch("mixed"))
+    power_w = device.idle_power_w + answers[:, ENERGY] / answers[:, TIME]
+    assert (answers[:, ENERGY] > 0).all()
+    assert (power_w <= device.power_limit_w * (1 + 1e-9)).all()
+
+
+def _plain(function):
+    """A compiled function as plain Python, and all that it calls."""
+    plain = {k: getattr(v, "py_func", v) for k, v in vars(_kernel).items()}
+    for name, body in plain.items():
+        if getattr(vars(_kernel)[name], "py_func", None):
+            plain[name] = FunctionType(body.__code__, plain, name)
+    return plain[function.py_func.__name__]
+
+
+@pytest.mark.parametrize("kind", ["decodes", "prompts", "mixed"])
+@pytest.mark.parametrize("case", ["latent, ranks exchange", "windows"])
+def test_plain_python_gives_the_same_bits(deploy, case, kind):
+    deployment, batch = deploy(**CASES[case]), _batch(kind, 50)
+    plain = _answers(deployment, batch, _plain(device_cost), _plain(shared_cost))
+    assert (_answers(deployment, batch) == plain).all()
+
+
+def test_decodes_alone_are_padded_to_a_graph(deploy):
+    deployment = deploy(**CASES["dense"])
+    surface = surface_of(deployment, **SIZES)
+    for size, graph in ((0, 0), (3, 4), (5, 8), (129, 136), (257, 272), (512, 512), (513, 513)):
+        assert (surface.graph_tokens[size] == surface.tokens[graph]).all()
+    eager = replace(deployment, engine=replace(deployment.engine, has_cuda_graphs=False))
+    surface = surface_of(eager, **SIZES)
+    assert (surface.graph_tokens == surface.tokens).all()
+
+
+def test_only_ranks_that_exchange_share(deploy):
+    alone = surface_of(deploy(**CASES["experts"]), **SIZES)
+    assert alone.shared.shape == (1, 4)
+    assert not alone.shared.any()
+    out = np.zeros(4)
+    shared_cost(stacked([alone]), 0, out, 4000.0)
+    assert not out.any()
+    together = surface_of(deploy(**CASES["latent, ranks exchange"]), **SIZES)
+    assert (together.shared[1] == together.shared[8]).all()  # a rank without work steps with a token of its own
+    assert not together.shared[0].any()
+    assert together.shared[-1, TIME] > together.shared[8, TIME] > 0
+
+
+def test_a_table_goes_on_beyond_its_ends(deploy):
+    surface = surface_of(deploy(**CASES["dense"]), **SIZES)
+
+    def time_s(*asked):
+        out = np.empty(4)
+        device_cost(stacked([surface]), 0, out, *(float(x) for x in asked))
+        assert np.isfinite(out).all()
+        assert (out >= 0).all()
+        return out[TIME]
+
+    def decodes_s(number, context):
+        return time_s(0, 0, 0, number, number * context, 0, 0) - surface.graph_tokens[nodes.captured(number), TIME]
+
+    assert decodes_s(256, 262144) == pytest.approx(2 * decodes_s(256, 131072), rel=0.05)
+    assert decodes_s(4, 1) == decodes_s(4, 16)
+    assert time_s(1, 16384, 16384**2 / 2, 0, 0, 1, 0) > 2 * time_s(1, 8192, 8192**2 / 2, 0, 0, 1, 0)
+    assert time_s(0, 0, 0, 0, 0, 0, 16384) == pytest.approx(2 * time_s(0, 0, 0, 0, 0, 0, 8192), rel=1e-9)
+    assert time_s(0, 0, 0, 0, 0, 0, 0) == 0.0
+
+
+def test_several_deployments_share_a_stack(deploy):
+    found = [surface_of(deploy(**CASES[case]), **SIZES) for case in ("dense", "latent, ranks exchange")]
+    both, out, alone = stacked(found), np.empty(4), np.empty(4)
+    for which, surface in enumerate(found):
+        device_cost(both, which, out, 2.0, 700.0, 9e5, 60.0, 9e4, 62.0, 0.0)
+        device_cost(stacked([surface]), 0, alone, 2.0, 700.0, 9e5, 60.0, 9e4, 62.0, 0.0)
+        shared_cost(both, which, out, 999.0)
+        shared_cost(stacked([surface]), 0, alone, 999.0)
+        assert (out == alone).all()
+
+
+def test_equal_sizes_after_rounding_give_the_same_tables(deploy):
+    deployment = deploy(**CASES["piped"])
+    surface = surface_of(deployment, **SIZES)
+    assert surface_of(deployment, **{**SIZES, "most_tokens": 8000}) is surface
+
+
+def test_a_small_surface_has_cells(deploy):
+    one = dict.fromkeys(SIZES, 1)
+    surface, out = stacked([surface_of(deploy(**CASES["dense"]), **one)]), np.empty(4)
+    device_cost(surface, 0, out, 1.0, 1.0, 0.5, 1.0, 16.0, 2.0, 0.0)
+    assert out[TIME] > 0
+    assert np.isfinite(out).all()
+
+
+@given(first=st.integers(1, 64), most=st.integers(1, 10**6), steps=st.integers(1, 32))
+def test_a_ladder_climbs_to_the_top_over_every_doubling(first, most, steps):
+    rungs = nodes.ladder(first, most, steps)
+    assert (np.diff(rungs) > 0).all()
+    assert rungs[0] == first
+    assert rungs[-1] == max(most, 2 * first)
+    doublings = first * 2 ** np.arange(int(np.log2(rungs[-1] // first)) + 1)
+    assert np.isin(doublings, rungs).all()
+
+
+@given(most=st.integers(1, 10**6))
+def test_token_nodes_end_at_the_most(most):
+    at = nodes.tokens(most)
+    assert at[0] == 1
+    assert at[-1] == most
+    assert (np.diff(at) > 0).all()
+
+
+@njit
+def _calls(surface, number, prompts):
+    """Steps as an engine takes them, one after another."""
+    out, total = np.zeros(4), 0.0
+    for i in range(number):
+        decodes = 100.0 + (i >> 5) % 100
+        new = prompts * (2048.0 - decodes)
+        device_cost(surface, 0, out, prompts, new, new * (1500.0 + i % 4096), decodes, decodes * (1000.0 + i % 4096),
+                    decodes + prompts, 0.0)  # fmt: skip
+        total += out[0]
+    return total
+
+
+@pytest.mark.bench
+def test_a_surface_is_quick_to_build_and_to_ask(deploy):
+    for case, asked in CASES.items():
+        deployment = deploy(**asked)
+        surface = surface_of(deployment, **SIZES)
+        _surface.cache_clear()
+        start = time.perf_counter()
+        surface = surface_of(deployment, **SIZES)
+        built_s = time.perf_counter() - start
+        print(f"{case}: {built_s * 1e3:.0f} ms")
+        assert built_s < 0.5
+    for prompts in (0.0, 1.0):
+        each_s = min(_round_s(stacked([surface]), prompts) for _ in range(10))
+        print(f"{each_s * 1e9:.0f} ns a step with {prompts:g} prompts")
+        assert each_s < 300e-9
+
+
+def _round_s(surface, prompts, number=50_000):
+    """Mean time of a call in one round; the best round is the least disturbed one."""
+    _calls(surface, 1, prompts)
+    start = time.perf_counter()
+    _calls(surface, number, prompts)
+    return (time.perf_counter() - start) / number
