@@ -17,6 +17,7 @@ DONE, BAD_INPUT, INFEASIBLE, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 
 COMMANDS: dict[str, str] = {
     "estimate": "One configuration: how fast, how much memory, energy and money, and what limits it.",
+    "simulate": "Requests served step by step: percentiles, queues, cache, energy and money.",
     "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
     "why": "Unfold one number of an estimate down to the facts it came from.",
     "show": "What is known: devices, models, formats, techniques, engines, prices, traces.",

@@ -41,6 +41,10 @@ def scenario_flags(command: str) -> Callable[[F], F]:
             help="Read settings from a TOML file; flags override it.",
         )(function)  # fmt: skip
         for setting in reversed([s for s in SETTINGS if command in s.commands]):
+            if setting.kind == "switch":
+                both = f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
+                function = click.option(both, setting.name, default=None, help=setting.help)(function)
+                continue
             function = click.option(
                 setting.flag, setting.name, metavar=setting.metavar, help=setting.help, multiple=setting.kind == "words"
             )(function)

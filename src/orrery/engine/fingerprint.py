@@ -1,17 +1,19 @@
-"""A digest of compiled rooms' sources: numba's cache sees edits of a function's own file only.
+"""Compiled loops that span several files, kept on disk: an edit in any of the files compiles the loop anew.
 
-A loop that calls functions of other files is compiled inside a closure over this digest, which numba counts into the
-cache's key: an edit in any of the files compiles the loop anew.
+numba finds a kept function by its qualified name, and only looks at its own file to see whether it is stale. So a loop
+that calls functions of other files carries a digest of all their sources in its name.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 
-def fingerprint(*modules: ModuleType) -> str:
-    """One digest of the source text of all ``modules``."""
+def stamped(function: Callable[..., Any], *paths: str) -> Callable[..., Any]:
+    """``function``, its qualified name ending in a digest of the sources at ``paths``."""
     digest = sha256()
-    for module in modules:
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
+    for path in paths:
+        digest.update(Path(path).read_bytes())
+    function.__qualname__ = f"{function.__name__}_{digest.hexdigest()[:12]}"
+    return function

@@ -16,6 +16,7 @@ from pydantic import (
 
 from orrery.base.errors import ScenarioError, nearest
 from orrery.scenario.fields import BY_NAME, Setting
+from orrery.scenario.knobs import read_knobs
 from orrery.scenario.objectives import read_objectives
 
 
@@ -43,6 +44,7 @@ def _bounds(name: str) -> dict[str, Any]:
 
 Count = Annotated[int | None, BeforeValidator(_no_bool)]
 Number = Annotated[float | None, BeforeValidator(_no_bool)]
+Switch = bool | None
 Word = Annotated[str | None, Field(min_length=1, max_length=4096), AfterValidator(_printable)]
 
 
@@ -82,8 +84,43 @@ class Scenario(BaseModel):
     usd_per_hour: Number = Field(**_bounds("usd_per_hour"))
     electricity: Number = Field(**_bounds("electricity"))
     seed: Count = Field(**_bounds("seed"))
+    num_requests: Count = Field(**_bounds("num_requests"))
+    arrivals: Word = None
+    lengths: Word = None
+    turns: Number = Field(**_bounds("turns"))
+    think_s: Number = Field(**_bounds("think_s"))
+    calls: Number = Field(**_bounds("calls"))
+    prefix_tokens: Count = Field(**_bounds("prefix_tokens"))
+    prefix_groups: Count = Field(**_bounds("prefix_groups"))
+    replicas: Count = Field(**_bounds("replicas"))
+    policy: Word = None
+    queue: Word = None
+    router: Word = None
+    prefix_caching: Switch = None
+    preemption: Word = None
+    host_cache_bytes: Number = Field(**_bounds("host_cache_bytes"))
+    prefill_replicas: Count = Field(**_bounds("prefill_replicas"))
+    prefill_tp: Count = Field(**_bounds("prefill_tp"))
+    prefill_pp: Count = Field(**_bounds("prefill_pp"))
+    prefill_device: Word = None
+    same_node: Switch = None
+    split: Word = None
+    overlap: Word = None
+    transfer: Word = None
+    swap: Word = None
+    draft_model: Word = None
+    draft_tokens: Count = Field(**_bounds("draft_tokens"))
+    draft_tree: Word = None
+    acceptance: Number = Field(**_bounds("acceptance"))
+    kv_kept_tokens: Number = Field(**_bounds("kv_kept_tokens"))
+    kv_kept_bytes: Number = Field(**_bounds("kv_kept_bytes"))
+    lend_cache: Switch = None
+    fill_tokens: Count = Field(**_bounds("fill_tokens"))
+    fill_until_s: Number = Field(**_bounds("fill_until_s"))
+    attainment: Number = Field(**_bounds("attainment"))
+    knob: tuple[str, ...] = ()
 
-    @field_validator("slo", mode="before")
+    @field_validator("slo", "knob", mode="before")
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
@@ -92,6 +129,19 @@ class Scenario(BaseModel):
     @classmethod
     def _readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(o.written for o in read_objectives(value))
+
+    @field_validator("knob")
+    @classmethod
+    def _named_numbers(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        read_knobs(value)
+        return value
+
+    @field_validator("preemption")
+    @classmethod
+    def _known_preemption(cls, value: str | None) -> str | None:
+        if value not in (None, "recompute", "swap"):
+            raise ValueError("write recompute or swap")
+        return value
 
     @field_validator("engine_version")
     @classmethod
@@ -112,6 +162,9 @@ class Scenario(BaseModel):
         given = [n for n in ("batch", "concurrency", "rate") if getattr(self, n) is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} exclude each other; keep one")
+        kinds = [n for n in ("trace", "turns", "calls", "prefix_tokens") if getattr(self, n) is not None]
+        if len(kinds) > 1:
+            raise ValueError(f"{' and '.join(kinds)} are different kinds of traffic; keep one")
         if self.trace is not None and given and given != ["rate"]:
             raise ValueError(f"trace already says how requests arrive; leave out {given[0]}")
         return self

@@ -28,8 +28,7 @@ def write_result(simulated: Simulated, answer: Mapping[str, Any], path: Path) ->
 
 
 def _content(simulated: Simulated, answer: Mapping[str, Any], path: Path) -> str | bytes:
-    name = path.name.casefold()
-    suffix = next((s for s in SUFFIXES if name.endswith(s)), "")
+    suffix = check_suffix(path)
     if suffix == ".parquet":
         return parquet_bytes(request_columns(simulated))
     if suffix == ".csv":
@@ -38,6 +37,12 @@ def _content(simulated: Simulated, answer: Mapping[str, Any], path: Path) -> str
         return json.dumps(trace_events(simulated), allow_nan=False)
     if suffix == ".json":
         return json.dumps({**answer, **details(simulated)}, allow_nan=False)
-    if suffix == ".html":
-        return report_html([dict(answer)])
-    raise ScenarioError(f"{path.name!r} has no ending that says what to write; end it in one of {', '.join(SUFFIXES)}")
+    return report_html([dict(answer)])
+
+
+def check_suffix(path: Path) -> str:
+    """The ending of ``path``, before anything is worked out for it; ScenarioError where it says nothing."""
+    name = path.name.casefold()
+    if suffix := next((s for s in SUFFIXES if name.endswith(s)), ""):
+        return suffix
+    raise ScenarioError(f"out: {path.name!r} does not say what to write; end it in one of {', '.join(SUFFIXES)}.")

@@ -11,13 +11,13 @@ step costs a scan for what falls due (a block, an end) and one look-up of its pr
 Sections: the world, leaving, memory, admission, a step's schedule, its price, its outcome, arrivals, the loop.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cfunc, njit, types
 from numpy.typing import NDArray
 
-from orrery.engine.fingerprint import fingerprint
+from orrery.engine.fingerprint import stamped
 from orrery.engine.queue import _kernel as queue
 from orrery.engine.queue._kernel import popped, pushed, set_moment
 from orrery.execution.surface import _kernel as surface
@@ -65,13 +65,14 @@ the last token; then what is reported."""
 LANES = (
     "unit", "pool", "role", "deployment", "max_seqs", "budget", "twin", "pooled", "waiting", "num_waiting",
     "num_decoding", "steps", "context", "far", "guests", "num_prompts", "reserved", "num_ready", "num_fresh",
-    "layers_left", "layers_all",
+    "layers_left", "layers_all", "next_end",
 )  # fmt: skip
 (UNIT, POOL, ROLE, DEPLOYMENT, MAX_SEQS, BUDGET, TWIN, POOLED, WAITING_ROOT, NUM_WAITING, NUM_DECODING, STEPS, CONTEXT,
- FAR, GUESTS, NUM_PROMPTS, RESERVED, NUM_READY, NUM_FRESH, LAYERS_LEFT, LAYERS_ALL) = range(21)  # fmt: skip
+ FAR, GUESTS, NUM_PROMPTS, RESERVED, NUM_READY, NUM_FRESH, LAYERS_LEFT, LAYERS_ALL, NEXT_END) = range(22)  # fmt: skip
 """``lanes``: where it belongs; its limits; the lane that shares its compute units (-1); bytes that one request may
 fill; the root of its queue; decode steps so far; tokens that decoding requests hold, those of them that are on other
-machines, and those of others that are here; seats kept for requests on their way; layer groups of prompts under way."""
+machines, and those of others that are here; seats kept for requests on their way; layer groups of prompts under way; the count of decode steps at which the next
+answer ends, at the earliest."""
 
 RATES = (
     "decoded_s", "load_requests", "load_tokens", "link_s", "device_ways", "host_step_s", "host_per_sequence_s",
@@ -192,9 +193,10 @@ class World(NamedTuple):
     totals: Floats
 
 
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 """Functions that only the loop calls: no doors to Python, no counting of references."""
-HOT = INNER
+OUTER: dict[str, Any] = {"cache": True, "_nrt": False}
+HOT: dict[str, Any] = {"inline": "always", "_nrt": False}
 
 
 # -- leaving ----------------------------------------------------------------------------------------------------------
@@ -210,7 +212,9 @@ def _give_back(w, i):
         w.lanes[w.req[i, LENDER], GUESTS] -= w.req[i, LENT] * w.block_tokens
         w.lanes[lane, FAR] -= w.req[i, LENT] * w.block_tokens
     first = w.prefix_start[i] if w.blocks_each else 0
-    release(w.memory, w.lanes[lane, POOL], i, held[w.req[i, BLOCKS] - w.req[i, LENT]], w.prefix_ids, first, w.req[i, SHARED])
+    release(
+        w.memory, w.lanes[lane, POOL], i, held[w.req[i, BLOCKS] - w.req[i, LENT]], w.prefix_ids, first, w.req[i, SHARED]
+    )
     w.req[i, BLOCKS] = w.req[i, SHARED] = w.req[i, LENT] = 0
     w.req[i, LENDER] = -1
 
@@ -274,9 +278,17 @@ def _finish(w, i, now_s):
     _left(w, i, now_s)
 
 
-@njit(**INNER)
+@njit(**HOT)
 def _count(w, at_s, column, amount):
-    """Add to the timeline; where it ends, bins are put together in pairs until it reaches far enough."""
+    """Add to the timeline."""
+    if at_s >= w.timeline.shape[0] * w.totals[WIDTH]:
+        _widen(w, at_s)
+    w.timeline[int(at_s / w.totals[WIDTH]), column] += amount
+
+
+@njit(**INNER)
+def _widen(w, at_s):
+    """Put bins of the timeline together in pairs until it reaches far enough."""
     bins = w.timeline.shape[0]
     while at_s >= bins * w.totals[WIDTH]:
         for k in range(bins // 2):
@@ -286,10 +298,6 @@ def _count(w, at_s, column, amount):
             for c in range(w.timeline.shape[1]):
                 w.timeline[k, c] = 0.0
         w.totals[WIDTH] *= 2.0
-    w.timeline[int(at_s / w.totals[WIDTH]), column] += amount
-
-
-# -- memory -----------------------------------------------------------------------------------------------------------
 
 
 @njit(**INNER)
@@ -308,7 +316,9 @@ def _grow(w, i, tokens):
     lender = w.req[i, LENDER]
     if lender < 0:
         for other in range(w.lanes.shape[0]):
-            if other != lane and (lender < 0 or w.memory.free[w.lanes[other, POOL]] > w.memory.free[w.lanes[lender, POOL]]):
+            if other != lane and (
+                lender < 0 or w.memory.free[w.lanes[other, POOL]] > w.memory.free[w.lanes[lender, POOL]]
+            ):
                 lender = other
     if lender < 0 or not take(w.memory, w.lanes[lender, POOL], held[w.req[i, LENT] + more] - held[w.req[i, LENT]]):
         return False
@@ -385,7 +395,10 @@ def _join(w, i, lane):
     w.req[i, STATUS] = DECODING
     w.req[i, JOINED] = w.lanes[lane, STEPS]
     w.lanes[lane, CONTEXT] += w.req[i, COMPUTED]
-    w.seats[lane, SEAT_END_DUE, seat] = NEVER if w.rules.draft_levels else w.lanes[lane, STEPS] + w.req[i, OUTPUT] - w.req[i, MADE]
+    w.seats[lane, SEAT_END_DUE, seat] = (
+        NEVER if w.rules.draft_levels else w.lanes[lane, STEPS] + w.req[i, OUTPUT] - w.req[i, MADE]
+    )
+    w.lanes[lane, NEXT_END] = min(w.lanes[lane, NEXT_END], w.seats[lane, SEAT_END_DUE, seat])
     w.seats[lane, SEAT_BLOCK_DUE, seat] = _block_due(w, i, lane)
     w.seats[lane, SEAT_FRESH, w.lanes[lane, NUM_FRESH]] = i
     w.lanes[lane, NUM_FRESH] += 1
@@ -418,7 +431,9 @@ def _admit_ready(w, swap, transfer, i, lane, now_s):
         _swap(w, swap, lane, amount)
         _join(w, i, lane)
         return True
-    whole_s = transfer(float(amount), w.rates[source, LINK_BYTES_PER_S], w.rates[source, LINK_LATENCY_S], w.knobs[TRANSFER])
+    whole_s = transfer(
+        float(amount), w.rates[source, LINK_BYTES_PER_S], w.rates[source, LINK_LATENCY_S], w.knobs[TRANSFER]
+    )
     time_s = whole_s * (1.0 - w.rules.transfer_hidden_frac)
     start_s = max(now_s, w.rates[source, LINK_S])
     w.rates[source, LINK_S] = start_s + time_s
@@ -436,7 +451,9 @@ def _arrived(w, i):
     source, lane = w.req[i, SOURCE], w.req[i, LANE]
     first = w.prefix_start[i] if w.blocks_each else 0
     held = w.held[w.lanes[source, DEPLOYMENT]]
-    release(w.memory, w.lanes[source, POOL], i, held[w.req[i, SOURCE_BLOCKS]], w.prefix_ids, first, w.req[i, SOURCE_SHARED])
+    release(
+        w.memory, w.lanes[source, POOL], i, held[w.req[i, SOURCE_BLOCKS]], w.prefix_ids, first, w.req[i, SOURCE_SHARED]
+    )
     w.req[i, SOURCE] = -1
     w.req[i, SOURCE_BLOCKS] = w.req[i, SOURCE_SHARED] = 0
     w.seats[lane, SEAT_READY, w.lanes[lane, NUM_READY]] = i
@@ -490,7 +507,10 @@ def _admit(w, grant, swap, transfer, lane, now_s, budget, taken):
     """Fill free seats from the queue, in its order, while tokens and blocks last; the prompt tokens granted in all."""
     role, all_tokens = w.lanes[lane, ROLE], w.lanes[lane, BUDGET]
     while w.lanes[lane, WAITING_ROOT] >= 0:
-        if w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED] >= w.lanes[lane, MAX_SEQS]:
+        if (
+            w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED]
+            >= w.lanes[lane, MAX_SEQS]
+        ):
             break
         i = w.lanes[lane, WAITING_ROOT]
         if w.req[i, STATUS] == SWAPPED or w.req[i, SOURCE] >= 0:
@@ -519,11 +539,11 @@ def _admit(w, grant, swap, transfer, lane, now_s, budget, taken):
 # -- a step's schedule ------------------------------------------------------------------------------------------------
 
 
-@njit(**INNER)
+@njit(**HOT)
 def _grow_decodes(w, swap, lane, now_s):
     """A block for every decoding request that needs one; True if somebody was preempted for it."""
-    preempted, seat, due = False, 0, w.lanes[lane, STEPS] + 1
-    while seat < w.lanes[lane, NUM_DECODING]:
+    preempted, seat, due, decodes = False, 0, w.lanes[lane, STEPS] + 1, w.lanes[lane, NUM_DECODING]
+    while seat < decodes:
         if w.seats[lane, SEAT_BLOCK_DUE, seat] > due:
             seat += 1
             continue
@@ -534,9 +554,9 @@ def _grow_decodes(w, swap, lane, now_s):
             w.seats[lane, SEAT_BLOCK_DUE, seat] = NEVER if now_tokens >= most else max(_block_due(w, i, lane), due + 1)
             seat += 1
         else:
-            preempted = True
+            preempted, seat = True, 0
             _preempt(w, swap, _victim(w, lane), now_s)
-            seat = 0
+            decodes = w.lanes[lane, NUM_DECODING]
     return preempted
 
 
@@ -581,7 +601,9 @@ def _schedule(w, grant, swap, transfer, lane, now_s):
         if is_free and not is_full and w.lanes[lane, WAITING_ROOT] >= 0:
             before = w.lanes[lane, NUM_DECODING]
             taken = _admit(w, grant, swap, transfer, lane, now_s, budget, taken)
-            if w.rules.mixes and w.lanes[lane, NUM_DECODING] > before:  # some joined with a computed prompt: maybe at a block's end
+            if (
+                w.rules.mixes and w.lanes[lane, NUM_DECODING] > before
+            ):  # some joined with a computed prompt: maybe at a block's end
                 _grow_decodes(w, swap, lane, now_s)
         if is_layered and taken > 0:
             w.lanes[lane, LAYERS_ALL] = max(1, (taken + w.rules.layer_group_tokens - 1) // w.rules.layer_group_tokens)
@@ -631,7 +653,7 @@ def _pass(w, variant, lane, extra, share):
     if share != 1.0:
         device_cost(tables, variant, cost[0], max(1.0, prompts * share) if prompts else 0.0, new * share, pairs * share,
                     decodes * share, context * share, rows * share, extra * share)  # fmt: skip
-    elif w.lanes[lane, LAYERS_LEFT] > 1 or w.lanes[lane, LAYERS_ALL] > 1 and prompts:
+    elif w.lanes[lane, LAYERS_LEFT] > 1 or (w.lanes[lane, LAYERS_ALL] > 1 and prompts):
         part = 1.0 / w.lanes[lane, LAYERS_ALL]
         device_cost(tables, variant, cost[0], prompts, new, pairs, decodes, context, rows, extra)
         device_cost(tables, variant, cost[1], 0.0, 0.0, 0.0, decodes, context, decodes, extra)
@@ -814,7 +836,9 @@ def _book_prompts(w, lane, now_s):
             first = w.prefix_start[i]
             whole = min(w.req[i, COMPUTED] // (w.blocks_each * w.block_tokens), w.prefix_start[i + 1] - first)
             if whole > w.req[i, SHARED] and w.req[i, LENT] == 0:
-                publish(w.memory, w.lanes[lane, POOL], w.prefix_ids, first, w.req[i, SHARED], whole, held, w.blocks_each)
+                publish(
+                    w.memory, w.lanes[lane, POOL], w.prefix_ids, first, w.req[i, SHARED], whole, held, w.blocks_each
+                )
                 w.req[i, SHARED] = whole
         if w.req[i, COMPUTED] < w.req[i, INPUT] + w.req[i, MADE]:
             seat += 1
@@ -840,7 +864,7 @@ def _drop(w, i):
     w.req[i, BLOCKS] = blocks
 
 
-@njit(**INNER)
+@njit(**HOT)
 def _gap(w, gap_s, weight):
     """Note ``weight`` gaps between tokens."""
     k = int(np.log10(max(gap_s, GAP_LEAST_S) / GAP_LEAST_S) * GAP_BINS_PER_DECADE)
@@ -867,14 +891,24 @@ def _book_decodes(w, lane, now_s):
     if w.rules.holds_batch:
         _end_batch(w, lane, now_s)
         return
-    seat, due = 0, w.lanes[lane, STEPS]
+    if w.lanes[lane, NEXT_END] <= w.lanes[lane, STEPS]:
+        _end_seats(w, lane, now_s)
+
+
+@njit(**INNER)
+def _end_seats(w, lane, now_s):
+    """Those whose answer is complete leave; the lane notes when the next one will."""
+    seat, due, following = 0, w.lanes[lane, STEPS], NEVER
     while seat < w.lanes[lane, NUM_DECODING]:
-        if w.seats[lane, SEAT_END_DUE, seat] <= due:
+        end = w.seats[lane, SEAT_END_DUE, seat]
+        if end <= due:
             i = w.seats[lane, SEAT_DECODING, seat]
             _leave_seat(w, lane, seat)
             _finish(w, i, now_s)
         else:
+            following = min(following, end)
             seat += 1
+    w.lanes[lane, NEXT_END] = following
 
 
 @njit(**INNER)
@@ -896,6 +930,7 @@ def _accept(w, lane):
         w.rates[lane, LOAD_TOKENS] -= accepted
         w.totals[ACCEPTED] += accepted
         w.totals[DRAFTED] += w.rules.checked_tokens
+        w.lanes[lane, NEXT_END] = w.lanes[lane, STEPS]
         w.seats[lane, SEAT_END_DUE, seat] = w.lanes[lane, STEPS] if made + accepted >= w.req[i, OUTPUT] else NEVER
 
 
@@ -938,8 +973,10 @@ def _note(w, unit, start_s, now_s):
         pool = w.lanes[lane, POOL]
         used = w.memory.capacity[pool] - w.memory.free[pool] - w.memory.evictable[pool]
         running = w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS]
-        _count(w, now_s, B_PROMPT, row[N_NEW])
+        if now_s >= w.timeline.shape[0] * w.totals[WIDTH]:
+            _widen(w, now_s)
         bin = w.timeline[int(now_s / w.totals[WIDTH])]
+        bin[B_PROMPT] += row[N_NEW]
         bin[B_STEPS] += 1.0 if lane == w.unit_lane[unit] else 0.0
         bin[B_BUSY] += dt
         bin[B_DECODE] += row[N_DECODES]
@@ -973,7 +1010,7 @@ def _wake(w, lane, now_s):
         set_moment(w.moments, w.winners, unit, now_s)
 
 
-@njit(**INNER)
+@njit(**HOT)
 def _steer(w, unit, step_s):
     """Move compute units between prompts and answers of a split machine: towards answers while their steps are too slow,
     back while there is slack and prompts wait."""
@@ -982,7 +1019,10 @@ def _steer(w, unit, step_s):
         return
     if step_s > w.rules.target_s:
         w.machines[machine, SPLIT] = min(w.machines[machine, SPLIT] + 1, w.num_variants // 2 - 1)
-    elif step_s < 0.85 * w.rules.target_s and w.lanes[w.lanes[lane, TWIN], NUM_WAITING] + w.lanes[w.lanes[lane, TWIN], NUM_PROMPTS] > 0:
+    elif (
+        step_s < 0.85 * w.rules.target_s
+        and w.lanes[w.lanes[lane, TWIN], NUM_WAITING] + w.lanes[w.lanes[lane, TWIN], NUM_PROMPTS] > 0
+    ):
         w.machines[machine, SPLIT] = max(w.machines[machine, SPLIT] - 1, 0)
 
 
@@ -1067,50 +1107,45 @@ def _turn(w, grant, swap, transfer, overlap, unit, now_s):
     set_moment(w.moments, w.winners, unit, moment)
 
 
-def _compiled(digest):
-    @njit(cache=True, _nrt=False)
-    def run(w, grant, order, route, overlap, transfer, swap):
-        """Serve every request; arrivals go before events, events before steps of the same moment."""
-        _ = digest  # part of the cache's key: see engine.fingerprint
-        n = w.req.shape[0]
-        if w.rules.concurrency:
-            while w.counts[UPCOMING] < min(w.rules.concurrency, w.order.size):
-                i = w.order[w.counts[UPCOMING]]
-                w.counts[UPCOMING] += 1
-                _schedule_event(w, i, w.when[i, ENTER])
-        now_s = 0.0
-        while w.counts[SERVED] < n:
-            unit = w.winners[1]
-            event = w.counts[EVENTS]
-            step_s = w.moments[unit]
-            event_s = w.due_s[event] if event >= 0 else np.inf
-            arrive_s = np.inf
-            if not w.rules.concurrency and w.counts[UPCOMING] < w.order.size:
-                arrive_s = w.when[w.order[w.counts[UPCOMING]], ENTER]
-            now_s = min(arrive_s, event_s, step_s)
-            if now_s == np.inf:
-                break
-            if arrive_s <= event_s and arrive_s <= step_s:
-                i = w.order[w.counts[UPCOMING]]
-                w.counts[UPCOMING] += 1
-                _arrive(w, order, route, i, now_s)
-            elif event_s <= step_s:
-                w.counts[EVENTS] = popped(event, w.due_s, w.event_links)
-                if w.req[event, STATUS] == MOVING:
-                    source = w.req[event, SOURCE]
-                    _arrived(w, event)
-                    _wake(w, w.req[event, LANE], now_s)
-                    _wake(w, source, now_s)
-                else:
-                    _arrive(w, order, route, event, now_s)
+def _run(w, grant, order, route, overlap, transfer, swap):
+    """Serve every request; arrivals go before events, events before steps of the same moment."""
+    n = w.req.shape[0]
+    if w.rules.concurrency:
+        while w.counts[UPCOMING] < min(w.rules.concurrency, w.order.size):
+            i = w.order[w.counts[UPCOMING]]
+            w.counts[UPCOMING] += 1
+            _schedule_event(w, i, w.when[i, ENTER])
+    now_s = 0.0
+    while w.counts[SERVED] < n:
+        unit = w.winners[1]
+        event = w.counts[EVENTS]
+        step_s = w.moments[unit]
+        event_s = w.due_s[event] if event >= 0 else np.inf
+        arrive_s = np.inf
+        if not w.rules.concurrency and w.counts[UPCOMING] < w.order.size:
+            arrive_s = w.when[w.order[w.counts[UPCOMING]], ENTER]
+        now_s = min(arrive_s, event_s, step_s)
+        if now_s == np.inf:
+            break
+        if arrive_s <= event_s and arrive_s <= step_s:
+            i = w.order[w.counts[UPCOMING]]
+            w.counts[UPCOMING] += 1
+            _arrive(w, order, route, i, now_s)
+        elif event_s <= step_s:
+            w.counts[EVENTS] = popped(event, w.due_s, w.event_links)
+            if w.req[event, STATUS] == MOVING:
+                source = w.req[event, SOURCE]
+                _arrived(w, event)
+                _wake(w, w.req[event, LANE], now_s)
+                _wake(w, source, now_s)
             else:
-                _turn(w, grant, swap, transfer, overlap, unit, now_s)
-        return now_s
+                _arrive(w, order, route, event, now_s)
+        else:
+            _turn(w, grant, swap, transfer, overlap, unit, now_s)
+    return now_s
 
-    return run
 
-
-run = _compiled(fingerprint(queue, surface, memory))
+run = njit(**OUTER)(stamped(_run, __file__, queue.__file__, surface.__file__, memory.__file__))
 """The loop, compiled for all policies at once and kept on disk."""
 
 

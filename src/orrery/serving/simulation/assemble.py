@@ -138,7 +138,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
         lanes=_columns(
             _kernel.LANES, lanes, np.int64, unit=lists.lane_unit, pool=lists.lane_pool, role=lists.lane_role,
             deployment=lists.lane_deployment, max_seqs=lists.max_seqs, budget=budget, twin=lists.twin, pooled=pooled,
-            waiting=[-1] * lanes,
+            waiting=[-1] * lanes, next_end=[_kernel.NEVER] * lanes,
         ),
         rates=_columns(
             _kernel.RATES, lanes, np.float64, device_ways=[float(d.layout.tp * d.layout.cp) for d in cut],
@@ -165,7 +165,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
 
 def _columns(names: tuple[str, ...], rows: int, dtype: type, **given: Any) -> Any:
     """A table with these columns; those that are not given start at 0."""
-    table = np.zeros((rows, len(names)), dtype=dtype)
+    table: Any = np.zeros((rows, len(names)), dtype=dtype)
     for name, values in given.items():
         table[:, names.index(name)] = values
     return table
@@ -178,16 +178,14 @@ def _ints(values: list[int]) -> Ints:
 def _owner(service: Service, deployment: Deployment) -> int:
     """Which pool a deployment, or a part of its compute units, belongs to."""
     for k, pool in enumerate(service.pools):
-        if pool.deployment is deployment or pool.deployment.cluster.device.name == deployment.cluster.device.name and (
+        if pool.deployment is deployment or (pool.deployment.cluster.device.name == deployment.cluster.device.name and (
             pool.deployment.layout == deployment.layout and pool.deployment.formats == deployment.formats
-        ):  # fmt: skip
+        )):  # fmt: skip
             return k
     raise AssertionError("every deployment comes from a pool")
 
 
-def _add_pool(
-    lists: _Lists, service: Service, pool: Pool, memory: Memory, deployments: list[Deployment]
-) -> None:
+def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deployments: list[Deployment]) -> None:
     """The machines of one pool."""
     d, layout = pool.deployment, pool.deployment.layout
     together = layout.dp if has_exchange(d) else 1
@@ -257,7 +255,9 @@ def _in_company(d: Deployment, own: float, other: float, is_prompts: bool, sizes
     """A part of a device while the other part works too: where both ask for more than the memory gives, each gets its
     demand's share."""
     device = d.cluster.device
-    mine, theirs = (_demand_frac(with_share(d, f), p, sizes, device) for f, p in ((own, is_prompts), (other, not is_prompts)))
+    mine, theirs = (
+        _demand_frac(with_share(d, f), p, sizes, device) for f, p in ((own, is_prompts), (other, not is_prompts))
+    )
     if mine + theirs <= 1.0:
         return with_share(d, own)
     return with_share(d, own, bandwidth_frac=min(1.0, mine / (mine + theirs)))

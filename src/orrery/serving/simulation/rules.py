@@ -11,8 +11,8 @@ from orrery.base.technique import Technique, discover
 from orrery.execution.engine import Engine
 from orrery.execution.seam import techniques_at
 from orrery.serving import techniques
+from orrery.serving.batching import Batching
 from orrery.serving.simulation import _kernel
-from orrery.serving.simulation.batching import Batching
 
 SIGNATURES = {
     "serving.policy": _kernel.GRANT_RULE, "serving.queue": _kernel.ORDER_RULE, "serving.route": _kernel.ROUTE_RULE,

@@ -37,7 +37,9 @@ class Split:
 
     def __post_init__(self) -> None:
         if not self.answers_fracs or not all(0.0 < f < 1.0 for f in self.answers_fracs):
-            raise ScenarioError(f"answers_fracs = {self.answers_fracs}; write parts between 0 and 1, such as (0.4, 0.6).")
+            raise ScenarioError(
+                f"answers_fracs = {self.answers_fracs}; write parts between 0 and 1, such as (0.4, 0.6)."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

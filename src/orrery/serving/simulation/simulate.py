@@ -7,10 +7,10 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.execution.speculation import drafting_s, verified_tokens
+from orrery.serving.batching import Batching
 from orrery.serving.requests import Floats, Requests
 from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.assemble import Sizes, assemble
-from orrery.serving.simulation.batching import Batching
 from orrery.serving.simulation.outcome import result_of
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.rules import batching_of, knobs_of, named, policy_of, rule_of, values_of
@@ -46,7 +46,10 @@ def simulate(
         ("execution.transfer", service.swap, service.swap_knobs),
     ]  # fmt: skip
     found = [named(seam, name) for seam, name, _ in seams]
-    rows = [[float(batching.chunk_tokens)], *(values_of(knobs_of(t, k)) for t, (_, _, k) in zip(found, seams, strict=True))]
+    rows = [
+        [float(batching.chunk_tokens)],
+        *(values_of(knobs_of(t, k)) for t, (_, _, k) in zip(found, seams, strict=True)),
+    ]
     world = build(
         service, requests, assembled, _rules(service, batching, concurrency), _table([*rows, _acceptances(service)]),
         block_tokens=block_tokens, blocks_each=blocks_each, seed=seed, window=window or Window(),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-from orrery.serving.simulation.batching import Batching
+from orrery.serving.batching import Batching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

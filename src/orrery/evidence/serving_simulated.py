@@ -1,0 +1,237 @@
+"""A run with traffic, simulated: the requests that a row describes, served, and read off as a client would."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from orrery.base.cost import Interval
+from orrery.engine.streams import stream
+from orrery.evidence.metrics import base_metric
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.serving.arrivals import arrivals
+from orrery.serving.clock import steps_of, tick
+from orrery.serving.metrics.distribution import from_gaps
+from orrery.serving.metrics.latencies import Latencies, latencies
+from orrery.serving.requests import Floats, Ints, Requests
+from orrery.serving.simulation.result import TIMELINE, Simulated
+from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.simulate import simulate
+from orrery.serving.steady import batch_limit
+from orrery.serving.sureness import Doubt, doubt_of, spread_of
+from orrery.serving.synthesis.lengths import Length, draw
+from orrery.serving.workload import REQUESTS_PER_SLOT, Workload
+
+SEED = 0
+"""Every row draws from the same streams, so a row has one answer."""
+
+ENDLESS = 2000
+"""Requests of an open run that does not say how many it served."""
+
+MOST = 4000
+"""Requests that stand for a longer open run: enough for its means, and for its 99th percentile."""
+
+STEADY_ROUNDS = 10
+"""Batches that stand for a longer offline run; what the rest adds is in proportion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """The requests that are simulated, how many of them stay in flight (0: as they come), and what they stand for."""
+
+    requests: Requests
+    concurrency: int
+    num_requests: int  # of the run itself
+
+
+def traffic_of(service: Service, workload: Workload) -> Traffic | Infeasible:
+    """The requests of a run: all at once, in a closed loop, or at the times of a Poisson process."""
+    asked = _num_requests(service, workload)
+    if isinstance(asked, Infeasible):
+        return asked
+    count, stated = asked
+    return Traffic(
+        requests=Requests(
+            arrive_s=_arrivals(workload, count),
+            input_tokens=_lengths(workload.input_tokens, workload.input_tokens_std, count, "lengths/input"),
+            output_tokens=_lengths(workload.output_tokens, workload.output_tokens_std, count, "lengths/output"),
+        ),
+        concurrency=workload.concurrency if workload.mode == "closed" else 0, num_requests=stated,
+    )  # fmt: skip
+
+
+def _num_requests(service: Service, workload: Workload) -> tuple[int, int] | Infeasible:
+    """How many requests are simulated, and how many the run had."""
+    if workload.mode == "closed":
+        count = workload.num_requests or REQUESTS_PER_SLOT * workload.concurrency
+        return count, count
+    if workload.mode == "open":
+        stated = workload.num_requests or ENDLESS
+        return min(stated, MOST), stated
+    pool = service.pools[0]
+    memory = memory_of(pool.deployment)
+    if isinstance(memory, Infeasible):
+        return memory
+    limit = batch_limit(pool.deployment, memory, workload.input_tokens, workload.output_tokens)
+    together = max(1, round(limit * pool.deployment.layout.dp * pool.replicas))
+    stated = workload.num_requests or STEADY_ROUNDS * together
+    return min(stated, max(STEADY_ROUNDS * together, MOST // 4)), stated
+
+
+def _arrivals(workload: Workload, count: int) -> Floats:
+    if workload.mode != "open":
+        return np.zeros(count)
+    return arrivals("poisson", count, workload.request_rate_per_s, SEED)
+
+
+def _lengths(mean: float, std: float, count: int, name: str) -> Ints:
+    """Lengths around their mean: all between two bounds where the deviation allows it, else with a long tail."""
+    mean = max(mean, 1.0)
+    ratio = sqrt(3.0) * std / mean
+    law = "constant" if not ratio else "uniform" if ratio < 1.0 else "lognormal"
+    spread = {"range_ratio": ratio} if law == "uniform" else {"std_tokens": std}
+    return draw(Length(mean_tokens=mean, law=law, **spread), count, stream(SEED, name))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ran:
+    """A simulated run and what was asked of it; every metric of the schema is read off here."""
+
+    service: Service
+    workload: Workload
+    traffic: Traffic
+    simulated: Simulated
+    memories: tuple[Memory, ...]
+
+    @cached_property
+    def times(self) -> Latencies:
+        """The times of each request."""
+        return latencies(self.simulated)
+
+    @cached_property
+    def doubt(self) -> Doubt:
+        """What a usual step of the run rests on."""
+        deployment, memory = self.service.pools[-1].deployment, self.memories[-1]
+        sequences = max(1.0, self._running / max(1, self.simulated.num_machines))
+        prompt = min(max(1.0, self.workload.input_tokens), float(memory.max_num_batched_tokens))
+        both = steps_of(
+            np.array([0.0, 1.0]), np.array([0.0, prompt]), np.array([0.0, self.workload.input_tokens]),
+            np.array([sequences, 0.0]), np.array([self.workload.input_tokens + self.workload.output_tokens / 2, 0.0]),
+        )  # fmt: skip
+        return doubt_of(tick(deployment, both).done)
+
+    @property
+    def _running(self) -> float:
+        """Sequences in a batch on average, of all machines."""
+        return float(self.simulated.timeline[:, TIMELINE.index("running")].sum()) / self.simulated.duration_s
+
+    @cached_property
+    def duration_s(self) -> float:
+        """Of the whole run; one that was cut short goes on at its pace without its last answers, which drain."""
+        run, times = self.simulated, self.times
+        missing = self.traffic.num_requests - self.traffic.requests.count
+        if missing <= 0 or self.workload.mode == "open":
+            return run.duration_s
+        half = times.finish_s.size // 2
+        ends = np.sort(times.finish_s)
+        pace_s = (ends[half + half // 2] - ends[half // 2]) / max(1, half)
+        return run.duration_s + missing * float(pace_s)
+
+    def value(self, metric: str) -> float:
+        """A metric of the schema, plain (the mean over requests) or with a percentile."""
+        base = base_metric(metric)
+        if base in _OF_REQUESTS and not (base == "latency_s" and self.workload.mode == "offline"):
+            return self._of_requests(base, _percent(metric))
+        if base == "itl_s":
+            return self._gap_s(_percent(metric))
+        return _OF_RUN[base](self)
+
+    def interval(self, metric: str, value: float) -> Interval | None:
+        """Around a metric: the error of this kind of run on measured tables."""
+        base = base_metric(metric)
+        if base in _UNSURE:
+            return None
+        deployment = self.service.pools[-1].deployment
+        asked = "tpot_s" if base in ("itl_s", "decode_tokens_per_s") else base
+        return spread_of(deployment, self.workload.mode, asked, self.doubt).around(value)
+
+    def _of_requests(self, metric: str, percent: float | None) -> float:
+        values = {"ttft_s": self.times.ttft_s, "tpot_s": self.times.long_tpot_s, "latency_s": self.times.e2el_s}[metric]
+        if not values.size:
+            return float("nan")
+        return float(values.mean() if percent is None else np.percentile(values, percent))
+
+    def _gap_s(self, percent: float | None) -> float:
+        run = self.simulated
+        found = from_gaps(run.gap_counts, run.gap_sum_s, run.gap_squares_s2, () if percent is None else (percent,))
+        return found.mean_s if percent is None else float(found.percentiles_s[0])
+
+    def _per_s(self, each: float) -> float:
+        done = self.times.finish_s.size + self.traffic.num_requests - self.traffic.requests.count
+        if self.workload.mode == "open":
+            done = self.times.finish_s.size
+        return done * each / self.duration_s
+
+    @property
+    def _output_tokens(self) -> float:
+        return float(self.times.output_tokens.mean())
+
+    @property
+    def _peak_memory_bytes(self) -> float:
+        """Of the fullest device: all that the engine reserves, or what was filled at the fullest moment."""
+        memory, engine = self.memories[-1], self.service.pools[-1].deployment.engine
+        if engine.reserves_cache:
+            return memory.usable_bytes
+        run = self.simulated
+        widths_s = np.diff(run.timeline_s)
+        filled = float((run.timeline[:, TIMELINE.index("kv_bytes")] / widths_s).max()) / run.num_machines
+        return memory.usable_bytes - memory.kv_capacity_bytes + min(filled, memory.kv_capacity_bytes)
+
+
+_OF_REQUESTS = ("ttft_s", "tpot_s", "latency_s")
+_UNSURE = ("peak_memory_bytes", "kv_cache_tokens")
+_OF_RUN = {
+    "latency_s": lambda r: r.duration_s,
+    "requests_per_s": lambda r: r._per_s(1.0),
+    "output_tokens_per_s": lambda r: r._per_s(r._output_tokens),
+    "total_tokens_per_s": lambda r: r._per_s(r._output_tokens + float(r.traffic.requests.input_tokens.mean())),
+    "decode_tokens_per_s": lambda r: r._running / r.value("tpot_s"),
+    "power_w": lambda r: r.simulated.energy_j / r.simulated.duration_s,
+    "peak_memory_bytes": lambda r: r._peak_memory_bytes,
+    "kv_cache_tokens": lambda r: sum(
+        m.kv_capacity_tokens * p.deployment.layout.dp * p.replicas
+        for m, p in zip(r.memories, r.service.pools, strict=True)
+    ),
+}
+
+
+def _percent(metric: str) -> float | None:
+    """99.0 for ``ttft_s_p99``; None for a mean."""
+    base = base_metric(metric)
+    return float(metric[len(base) + 2 :]) if metric != base else None
+
+
+def run(service: Service, workload: Workload) -> Ran | Infeasible:
+    """Serve the traffic of ``workload``; Infeasible where a pool has no room for the model or for one request."""
+    memories: list[Memory] = []
+    for pool in service.pools:
+        memory = memory_of(pool.deployment)
+        if isinstance(memory, Infeasible):
+            return memory
+        memories.append(memory)
+    traffic = traffic_of(service, workload)
+    if isinstance(traffic, Infeasible):
+        return traffic
+    found = simulate(service, traffic.requests, concurrency=traffic.concurrency, seed=SEED)
+    if isinstance(found, Infeasible):
+        return found
+    return Ran(service=service, workload=workload, traffic=traffic, simulated=found, memories=tuple(memories))
+
+
+def alone(deployment: Deployment) -> Service:
+    """The service of a row that names one deployment."""
+    from orrery.serving.simulation.service import Pool
+
+    return Service(pools=(Pool(deployment=deployment),))

@@ -1,0 +1,118 @@
+"""The service of a scenario: its pools of replicas and everything that they do beyond a plain engine."""
+
+from dataclasses import replace
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
+from orrery.execution.compression import Compression
+from orrery.execution.layout import Deployment, Layout
+from orrery.execution.speculation import Speculation, with_draft
+from orrery.hardware.cluster import Cluster
+from orrery.scenario.knobs import read_knobs
+from orrery.scenario.objectives import read_objectives
+from orrery.scenario.resolve import DEFAULT_ENGINE, check_layout, deploy, find, formats_of, layout_of, one_device
+from orrery.scenario.schema import Scenario
+from orrery.serving.simulation.service import Filling, Pool, Service, Split
+
+
+def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
+    """The service, and a note for every default that it took."""
+    parts = find(scenario, one_device(scenario))
+    layout, layout_notes = layout_of(scenario, parts)
+    formats, format_notes = formats_of(scenario, parts)
+    deployment = deploy(scenario, parts, layout, formats)
+    given: dict[str, Any] = {
+        name: value
+        for name in ("policy", "queue", "router", "overlap", "transfer", "swap", "preemption", "prefix_caching",
+                     "host_cache_bytes")
+        if (value := getattr(scenario, name)) is not None
+    }  # fmt: skip
+    knobs = read_knobs(scenario.knob)
+    for seat in ("policy", "queue", "router", "overlap", "transfer", "swap"):
+        if knobs[seat]:
+            given[f"{seat}_knobs"] = knobs[seat]
+    service = Service(
+        pools=_pools(scenario, deployment), speculation=_speculation(scenario, deployment),
+        compression=Compression(
+            kept_tokens_frac=scenario.kv_kept_tokens or 1.0, kept_bytes_frac=scenario.kv_kept_bytes or 1.0
+        ),
+        split=_split(scenario), filling=_filling(scenario), lends_cache=bool(scenario.lend_cache),
+        is_same_node=bool(scenario.same_node), **given,
+    )  # fmt: skip
+    return service, (*parts.notes, *layout_notes, *format_notes)
+
+
+def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:
+    replicas = scenario.replicas or 1
+    if scenario.prefill_replicas is None:
+        for name in ("prefill_tp", "prefill_pp", "prefill_device"):
+            if getattr(scenario, name) is not None:
+                raise ScenarioError(f"{name}: there are no separate replicas for prompts; write prefill_replicas = 1.")
+        return (Pool(deployment=deployment, replicas=replicas),)
+    prompts = _for_prompts(scenario, deployment)
+    return (
+        Pool(deployment=prompts, replicas=scenario.prefill_replicas, role="prompts"),
+        Pool(deployment=deployment, replicas=replicas, role="answers"),
+    )
+
+
+def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
+    """The same model and formats on the devices and in the layout of the replicas for prompts."""
+    device, engine = deployment.cluster.device, deployment.engine
+    if scenario.prefill_device is not None:
+        device = get_device(scenario.prefill_device)
+        engine = get_engine(scenario.engine or DEFAULT_ENGINE, scenario.engine_version or "", device)
+    layout = deployment.layout
+    if scenario.prefill_tp or scenario.prefill_pp:
+        layout = Layout(tp=scenario.prefill_tp or 1, pp=scenario.prefill_pp or 1)
+    check_layout(layout, deployment.model)
+    cluster = Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node)
+    return replace(deployment, cluster=cluster, layout=layout, engine=engine)
+
+
+def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | None:
+    asked = [n for n in ("draft_model", "draft_tokens", "draft_tree") if getattr(scenario, n) is not None]
+    if not asked:
+        if scenario.acceptance is not None:
+            raise ScenarioError("acceptance: nothing is guessed; write draft_tokens = 4 beside it.")
+        return None
+    if scenario.acceptance is None:
+        raise ScenarioError(f"{asked[0]}: needs the share of guesses that hold; write acceptance = 0.7.")
+    if "draft_tokens" in asked and "draft_tree" in asked:
+        raise ScenarioError("draft_tokens and draft_tree exclude each other; keep one.")
+    widths = _numbers("draft_tree", scenario.draft_tree, "4,2,1") if scenario.draft_tree else ()
+    kind = "tree" if widths else "draft" if scenario.draft_model else "prompt-lookup"
+    found = Speculation(
+        kind=kind, draft_tokens=scenario.draft_tokens or 4, acceptance_frac=scenario.acceptance,
+        tree_widths=tuple(int(w) for w in widths),
+    )  # fmt: skip
+    if scenario.draft_model is None:
+        return found
+    draft = replace(deployment, model=get_model(scenario.draft_model))
+    return with_draft(found, draft)
+
+
+def _split(scenario: Scenario) -> Split | None:
+    if scenario.split is None:
+        return None
+    limits = {o.metric: o.limit_s for o in read_objectives(scenario.slo)}
+    fracs = _numbers("split", scenario.split, "0.4,0.6")
+    return Split(answers_fracs=fracs, target_s=limits.get("tpot", 0.0) if len(fracs) > 1 else 0.0)
+
+
+def _filling(scenario: Scenario) -> Filling | None:
+    if scenario.fill_tokens is None:
+        if scenario.fill_until_s is not None:
+            raise ScenarioError("fill_until_s: nothing fills the steps; write fill_tokens = 2048 beside it.")
+        return None
+    return Filling(step_tokens=scenario.fill_tokens, until_s=scenario.fill_until_s or float("inf"))
+
+
+def _numbers(name: str, text: str, example: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise ScenarioError(f"{name}: got {text!r}; write numbers with commas, such as {example}.") from None

@@ -1,0 +1,128 @@
+"""Simulating a scenario: its traffic served step by step, and the answer in the words of ``vllm bench serve``."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
+from orrery.planner.money import tariff_of
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import CannotBe, deployment_json
+from orrery.scenario.objectives import read_objectives
+from orrery.scenario.requests import requests_for
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.service import service_for
+from orrery.serving.metrics import About, Summary, result_json, summary
+from orrery.serving.requests import Requests
+from orrery.serving.simulation.result import Simulated
+from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.simulate import simulate as run
+from orrery.serving.simulation.world import Window
+
+MOST_LOGGED_STEPS = 200_000
+"""Rows of the log of single steps: enough for some minutes of a few replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulatedAnswer:
+    """One simulated run: what was served, when, and the figures of it."""
+
+    scenario: Scenario
+    service: Service
+    simulated: Simulated
+    summary: Summary
+    about: About
+    seconds: float  # generation, simulation and metrics; imports and compilation are not in it
+    notes: tuple[str, ...]
+
+    def to_json(self, *, detailed: bool = False) -> dict[str, Any]:
+        """The keys of ``vllm bench serve`` (milliseconds), then ours (SI); ``detailed`` adds a list for each request."""
+        found = result_json(self.simulated, self.summary, self.about, detailed)
+        return found | {
+            "requests_simulated_per_s": self.simulated.requests.count / self.seconds,
+            "num_steps": self.simulated.num_steps, "num_devices": self.service.num_devices,
+            "deployment": to_json(deployment_json(self.service.pools[-1].deployment)),
+            "settings": self.scenario.written(), "counters": self.simulated.counters, "notes": list(self.notes),
+        }  # fmt: skip
+
+
+def simulate(
+    scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None, **settings: Any
+) -> SimulatedAnswer | CannotBe:
+    """Serve a scenario's requests step by step, as its engine would.
+
+    Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
+    end in seconds) are kept one by one. The first run on a machine compiles the simulator (about a minute, once).
+    """
+    asked = read_scenario({**(scenario.written() if scenario else {}), **settings})
+    service, notes = service_for(asked)
+    check_traffic(asked)
+    warm_up(service)
+    started = time.perf_counter()
+    requests = requests_for(asked)
+    found = _served(asked, service, requests, window)
+    if isinstance(found, Infeasible):
+        return CannotBe(infeasible=found, notes=notes)
+    answer = answer_of(asked, service, found, (*notes, *requests.notes))
+    return replace(answer, seconds=time.perf_counter() - started)
+
+
+def answer_of(scenario: Scenario, service: Service, simulated: Simulated, notes: tuple[str, ...]) -> SimulatedAnswer:
+    """The figures of a run that has been simulated."""
+    limits = {o.metric: o.limit_s for o in read_objectives(scenario.slo)}
+    figures = summary(simulated, limits)
+    tariffs = [
+        (tariff_of(p.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity),
+         p.replicas * p.deployment.layout.num_devices)
+        for p in service.pools
+    ]  # fmt: skip
+    each = [t.usd_per_s(n, figures.power_w * n / service.num_devices) for t, n in tariffs]
+    usd_per_s = None if any(x is None for x in each) else sum(x for x in each if x is not None)
+    said = tuple(dict.fromkeys((*notes, *simulated.notes, *(n for t, _ in tariffs for n in t.notes))))
+    about = About(
+        model_id=service.pools[0].deployment.model.name, request_rate_per_s=_rate(scenario, simulated),
+        max_concurrency=scenario.concurrency, usd_per_s=usd_per_s,
+    )  # fmt: skip
+    return SimulatedAnswer(
+        scenario=scenario, service=service, simulated=simulated, summary=figures, about=about, seconds=math.nan,
+        notes=said,
+    )  # fmt: skip
+
+
+def _rate(scenario: Scenario, simulated: Simulated) -> float:
+    """The rate that was asked for; a trace's own mean where none was."""
+    if scenario.concurrency is not None:
+        return math.inf
+    if scenario.rate is not None or scenario.trace is None:
+        return scenario.rate if scenario.rate is not None else math.inf
+    last_s = float(simulated.requests.arrive_s.max())
+    return (simulated.requests.count - 1) / last_s if last_s > 0 else math.inf
+
+
+def check_traffic(scenario: Scenario) -> None:
+    """Refuse what a simulation has no use for."""
+    if scenario.batch is not None:
+        raise ScenarioError("batch: a simulation takes concurrency, rate or trace (none: all requests at once).")
+
+
+def warm_up(service: Service) -> None:
+    """Load or compile the loop, so that a run's time is the run's."""
+    import numpy as np
+
+    one = Requests(arrive_s=np.zeros(1), input_tokens=np.ones(1, np.int64), output_tokens=np.ones(1, np.int64))
+    found = run(service, one)
+    if not isinstance(found, Infeasible):
+        summary(found, {})
+
+
+def _served(
+    scenario: Scenario, service: Service, requests: Requests, window: tuple[float, float] | None
+) -> Simulated | Infeasible:
+    rows = MOST_LOGGED_STEPS if window else 0
+    start_s, end_s = window or (0.0, 0.0)
+    return run(
+        service, requests, concurrency=scenario.concurrency or 0, seed=scenario.seed or 0,
+        window=Window(start_s=start_s, end_s=end_s, rows=rows),
+    )  # fmt: skip
