@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
     from orrery.scenario.schema import Scenario as Scenario
+    from orrery.scenario.simulate import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ _HOME = {
     "load_trace": "orrery.catalog.traces",
     "plan": "orrery.scenario.ask",
     "save_scenario": "orrery.scenario.file",
+    "simulate": "orrery.scenario.simulate",
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
@@ -52,6 +54,7 @@ __all__ = [
     "load_trace",
     "plan",
     "save_scenario",
+    "simulate",
 ]
 
 

@@ -32,10 +32,27 @@ WITHOUT_UNIT = {
     "Engine.prompts_ahead": "a mean number of prompts",
     "Ready.machine": "a kernel's row of roofs, each named where it is filled in",
     "Ready.constants": "a kernel's row of constants, each named in its CONSTANTS",
+    "Requests.priority": "a rank: lower goes first",
+    "Row.priority": "a rank: lower goes first",
+    "Trace.priority": "a rank: lower goes first",
+    "Claim.low": "in the unit that the claim names",
+    "Claim.high": "in the unit that the claim names",
+    "Prediction.predicted": "in the unit of the claim",
+    "Gamma.burstiness": "the shape of a distribution; the word of vLLM's load generator",
+    "Lognormal.mu": "a parameter of the logarithm",
+    "Lognormal.sigma": "a parameter of the logarithm",
+    "Simulated.gap_counts": "a histogram of counts",
+    "Simulated.gap_squares_s2": "a sum of seconds squared",
+    "Simulated.timeline": "a table whose columns are named in TIMELINE",
+    "Simulated.step_log": "a table whose columns are named in STEP",
+    "SimulatedAnswer.seconds": "as in PlanAnswer",
     "Kind.moves": "elements moved per element that enters",
     "Kind.moves_32bit": "elements moved per element that enters",
 }
 """Fields that carry no unit, and why."""
+
+TABLES = frozenset({"Surface", "World", "Assembled"})
+"""What compiled loops run on: tables whose columns are named, and explained, beside them."""
 
 COUNTS = frozenset({
     "count", "concurrency", "batch", "steps", "slots", "decoding", "sequences", "requests", "elements", "rows",
@@ -76,6 +93,8 @@ def float_fields():
     for module in modules():
         for kind in vars(module).values():
             if not inspect.isclass(kind) or kind.__module__ != module.__name__ or kind.__name__.startswith("_"):
+                continue
+            if kind.__name__ in TABLES:
                 continue
             if not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") or hasattr(kind, "model_fields")):
                 continue

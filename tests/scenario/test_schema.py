@@ -26,6 +26,12 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.sampled_from(["cost", "throughput"])
     if setting.name == "engine_version":
         return st.sampled_from(["0.11.0", "1.2", "0.5.10.post1"])
+    if setting.name == "preemption":
+        return st.sampled_from(["recompute", "swap"])
+    if setting.kind == "switch":
+        return st.booleans()
+    if setting.name == "knob":
+        return st.lists(st.sampled_from(["policy.chunk_tokens=512", "arrivals.burstiness=0.5"]), max_size=2)
     if setting.kind == "words":
         return st.lists(
             st.tuples(st.sampled_from(METRICS), st.integers(1, 10**8)).map("{0[0]}:{0[1]}".format), max_size=3
@@ -36,8 +42,9 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
 @st.composite
 def settings(draw: st.DrawFn) -> dict[str, Any]:
     names = draw(st.sets(st.sampled_from(SETTINGS), max_size=12))
-    traffic = [s for s in names if s.name in ("batch", "concurrency", "rate", "trace")]
-    return {s.name: draw(values(s)) for s in names if s not in traffic[1:]}
+    arriving = [s for s in names if s.name in ("batch", "concurrency", "rate", "trace")]
+    shaped = [s for s in names if s.name in ("trace", "turns", "calls", "prefix_tokens")]
+    return {s.name: draw(values(s)) for s in names if s not in (*arriving[1:], *shaped[1:])}
 
 
 def test_the_list_of_settings_and_the_schema_agree() -> None:

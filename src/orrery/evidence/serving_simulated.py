@@ -15,7 +15,7 @@ from orrery.serving.arrivals import arrivals
 from orrery.serving.clock import steps_of, tick
 from orrery.serving.metrics.distribution import from_gaps
 from orrery.serving.metrics.latencies import Latencies, latencies
-from orrery.serving.requests import Floats, Ints, Requests
+from orrery.serving.requests import NONE, Floats, Ints, Requests
 from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate
@@ -39,26 +39,27 @@ STEADY_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """The requests that are simulated, how many of them stay in flight (0: as they come), and what they stand for."""
+    """The requests that are simulated, and how many the run itself had."""
 
     requests: Requests
-    concurrency: int
     num_requests: int  # of the run itself
 
 
 def traffic_of(service: Service, workload: Workload) -> Traffic | Infeasible:
-    """The requests of a run: all at once, in a closed loop, or at the times of a Poisson process."""
+    """The requests of a run: all at once, from clients that ask again once they are answered, or by a Poisson law."""
     asked = _num_requests(service, workload)
     if isinstance(asked, Infeasible):
         return asked
     count, stated = asked
+    clients = min(workload.concurrency, count) if workload.mode == "closed" else 0
     return Traffic(
         requests=Requests(
-            arrive_s=_arrivals(workload, count),
+            arrive_s=_arrivals(service, workload, count, clients),
             input_tokens=_lengths(workload.input_tokens, workload.input_tokens_std, count, "lengths/input"),
             output_tokens=_lengths(workload.output_tokens, workload.output_tokens_std, count, "lengths/output"),
+            after=np.maximum(np.arange(count) - clients, -1) if clients else NONE,
         ),
-        concurrency=workload.concurrency if workload.mode == "closed" else 0, num_requests=stated,
+        num_requests=stated,
     )  # fmt: skip
 
 
@@ -80,10 +81,16 @@ def _num_requests(service: Service, workload: Workload) -> tuple[int, int] | Inf
     return min(stated, max(STEADY_ROUNDS * together, MOST // 4)), stated
 
 
-def _arrivals(workload: Workload, count: int) -> Floats:
-    if workload.mode != "open":
+def _arrivals(service: Service, workload: Workload, count: int, clients: int) -> Floats:
+    """Poisson arrivals; all at once; or, for each client, the time until its next request is on its way."""
+    if workload.mode == "open":
+        return arrivals("poisson", count, workload.request_rate_per_s, SEED)
+    if not clients:
         return np.zeros(count)
-    return arrivals("poisson", count, workload.request_rate_per_s, SEED)
+    import os
+    pause_s = stream(SEED, "clients").exponential(float(os.environ.get("J","0.01")), count)
+    pause_s[:clients].sort()
+    return pause_s
 
 
 def _lengths(mean: float, std: float, count: int, name: str) -> Ints:
@@ -224,7 +231,7 @@ def run(service: Service, workload: Workload) -> Ran | Infeasible:
     traffic = traffic_of(service, workload)
     if isinstance(traffic, Infeasible):
         return traffic
-    found = simulate(service, traffic.requests, concurrency=traffic.concurrency, seed=SEED)
+    found = simulate(service, traffic.requests, seed=SEED)
     if isinstance(found, Infeasible):
         return found
     return Ran(service=service, workload=workload, traffic=traffic, simulated=found, memories=tuple(memories))

@@ -163,7 +163,7 @@ class Scenario(BaseModel):
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} exclude each other; keep one")
         kinds = [n for n in ("trace", "turns", "calls", "prefix_tokens") if getattr(self, n) is not None]
-        if len(kinds) > 1:
+        if len(kinds) > 1 and kinds != ["turns", "prefix_tokens"]:
             raise ValueError(f"{' and '.join(kinds)} are different kinds of traffic; keep one")
         if self.trace is not None and given and given != ["rate"]:
             raise ValueError(f"trace already says how requests arrive; leave out {given[0]}")

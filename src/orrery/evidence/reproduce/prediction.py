@@ -17,6 +17,7 @@ class Prediction:
     claim: str  # its id in the paper's file
     predicted: float
     because: str
+    differs: str = ""  # which input or mechanism explains a difference from what the paper reports
 
 
 def reproduced_keys() -> tuple[str, ...]:

@@ -36,6 +36,7 @@ def result_of(
     )
     units_s = duration_s * assembled.unit_machine.size
     counters = {k: v for k, v in totals.items() if k not in PRIVATE}
+    counters["finetune_tokens"] /= service.filling.pass_ratio if service.filling else 1.0
     return Simulated(
         requests=requests, arrive_s=arrive_s, admitted_s=admitted_s, first_token_s=first_s, finish_s=finish_s,
         cached_tokens=world.req[:, _kernel.CACHED], preemptions=world.req[:, _kernel.PREEMPTED],

@@ -46,12 +46,12 @@ class Split:
 class Filling:
     """Fine-tuning tokens beside requests: they fill a step up to ``step_tokens``, while it stays below ``until_s``.
 
-    A token trained costs ``passes_per_token`` passes: one forward, one backward to the inputs (the base weights are
+    A token trained costs ``pass_ratio`` passes: one forward, one backward to the inputs (the base weights are
     frozen, so nothing is computed for them)."""
 
     step_tokens: int = 2048
     until_s: float = float("inf")
-    passes_per_token: float = 2.0
+    pass_ratio: float = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

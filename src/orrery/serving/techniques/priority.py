@@ -8,9 +8,9 @@ from orrery.base.technique import Technique
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """``seconds_per_level`` of waiting outweigh one level of priority; the default never lets anybody age."""
+    """``level_s`` of waiting outweigh one level of priority; the default never lets anybody age."""
 
-    seconds_per_level: float = 1e9
+    level_s: float = 1e9
 
 
 def order(

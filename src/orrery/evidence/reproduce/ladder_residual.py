@@ -1,0 +1,110 @@
+"""Ladder residual: static batches on eight devices, with all-reduces in turn or under the next block."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from orrery import network
+from orrery.catalog.devices import get_device
+from orrery.evidence.paper_file import Claim, Paper, Setup
+from orrery.evidence.reproduce.passes import Pass, decodes, overlapped_s, pass_of, prompts, with_network
+from orrery.evidence.reproduce.prediction import Prediction
+from orrery.evidence.reproduce.setup import deployment
+from orrery.execution.batch import Floats, Ints
+from orrery.execution.layout import Deployment
+from orrery.execution.shard import shard
+
+INPUT_TOKENS, OUTPUT_TOKENS = 1024, 512  # see [unstated] lengths
+TABLE_BATCH = 4  # see [unstated] batch_of_p2p_table
+HEADLINE_BATCH = 1
+CONTEXTS = 8  # contexts at which an answer's steps are costed
+THROUGH_HOST = "l40s"
+"""The catalogue's device whose collectives were measured without peer-to-peer copies."""
+
+BECAUSE = {
+    "throughput": "answer tokens over prompt and answer time, blocks' all-reduces under the next block",
+    "baseline_throughput": "answer tokens over prompt and answer time, all-reduces in turn",
+    "throughput_ratio": "ladder over standard, same batch",
+    "throughput_increase": "ladder over standard, same batch",
+    "prefill_time_reduction": "prompt alone, ladder against standard",
+    "decode_time_reduction": "answer alone, ladder against standard",
+    "communication_share": "all-reduces of an answer's steps over their time",
+}
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """Every table, and the headlines at the batch sizes that they are about."""
+    for claim in paper.claims:
+        if claim.metric in BECAUSE and claim.id != "parallel-block":
+            yield Prediction(claim=claim.id, predicted=answer(claim), because=BECAUSE[claim.metric])
+
+
+def answer(claim: Claim) -> float:
+    """The claim's metric."""
+    if claim.id == "tp16-405b":
+        return min(_answer(claim, int(b)) for b in claim.setup.numbers("batches_swept"))
+    default = HEADLINE_BATCH if claim.id == "headline" or claim.metric == "communication_share" else TABLE_BATCH
+    return _answer(claim, int(claim.setup.number("num_batch", default)))
+
+
+def _answer(claim: Claim, batch: int) -> float:
+    t = times(serving(claim.setup), batch, "without" not in claim.setup.word("link_within_node"))
+    made = batch * OUTPUT_TOKENS
+    return {
+        "throughput": made / (t["prefill"] + t["decode"]),
+        "baseline_throughput": made / (t["plain_prefill"] + t["plain_decode"]),
+        "throughput_ratio": (t["plain_prefill"] + t["plain_decode"]) / (t["prefill"] + t["decode"]),
+        "throughput_increase": (t["plain_prefill"] + t["plain_decode"]) / (t["prefill"] + t["decode"]) - 1.0,
+        "prefill_time_reduction": 1.0 - t["prefill"] / t["plain_prefill"],
+        "decode_time_reduction": 1.0 - t["decode"] / t["plain_decode"],
+        "communication_share": t["network"] / t["plain_decode"],
+    }[claim.metric]
+
+
+_KEPT: dict[tuple[str, str], Deployment] = {}
+
+
+def serving(words: Setup) -> Deployment:
+    """gpt-fast: the vendor's collectives, and no time of the host (see [unstated] engine_overheads)."""
+    key = (words.word("model"), words.word("layout"))
+    if key not in _KEPT:
+        found = deployment(words, engine="litgpt")
+        engine = replace(found.engine, kernels="", step_s=0.0, per_sequence_s=0.0, per_layer_s=0.0,
+                         memory_ratio=1.0, compute_ratio=1.0)  # fmt: skip
+        _KEPT[key] = replace(found, engine=engine)
+    return _KEPT[key]
+
+
+@lru_cache(maxsize=256)
+def times(d: Deployment, batch: int, has_peer_to_peer: bool) -> dict[str, float]:
+    """Prompt and answer of a batch, standard ("plain_") and ladder, and the all-reduces of the answer."""
+    context = np.linspace(INPUT_TOKENS + 1, INPUT_TOKENS + OUTPUT_TOKENS, CONTEXTS).astype(np.int64)
+    first = pass_of(d, prompts(np.array([INPUT_TOKENS]), batch))
+    later = pass_of(d, decodes(np.full(CONTEXTS, batch), context))
+    if not has_peer_to_peer:
+        first = with_network(first, through_host_s(d, np.array([batch * INPUT_TOKENS])))
+        later = with_network(later, through_host_s(d, np.full(CONTEXTS, batch)))
+    return {
+        "plain_prefill": float(first.total_s[0]), "prefill": float(ladder_s(first)[0]),
+        "plain_decode": OUTPUT_TOKENS * float(later.total_s.mean()),
+        "decode": OUTPUT_TOKENS * float(ladder_s(later).mean()),
+        "network": OUTPUT_TOKENS * float(later.network_s.mean()),
+    }  # fmt: skip
+
+
+def ladder_s(done: Pass) -> Floats:
+    """The passes with the changed residual stream."""
+    return overlapped_s(done, "ladder-residual")
+
+
+def through_host_s(d: Deployment, tokens: Ints) -> Floats:
+    """All-reduces of a pass where every copy goes through the host's memory, over the device's own PCIe link."""
+    host, measured = d.cluster.device.host, get_device(THROUGH_HOST)
+    bus = replace(measured, scaleup=replace(measured.scaleup, each_way_bytes_per_s=host.each_way_bytes_per_s))
+    work = network.Collective(
+        kind="all_reduce", num_devices=d.layout.tp, message_bytes=tokens * 2.0 * d.model.hidden_size, library="nccl",
+        devices_per_node=d.cluster.devices_per_node, has_peer_to_peer=False,
+    )  # fmt: skip
+    return network.predict(work, bus).time_s * shard(d).num_reduces

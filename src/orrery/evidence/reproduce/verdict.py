@@ -1,0 +1,38 @@
+"""Whether a paper's number comes out of the house again."""
+
+from typing import Literal
+
+from orrery.evidence.paper_file import Claim
+
+Verdict = Literal["repeats", "misses", "reported only"]
+
+EXPLAINED_BEYOND_FRAC = 0.2
+"""A difference above this is never left without the input or mechanism behind it."""
+
+
+def verdict(claim: Claim, predicted: float | None) -> Verdict:
+    """``repeats``: the reported number, or range, is met to the claim's tolerance, as the paper means it.
+
+    "at least" and "less than" are bounds; "up to" is the best of several cases and is compared like a number, and so
+    are "mean" and "about". Nothing predicted: the paper's number stands alone.
+    """
+    if predicted is None:
+        return "reported only"
+    slack = claim.tolerance_frac
+    low, high = claim.low * (1.0 - slack), claim.high * (1.0 + slack)
+    if claim.low < 0.0:
+        low = claim.low * (1.0 + slack)
+    if claim.high < 0.0:
+        high = claim.high * (1.0 - slack)
+    is_above, is_below = predicted >= low, predicted <= high
+    if claim.reading == "at least":
+        return "repeats" if is_above else "misses"
+    if claim.reading == "less than":
+        return "repeats" if is_below else "misses"
+    return "repeats" if is_above and is_below else "misses"
+
+
+def ratio(claim: Claim, predicted: float) -> float:
+    """Predicted over reported; over the nearer end of a range, and 1 inside it. ``nan`` where zero was reported."""
+    nearest = min(max(predicted, claim.low), claim.high)
+    return predicted / nearest if nearest else float("nan")

@@ -1,0 +1,86 @@
+"""The highest rate at which a service still does what it should: bisection over the rate, and what a growing queue is.
+
+Every rate sees the same requests: the same lengths, and gaps between arrivals that are only scaled (common random
+numbers), so that two services differ by what they do and not by what was drawn.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from orrery.execution.memory import Infeasible
+from orrery.serving.requests import Floats, Requests
+from orrery.serving.simulation.result import Simulated
+
+WIDENINGS = 12
+"""How many factors of two lie between where a search begins and where it gives up."""
+
+GROWING_FRAC = 0.02
+"""A queue grows when its mean length rises by more than this share of the requests that arrive meanwhile."""
+
+FILLING_FRAC = 0.1
+"""The same for all requests in flight: a run is too short for its rate when hardly anything ends while it lasts."""
+
+
+def highest_rate(
+    make: Callable[[float], Requests], serve: Callable[[Requests], Simulated | Infeasible],
+    meets: Callable[[Simulated], bool], low: float, high: float, tolerance: float = 0.02,
+) -> float:  # fmt: skip
+    """The highest rate of ``make`` whose run ``meets`` the objectives, to a share ``tolerance`` of itself.
+
+    ``low`` and ``high`` are where to begin; they move outward where the answer lies outside. 0 where no rate does, or
+    where the service cannot run at all.
+    """
+
+    def is_met(rate_per_s: float) -> bool:
+        found = serve(make(rate_per_s))
+        return not isinstance(found, Infeasible) and meets(found)
+
+    return bisected(is_met, low, high, tolerance)[0]
+
+
+def bisected(is_met: Callable[[float], bool], low: float, high: float, tolerance: float) -> tuple[float, float]:
+    """The highest rate that ``is_met`` and the lowest that is not, a share ``tolerance`` apart.
+
+    Where ``low`` is not met, the trickle ``low / 2^WIDENINGS`` is tried at once; 0 as the first of the two says that
+    even it is not met.
+    """
+    if not 0.0 < low < high:
+        raise ValueError(f"low and high are {low:g} and {high:g}; write 0 < low < high")
+    best, missed = low, high
+    if is_met(low):
+        for _ in range(WIDENINGS):
+            if not is_met(missed):
+                break
+            best, missed = missed, missed * 2.0
+    else:
+        best, missed = low / 2.0**WIDENINGS, low
+        if not is_met(best):
+            return 0.0, best
+    while missed > best * (1.0 + tolerance):
+        middle = (best * missed) ** 0.5
+        best, missed = (middle, missed) if is_met(middle) else (best, middle)
+    return best, missed
+
+
+def is_sustained(run: Simulated) -> bool:
+    """Whether the service kept up: what waits, and what is in flight, did not grow to the end of the arrivals.
+
+    Means over the requests that arrive in the third and the last quarter are compared. Where arrivals exceed what is
+    served by a share x, the queue grows by x for each arrival, so the rise over the arrivals between is x.
+    """
+    done = np.isfinite(run.finish_s)
+    if not done.any():
+        return False
+    arrive_s = np.sort(run.arrive_s[done])
+    rises = (_rise_frac(arrive_s, np.sort(run.admitted_s[done])), _rise_frac(arrive_s, np.sort(run.finish_s[done])))
+    return rises[0] <= GROWING_FRAC and rises[1] <= FILLING_FRAC
+
+
+def _rise_frac(arrive_s: Floats, leave_s: Floats) -> float:
+    """How much the number between arriving and leaving rises from the third to the last quarter, for each arrival."""
+    quarter = arrive_s.size // 4
+    if not quarter:
+        return 0.0
+    inside = np.arange(1, arrive_s.size + 1) - np.searchsorted(leave_s, arrive_s, side="right")
+    return float(inside[-quarter:].mean() - inside[-2 * quarter : -quarter].mean()) / quarter
