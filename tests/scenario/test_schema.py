@@ -99,7 +99,7 @@ def test_every_mistake_is_answered_at_once() -> None:
         ("objective", "speed", "cost or throughput"),
         ("slo", ["ttft:-1"], "above 0"),
         ("slo", ["itl:20"], "ttft, tpot, e2el"),
-        ("slo", ["p99_ttft:100"], "percentile"),
+        ("slo", ["p100_ttft:100"], "percentile"),
         ("slo", ["ttft:1e99"], "above 0"),
         ("model", "", "text"),
         ("modle", "x", "did you mean 'model'"),

@@ -8,7 +8,7 @@ The loader returns plain numbers for arithmetic and keeps the provenance beside 
 in the file: ``also`` lists the others, ``note`` says why this one was chosen.
 """
 
-import tomllib
+import tomli
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,7 +62,7 @@ class Fact:
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; a syntax error names the file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomli.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # bad TOML, bad UTF-8, or an integer too long to read
         raise FactError(f"{path.name}: not valid TOML: {error}") from None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from math import isfinite
+from math import ceil, isfinite, sqrt
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
@@ -19,11 +19,8 @@ from orrery.serving.workload import REQUESTS_PER_SLOT, Mode, Workload
 
 MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "closed", "open": "open"}
 
-NOT_MODELLED = {
-    "prefill_workers": "separate prefill and decode workers",
-    "decode_workers": "separate prefill and decode workers",
-}
-"""Columns that, when filled, describe something that the closed forms leave out."""
+POOLS = ("prefill_workers", "decode_workers")
+"""Columns that, when filled, say that prompts and answers had machines of their own; see ``serving_pools``."""
 
 ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
@@ -76,11 +73,15 @@ class Row:
         return value
 
 
+def has_pools(row: Row) -> bool:
+    """Whether prompts and answers had machines of their own."""
+    return any(row.word(column) for column in POOLS)
+
+
 def read_row(row: Row) -> tuple[Deployment, Workload]:
     """What was run and under which traffic. Raises an OrreryError whose text is the reason to decline."""
-    for column, what in NOT_MODELLED.items():
-        if row.word(column):
-            raise ScenarioError(f"{what} are not modelled yet")
+    if has_pools(row):
+        raise ScenarioError("prompts and answers have workers of their own: no single deployment describes them")
     if (technique := row.word("technique").casefold()) not in PLAIN_TECHNIQUES:
         raise ScenarioError(f"technique {technique} is not modelled yet")
     for column in ("model", "device"):
@@ -105,7 +106,8 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     key = (
         row.word("model"), row.word("device"), engine_name, version, layout,
         Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
-        row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens"), share,
+        row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens") or _budget(row, engine, layout, workload),
+        share,
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -160,6 +162,27 @@ def _layout(row: Row, engine: Engine) -> Layout:
     if tp * pp * dp != devices:
         raise ScenarioError("num_devices is not tp x pp x dp")
     return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1))
+
+
+def _budget(row: Row, engine: Engine, layout: Layout, workload: Workload) -> int:
+    """The step's token budget of a closed loop that does not state it; 0 = the engine's default.
+
+    Scripts of published closed loops size it to the traffic, one prompt beside an answer's token of every other
+    request (NVIDIA's and InferenceMAX's set max_num_tokens to input + concurrency, and a little), because
+    a larger one only makes running answers wait for several prompts at a time.
+    """
+    if workload.mode != "closed" or not engine.has_mixed_steps:
+        return 0
+    sized = longest_tokens(workload) + ceil(workload.concurrency / layout.dp)
+    if sized >= engine.max_num_batched_tokens:
+        return 0
+    row.default("max_num_batched_tokens", "the longest prompt + concurrency")
+    return sized
+
+
+def longest_tokens(workload: Workload) -> int:
+    """The longest prompt where lengths are drawn evenly around their mean."""
+    return ceil(workload.input_tokens + sqrt(3.0) * workload.input_tokens_std)
 
 
 def _with_experts(row: Row, layout: Layout) -> Layout:

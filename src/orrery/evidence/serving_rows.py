@@ -1,4 +1,7 @@
-"""Serving rows to predictions: each distinct deployment and workload is estimated once."""
+"""Serving rows to predictions: each distinct deployment and workload is answered once.
+
+A static batch has a closed form; runs with traffic are simulated.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,67 +10,85 @@ from orrery.base.cost import Interval
 from orrery.base.errors import OrreryError, UnknownName
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.metrics import FITS, METRICS, OUTCOME_COLUMNS, base_metric
-from orrery.evidence.serving_row import Row, read_row
+from orrery.evidence.serving_pools import read_service
+from orrery.evidence.serving_row import Row
+from orrery.evidence.serving_simulated import Ran, run
 from orrery.evidence.tables import Table
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.execution.shard import shard
 from orrery.numerics.registry import get_format
 from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.simulation.service import Service
 from orrery.serving.workload import Workload
 
 Progress = Callable[[int, int], None]
+Key = tuple[Workload, bool, tuple[tuple[Deployment, int], ...]]
+"""What makes two rows the same run: traffic, whether pools share a node, and the pools."""
 
 DOES_NOT_FIT = "predicted not to fit in memory"
 REPORT_EVERY = 200
 ACCEPTED = tuple(c for c in METRICS["serving"])
 MEDIAN = "_p50"
-"""Medians are compared with the predicted mean; other percentiles are not predicted."""
+"""Medians of a static batch are compared with the predicted mean; its other percentiles are not predicted."""
 
 
 def answer(table: Table, rows: Rows, answers: Answers, on_progress: Progress | None = None) -> None:
     """Predict every metric that the given serving rows state."""
-    metrics = [c for c in table.columns if base_metric(c) in ACCEPTED and _is_mean(c)]
+    metrics = [c for c in table.columns if base_metric(c) in ACCEPTED]
     has_outcome = any(c in table.columns for c in OUTCOME_COLUMNS)
-    known: dict[tuple[Deployment, Workload], Estimate | Infeasible] = {}
+    known: dict[Key, Estimate | Ran | Infeasible] = {}
     for done, number in enumerate(map(int, rows), start=1):
         row = Row({c: v[number] for c, v in table.columns.items()})
         try:
-            deployment, workload = read_row(row)
-            if (found := known.get((deployment, workload))) is None:
-                found = known.setdefault((deployment, workload), estimate(deployment, workload))
+            service, workload = read_service(row)
+            key = (workload, service.is_same_node, tuple((p.deployment, p.replicas) for p in service.pools))
+            if (found := known.get(key)) is None:
+                found = known.setdefault(key, predict(service, workload))
         except UnknownName as error:
             answers.decline([number], f"unknown {error.kind} {error.name}")
         except OrreryError as error:
             answers.decline([number], str(error))
         else:
-            _note(answers, number, row, deployment, workload, found, metrics, has_outcome=has_outcome)
+            _note(answers, number, row, service, workload, found, metrics, has_outcome=has_outcome)
         if on_progress and (done % REPORT_EVERY == 0 or done == len(rows)):
             on_progress(done, len(rows))
 
 
-def _is_mean(column: str) -> bool:
-    return column in ACCEPTED or column.endswith(MEDIAN)
+def predict(service: Service, workload: Workload) -> Estimate | Ran | Infeasible:
+    """One run: in closed form where it is a single batch, else step by step."""
+    if workload.mode == "static":
+        return estimate(service.pools[0].deployment, workload)
+    return run(service, workload)
 
 
 def _note(
-    answers: Answers, number: int, row: Row, deployment: Deployment, workload: Workload, found: Estimate | Infeasible,
+    answers: Answers, number: int, row: Row, service: Service, workload: Workload, found: Estimate | Ran | Infeasible,
     metrics: list[str], *, has_outcome: bool,
 ) -> None:  # fmt: skip
     """Write one row's answer down."""
     if has_outcome:
-        answers.predict_one(FITS, number, float(isinstance(found, Estimate)))
+        answers.predict_one(FITS, number, float(not isinstance(found, Infeasible)))
     if isinstance(found, Infeasible):
         if not has_outcome:
             answers.decline([number], DOES_NOT_FIT)
         return
     answers.assumed.update(row.assumed)
     for column in metrics:
-        if row.word(column):
-            value, interval = metric_of(found, base_metric(column), deployment, workload)
+        if row.word(column) and (isinstance(found, Ran) or column in ACCEPTED or column.endswith(MEDIAN)):
+            value, interval = _value(found, column, service, workload)
             answers.predict_one(column, number, value, interval)
     if workload.mode == "static":
-        answers.bound_s[number] = static_bound_s(deployment, workload)
+        answers.bound_s[number] = static_bound_s(service.pools[0].deployment, workload)
+
+
+def _value(
+    found: Estimate | Ran, column: str, service: Service, workload: Workload
+) -> tuple[float, Interval | None]:
+    if isinstance(found, Estimate):
+        return metric_of(found, base_metric(column), service.pools[0].deployment, workload)
+    value = found.value(column)
+    return value, found.interval(column, value)
 
 
 def metric_of(

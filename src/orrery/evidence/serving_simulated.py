@@ -9,7 +9,6 @@ import numpy as np
 from orrery.base.cost import Interval
 from orrery.engine.streams import stream
 from orrery.evidence.metrics import base_metric
-from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.serving.arrivals import arrivals
 from orrery.serving.clock import steps_of, tick
@@ -26,6 +25,10 @@ from orrery.serving.workload import REQUESTS_PER_SLOT, Workload
 
 SEED = 0
 """Every row draws from the same streams, so a row has one answer."""
+
+CLIENT_PAUSE_S = 3e-3
+"""Mean time from an answer's end to the same client's next request, in a closed loop (exponential): load generators
+write records and open a stream in between. Equal requests that end in one step come back a little apart."""
 
 ENDLESS = 2000
 """Requests of an open run that does not say how many it served."""
@@ -54,7 +57,7 @@ def traffic_of(service: Service, workload: Workload) -> Traffic | Infeasible:
     clients = min(workload.concurrency, count) if workload.mode == "closed" else 0
     return Traffic(
         requests=Requests(
-            arrive_s=_arrivals(service, workload, count, clients),
+            arrive_s=_arrivals(workload, count, clients),
             input_tokens=_lengths(workload.input_tokens, workload.input_tokens_std, count, "lengths/input"),
             output_tokens=_lengths(workload.output_tokens, workload.output_tokens_std, count, "lengths/output"),
             after=np.maximum(np.arange(count) - clients, -1) if clients else NONE,
@@ -81,14 +84,13 @@ def _num_requests(service: Service, workload: Workload) -> tuple[int, int] | Inf
     return min(stated, max(STEADY_ROUNDS * together, MOST // 4)), stated
 
 
-def _arrivals(service: Service, workload: Workload, count: int, clients: int) -> Floats:
+def _arrivals(workload: Workload, count: int, clients: int) -> Floats:
     """Poisson arrivals; all at once; or, for each client, the time until its next request is on its way."""
     if workload.mode == "open":
         return arrivals("poisson", count, workload.request_rate_per_s, SEED)
     if not clients:
         return np.zeros(count)
-    import os
-    pause_s = stream(SEED, "clients").exponential(float(os.environ.get("J","0.01")), count)
+    pause_s = stream(SEED, "clients").exponential(CLIENT_PAUSE_S, count)
     pause_s[:clients].sort()
     return pause_s
 
@@ -235,10 +237,3 @@ def run(service: Service, workload: Workload) -> Ran | Infeasible:
     if isinstance(found, Infeasible):
         return found
     return Ran(service=service, workload=workload, traffic=traffic, simulated=found, memories=tuple(memories))
-
-
-def alone(deployment: Deployment) -> Service:
-    """The service of a row that names one deployment."""
-    from orrery.serving.simulation.service import Pool
-
-    return Service(pools=(Pool(deployment=deployment),))

@@ -1,6 +1,6 @@
 """A scenario as a TOML file: one deployment that plans, claims and links can share."""
 
-import tomllib
+import tomli
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from orrery.scenario.schema import Scenario, read_scenario
 def read_settings(path: Path) -> dict[str, Any]:
     """The settings in a file, not yet checked."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomli.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror}; give a scenario file (TOML).") from None
     except UnicodeDecodeError:

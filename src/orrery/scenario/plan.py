@@ -10,7 +10,7 @@ from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
-from orrery.scenario.objectives import read_objectives
+from orrery.scenario.objectives import read_objectives, request_limits_s
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.resolve import Parts, device_names, find, words
 from orrery.scenario.schema import Scenario
@@ -47,7 +47,13 @@ def plan_scenario(scenario: Scenario, count: int = IN_FULL) -> PlanAnswer:
 def goal_of(scenario: Scenario) -> tuple[Goal, tuple[str, ...]]:
     """The goal of a scenario, and what was assumed about its traffic."""
     traffic, notes = traffic_of(scenario)
-    limits = {f"{o.metric}_s": o.limit_s for o in read_objectives(scenario.slo)}
+    if percentiles := [o for o in read_objectives(scenario.slo) if o.percent]:
+        o = percentiles[0]
+        raise ScenarioError(
+            f"slo: {o.written!r} asks for a percentile, and the closed form knows means only; "
+            f"add --simulate, or write {o.metric}:{o.limit_s * 1e3:.12g} for the mean."
+        )
+    limits = {f"{metric}_s": limit_s for metric, limit_s in request_limits_s(scenario.slo).items()}
     most = scenario.max_devices or scenario.devices or MOST_DEVICES
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
     return Goal(objectives=Objectives(**limits), traffic=traffic, max_devices=most, best=best), notes

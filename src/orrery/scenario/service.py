@@ -12,7 +12,7 @@ from orrery.execution.layout import Deployment, Layout
 from orrery.execution.speculation import Speculation, with_draft
 from orrery.hardware.cluster import Cluster
 from orrery.scenario.knobs import read_knobs
-from orrery.scenario.objectives import read_objectives
+from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.resolve import DEFAULT_ENGINE, check_layout, deploy, find, formats_of, layout_of, one_device
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
@@ -98,7 +98,7 @@ def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | No
 def _split(scenario: Scenario) -> Split | None:
     if scenario.split is None:
         return None
-    limits = {o.metric: o.limit_s for o in read_objectives(scenario.slo)}
+    limits = request_limits_s(scenario.slo)
     fracs = _numbers("split", scenario.split, "0.4,0.6")
     return Split(answers_fracs=fracs, target_s=limits.get("tpot", 0.0) if len(fracs) > 1 else 0.0)
 

@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +11,12 @@ from orrery.execution.memory import Infeasible
 from orrery.planner.money import tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe, deployment_json
-from orrery.scenario.objectives import read_objectives
+from orrery.scenario.attainment import Attained, attained
+from orrery.scenario.objectives import percentile_limits, request_limits_s
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.service import service_for
-from orrery.serving.metrics import About, Summary, result_json, summary
+from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Service
@@ -33,6 +35,7 @@ class SimulatedAnswer:
     service: Service
     simulated: Simulated
     summary: Summary
+    attained: Attained
     about: About
     seconds: float  # generation, simulation and metrics; imports and compilation are not in it
     notes: tuple[str, ...]
@@ -40,7 +43,7 @@ class SimulatedAnswer:
     def to_json(self, *, detailed: bool = False) -> dict[str, Any]:
         """The keys of ``vllm bench serve`` (milliseconds), then ours (SI); ``detailed`` adds a list for each request."""
         found = result_json(self.simulated, self.summary, self.about, detailed)
-        return found | {
+        return found | self.attained.to_json() | {
             "requests_simulated_per_s": self.simulated.requests.count / self.seconds,
             "num_steps": self.simulated.num_steps, "num_devices": self.service.num_devices,
             "deployment": to_json(deployment_json(self.service.pools[-1].deployment)),
@@ -49,17 +52,20 @@ class SimulatedAnswer:
 
 
 def simulate(
-    scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None, **settings: Any
-) -> SimulatedAnswer | CannotBe:
+    scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None,
+    patience: AbstractContextManager[object] | None = None, **settings: Any,
+) -> SimulatedAnswer | CannotBe:  # fmt: skip
     """Serve a scenario's requests step by step, as its engine would.
 
     Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
-    end in seconds) are kept one by one. The first run on a machine compiles the simulator (about a minute, once).
+    end in seconds) are kept one by one. The first run on a machine compiles the simulator (about a minute, once), and
+    ``patience`` is entered meanwhile.
     """
     asked = read_scenario({**(scenario.written() if scenario else {}), **settings})
     service, notes = service_for(asked)
     check_traffic(asked)
-    warm_up(service)
+    with patience or nullcontext():
+        warm_up(service)
     started = time.perf_counter()
     requests = requests_for(asked)
     found = _served(asked, service, requests, window)
@@ -69,10 +75,12 @@ def simulate(
     return replace(answer, seconds=time.perf_counter() - started)
 
 
-def answer_of(scenario: Scenario, service: Service, simulated: Simulated, notes: tuple[str, ...]) -> SimulatedAnswer:
-    """The figures of a run that has been simulated."""
-    limits = {o.metric: o.limit_s for o in read_objectives(scenario.slo)}
-    figures = summary(simulated, limits)
+def answer_of(
+    scenario: Scenario, service: Service, simulated: Simulated, notes: tuple[str, ...], warmup_frac: float = 0.0
+) -> SimulatedAnswer:
+    """The figures of a run that has been simulated; the warm-up is left out of what is about single requests."""
+    asked = {p.percent for p in percentile_limits(scenario.slo)}
+    figures = summary(simulated, request_limits_s(scenario.slo), sorted({*PERCENTILES, *asked}), warmup_frac)
     tariffs = [
         (tariff_of(p.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity),
          p.replicas * p.deployment.layout.num_devices)
@@ -86,8 +94,8 @@ def answer_of(scenario: Scenario, service: Service, simulated: Simulated, notes:
         max_concurrency=scenario.concurrency, usd_per_s=usd_per_s,
     )  # fmt: skip
     return SimulatedAnswer(
-        scenario=scenario, service=service, simulated=simulated, summary=figures, about=about, seconds=math.nan,
-        notes=said,
+        scenario=scenario, service=service, simulated=simulated, summary=figures,
+        attained=attained(scenario, simulated, figures, warmup_frac), about=about, seconds=math.nan, notes=said,
     )  # fmt: skip
 
 

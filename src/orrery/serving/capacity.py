@@ -66,21 +66,25 @@ def bisected(is_met: Callable[[float], bool], low: float, high: float, tolerance
 def is_sustained(run: Simulated) -> bool:
     """Whether the service kept up: what waits, and what is in flight, did not grow to the end of the arrivals.
 
-    Means over the requests that arrive in the third and the last quarter are compared. Where arrivals exceed what is
-    served by a share x, the queue grows by x for each arrival, so the rise over the arrivals between is x.
+    Means over the third and the last quarter of the arrivals are compared; where requests follow each other, over those
+    that start a conversation, whose times do not depend on the service. Where arrivals exceed what is served by a share
+    x, the queue grows by x for each arrival, so the rise over the arrivals between is x.
     """
     done = np.isfinite(run.finish_s)
-    if not done.any():
+    starts = done & (run.requests.after < 0) if run.requests.after.size else done
+    if not starts.any():
         return False
-    arrive_s = np.sort(run.arrive_s[done])
-    rises = (_rise_frac(arrive_s, np.sort(run.admitted_s[done])), _rise_frac(arrive_s, np.sort(run.finish_s[done])))
-    return rises[0] <= GROWING_FRAC and rises[1] <= FILLING_FRAC
+    arrive_s, start_s = np.sort(run.arrive_s[done]), np.sort(run.arrive_s[starts])
+    waiting = _rise_frac(start_s, arrive_s, np.sort(run.admitted_s[done]))
+    in_flight = _rise_frac(start_s, arrive_s, np.sort(run.finish_s[done]))
+    return waiting <= GROWING_FRAC and in_flight <= FILLING_FRAC
 
 
-def _rise_frac(arrive_s: Floats, leave_s: Floats) -> float:
+def _rise_frac(at_s: Floats, arrive_s: Floats, leave_s: Floats) -> float:
     """How much the number between arriving and leaving rises from the third to the last quarter, for each arrival."""
-    quarter = arrive_s.size // 4
+    quarter = at_s.size // 4
     if not quarter:
         return 0.0
-    inside = np.arange(1, arrive_s.size + 1) - np.searchsorted(leave_s, arrive_s, side="right")
-    return float(inside[-quarter:].mean() - inside[-2 * quarter : -quarter].mean()) / quarter
+    inside = np.searchsorted(arrive_s, at_s, side="right") - np.searchsorted(leave_s, at_s, side="right")
+    rise = float(inside[-quarter:].mean() - inside[-2 * quarter : -quarter].mean())
+    return rise / (quarter * arrive_s.size / at_s.size)

@@ -10,6 +10,10 @@ EXPLAINED_BEYOND_FRAC = 0.2
 """A difference above this is never left without the input or mechanism behind it."""
 
 
+NEAR_ZERO_FRAC = 0.05
+"""Where zero is reported a relative tolerance says nothing; so many points are then the same."""
+
+
 def verdict(claim: Claim, predicted: float | None) -> Verdict:
     """``repeats``: the reported number, or range, is met to the claim's tolerance, as the paper means it.
 
@@ -18,17 +22,10 @@ def verdict(claim: Claim, predicted: float | None) -> Verdict:
     """
     if predicted is None:
         return "reported only"
-    slack = claim.tolerance_frac
-    low, high = claim.low * (1.0 - slack), claim.high * (1.0 + slack)
-    if claim.low < 0.0:
-        low = claim.low * (1.0 + slack)
-    if claim.high < 0.0:
-        high = claim.high * (1.0 - slack)
-    is_above, is_below = predicted >= low, predicted <= high
-    if claim.reading == "at least":
-        return "repeats" if is_above else "misses"
-    if claim.reading == "less than":
-        return "repeats" if is_below else "misses"
+    low = claim.low - (claim.tolerance_frac * abs(claim.low) or NEAR_ZERO_FRAC)
+    high = claim.high + (claim.tolerance_frac * abs(claim.high) or NEAR_ZERO_FRAC)
+    is_above = predicted >= low or claim.reading == "less than"
+    is_below = predicted <= high or claim.reading == "at least"
     return "repeats" if is_above and is_below else "misses"
 
 

@@ -18,6 +18,7 @@ from orrery.execution.shard import has_exchange, shard
 from orrery.execution.sm_share import memory_demand_frac, with_share
 from orrery.execution.step import step
 from orrery.execution.surface import Surface, stacked, surface_of
+from orrery.execution.surface._kernel import CHANNELS, ENERGY
 from orrery.execution.transfer import host_link, kv_bytes, link_between
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation import _kernel
@@ -148,7 +149,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
             host_bytes_per_s=[link.bandwidth_bytes_per_s / ways for link, ways in hosts],
             host_latency_s=[link.latency_s for link, _ in hosts],
         ),
-        machines=np.array([[stages, 0] for stages in lists.stages], dtype=np.int64),
+        machines=np.array([[stages, _first_split(service)] for stages in lists.stages], dtype=np.int64),
         stage_share=np.array(lists.stage_share), capacity=capacity.astype(np.int64),
         host_capacity=np.full(
             capacity.size, int(service.host_cache_bytes / max(_ways(d) for d in cut)), dtype=np.int64
@@ -247,8 +248,22 @@ def _surfaces(
         for answers in sorted(service.split.answers_fracs):
             own, other = (1.0 - answers, answers) if k % 2 == 0 else (answers, 1.0 - answers)
             alone = with_share(d, own)
-            found += [tables(alone), tables(_in_company(d, own, other, k % 2 == 0, sizes))]
+            company = _in_company(d, own, other, k % 2 == 0, sizes)
+            found += [_drawing(tables(alone), own), _drawing(tables(company), own)]
     return stacked(found), 2 * len(service.split.answers_fracs)
+
+
+def _first_split(service: Service) -> int:
+    """Where the first of a split's parts stands among all in order of size."""
+    fracs = service.split.answers_fracs if service.split else (0.0,)
+    return sorted(fracs).index(fracs[0])
+
+
+def _drawing(tables: Surface, own: float) -> Surface:
+    """The tables of a part of the units, which draws that part of what the whole device would above idle."""
+    share = np.ones(CHANNELS)
+    share[ENERGY] = own
+    return Surface(*(t * share if t.ndim > 1 else t for t in tables))
 
 
 def _in_company(d: Deployment, own: float, other: float, is_prompts: bool, sizes: Sizes) -> Deployment:

@@ -1,0 +1,36 @@
+"""Bytes of expert weights that a run reads: distinct experts of every layer and step, from the tokens of each step.
+
+A layer with T tokens reads the experts that any of them picks, ``distinct(T)``, each once. Under layered prefill a
+step of a prompt in G groups carries the prompt through L / G layers and answers only through the others.
+"""
+
+import numpy as np
+
+from orrery.execution.layout import Deployment
+from orrery.execution.shard import shard
+from orrery.execution.step import EXPERT_SKEW
+from orrery.kernels.moe.rule import loads
+from orrery.kernels.ops import MoE
+from orrery.serving.requests import Floats
+from orrery.serving.simulation.result import STEP, Simulated
+
+
+def distinct_experts(deployment: Deployment, tokens: Floats) -> Floats:
+    """Experts of a layer that so many tokens touch, by the routing that steps are costed with; 0 for no tokens."""
+    e = next(x.experts for x in shard(deployment).experts)
+    op = MoE(
+        tokens=np.maximum(tokens, 1.0), hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
+        experts_per_token=e.experts_per_token, format="bf16", tp=1, ep=1, is_gated=e.is_gated, skew=EXPERT_SKEW,
+    )  # fmt: skip
+    return np.where(tokens > 0, np.minimum(loads(op)[1], e.num_experts), 0.0)
+
+
+def expert_bytes(run: Simulated, deployment: Deployment, layer_group_tokens: int = 0) -> float:
+    """What the logged steps of a run read of experts' weights, over all devices and layers."""
+    experts = shard(deployment).experts
+    all_bytes = sum(x.weight_bytes * x.count * x.tp * x.ep / x.experts.num_experts for x in experts)
+    log = run.step_log
+    prompt, decode = log[:, STEP.index("prompt_tokens")], log[:, STEP.index("decode_tokens")]
+    together, alone = distinct_experts(deployment, prompt + decode), distinct_experts(deployment, decode)
+    groups = np.maximum(1.0, np.ceil(prompt / layer_group_tokens)) if layer_group_tokens else np.ones_like(prompt)
+    return float(all_bytes * (together / groups + alone * (1.0 - 1.0 / groups)).sum())

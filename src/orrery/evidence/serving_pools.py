@@ -1,0 +1,53 @@
+"""Rows of runs whose prompts and answers have workers of their own, as pools of a service.
+
+Columns ``prefill_*`` and ``decode_*`` describe a worker of each kind: ``tp``, ``dp``, ``ep``, ``batch_size`` (of one
+attention rank); ``workers`` counts them and ``devices`` is what they take together.
+"""
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence.serving_row import Row, has_pools, longest_tokens, read_row
+from orrery.serving.simulation.service import Pool, Role, Service
+from orrery.serving.workload import Workload
+
+ROLES: dict[str, Role] = {"prefill": "prompts", "decode": "answers"}
+SIZES = ("tp", "dp", "ep")
+
+
+def read_service(row: Row) -> tuple[Service, Workload]:
+    """What serves and under which traffic. Raises an OrreryError whose text is the reason to decline."""
+    if not has_pools(row):
+        deployment, workload = read_row(row)
+        return Service(pools=(Pool(deployment=deployment),)), workload
+    pools = [_pool(row, word) for word in ROLES]
+    devices = sum(pool.replicas * pool.deployment.layout.num_devices for pool, _ in pools)
+    node = min(pool.deployment.cluster.devices_per_node for pool, _ in pools)
+    return Service(pools=tuple(pool for pool, _ in pools), is_same_node=devices <= node), pools[-1][1]
+
+
+def _pool(row: Row, word: str) -> tuple[Pool, Workload]:
+    """The workers of one phase: the row with their sizes in place of its own."""
+    workers = round(row.needed(f"{word}_workers"))
+    own = Row(cells=_cells(row, word, workers), assumed=row.assumed)
+    deployment, workload = read_row(own)
+    if word == "prefill" and not row.word("max_num_batched_tokens"):
+        own.cells = {**own.cells, "max_num_batched_tokens": str(_prompt_budget(row, workload))}
+        deployment, workload = read_row(Row(cells=own.cells))
+    return Pool(deployment=deployment, replicas=workers, role=ROLES[word]), workload
+
+
+def _cells(row: Row, word: str, workers: int) -> dict[str, str]:
+    sizes = {size: row.word(f"{word}_{size}") for size in SIZES}
+    devices = row.count(f"{word}_devices")
+    if devices % workers:
+        raise ScenarioError(f"{word}_devices is not a multiple of {word}_workers")
+    cells = {**row.cells, **sizes, "num_devices": str(devices // workers) if devices else "", "pp": "1"}
+    cells |= {"prefill_workers": "", "decode_workers": "", "max_num_seqs": row.word(f"{word}_batch_size")}
+    if not row.word("concurrency") and row.word("mode") == "closed":
+        together = row.needed("decode_batch_size") * row.needed("decode_workers") * max(1, row.count("decode_dp"))
+        cells["concurrency"] = row.default("concurrency", str(round(together)))
+    return cells
+
+
+def _prompt_budget(row: Row, workload: Workload) -> int:
+    """Tokens of a step of prompts: whole prompts, as many as the stated batch."""
+    return max(1, row.count("prefill_batch_size")) * longest_tokens(workload)

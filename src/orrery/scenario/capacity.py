@@ -1,0 +1,212 @@
+"""How many requests a second a service can take: the highest rate at which its objectives hold and its queue is bounded.
+
+Each probe serves the same requests at another rate, its warm-up left out; the search begins at what the closed form
+says that the service can sustain.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.execution.memory import Infeasible, memory_of
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import CannotBe
+from orrery.scenario.requests import requests_for
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.service import service_for
+from orrery.scenario.simulate import SimulatedAnswer, answer_of, check_traffic, warm_up
+from orrery.serving.capacity import bisected, is_sustained
+from orrery.serving.metrics.percentiles import PercentileLimit, percentiles_found
+from orrery.serving.metrics.latencies import latencies
+from orrery.serving.online import open_loop
+from orrery.serving.requests import Requests
+from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.simulation.simulate import simulate as run
+from orrery.serving.steady import batch_limit
+
+PROBE_REQUESTS, ROUNDS = 2000, 8
+"""Requests of a probe unless the scenario says: so many, or so many for each place in the batches, so that they fill."""
+
+WARMUP_FRAC = 0.1
+"""Share of a probe's requests that come first and do not count."""
+
+TOLERANCE = 0.015
+"""How far apart the highest rate that holds and the lowest that does not may be, as a share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One rate that was tried."""
+
+    requests_per_s: float
+    is_met: bool
+    is_sustained: bool  # the queue did not grow to the end
+    attained_frac: float | None
+    goodput_requests_per_s: float | None
+    p99_ttft_s: float
+    p99_tpot_s: float
+    limited_by: str  # the objective furthest off, or what saturated; empty where all holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Capacity:
+    """The highest rate that holds, the run at it, and all that was tried on the way."""
+
+    requests_per_s: float
+    limited_by: str  # at the lowest rate that does not hold
+    probes: tuple[Probe, ...]  # by rising rate
+    answer: SimulatedAnswer
+
+    @property
+    def requests_per_s_per_device(self) -> float:
+        """What each device takes."""
+        return self.requests_per_s / self.answer.service.num_devices
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer of the run at the capacity, and ``capacity``."""
+        found = {
+            "requests_per_s": self.requests_per_s, "requests_per_s_per_device": self.requests_per_s_per_device,
+            "limited_by": self.limited_by, "probes": self.probes,
+        }  # fmt: skip
+        return self.answer.to_json() | {"capacity": to_json(found)}
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Search:
+    """What the probes of one search have found so far."""
+
+    scenario: Scenario
+    service: Service
+    notes: tuple[str, ...]
+    on_probe: Callable[[Probe], None]
+    probes: list[Probe] = field(default_factory=list[Probe])
+    best: SimulatedAnswer | None = None
+    last: SimulatedAnswer | None = None
+    lacks: Infeasible | None = None
+
+    def is_met(self, rate_per_s: float) -> bool:
+        """Serve the scenario at a rate, and hold the run against its objectives."""
+        asked = read_scenario(self.scenario.written() | {"rate": rate_per_s})
+        requests = requests_for(asked)
+        found = run(self.service, requests, seed=asked.seed or 0)
+        if isinstance(found, Infeasible):
+            self.lacks = found
+            return False
+        answer = answer_of(asked, self.service, found, (*self.notes, *requests.notes), WARMUP_FRAC)
+        probe = _probe(rate_per_s, answer)
+        self.probes.append(probe)
+        self.on_probe(probe)
+        self.last = answer
+        if probe.is_met:
+            self.best = answer
+        return probe.is_met
+
+
+def find_capacity(
+    scenario: Scenario | None = None, /, *, patience: AbstractContextManager[object] | None = None,
+    on_probe: Callable[[Probe], None] = lambda probe: None, **settings: Any,
+) -> Capacity | CannotBe:  # fmt: skip
+    """The highest rate at which enough requests meet the objectives and the queue does not grow without end.
+
+    Without objectives, the highest rate that is sustained. Settings are those of a scenario file; given beside a
+    scenario they override it. CannotBe where even a trickle of requests misses an objective.
+    """
+    asked = read_scenario({**(scenario.written() if scenario else {}), **settings})
+    if asked.concurrency is not None:
+        raise ScenarioError("concurrency: a capacity is a rate of arrivals; leave concurrency out.")
+    check_traffic(asked)
+    service, notes = service_for(asked)
+    with patience or nullcontext():
+        warm_up(service)
+    started = perf_counter()
+    sample = requests_for(asked, asked.rate or 1.0)
+    likely, places = _closed_form(service, sample)
+    sized = _sized(asked, sample.count, places)
+    if asked.rate is not None:
+        notes = (*notes, f"rate: {asked.rate:g} requests/s is not used; the search finds its own")
+    search = _Search(scenario=sized, service=service, notes=notes, on_probe=on_probe)
+    best, missed = bisected(search.is_met, likely / 2.0, likely * 1.1, TOLERANCE)
+    if not best or search.best is None:
+        return _cannot(search)
+    probes = tuple(sorted(search.probes, key=lambda p: p.requests_per_s))
+    limit = next((p.limited_by for p in probes if p.requests_per_s >= missed * (1 - 1e-9) and not p.is_met), "")
+    seconds = (perf_counter() - started) / len(probes)
+    return Capacity(
+        requests_per_s=best, limited_by=limit or "nothing within the rates tried", probes=probes,
+        answer=replace(search.best, seconds=seconds),
+    )  # fmt: skip
+
+
+def _sized(scenario: Scenario, count: int, places: float) -> Scenario:
+    """The scenario with enough requests to fill the service; a trace of ``count`` is replayed until it has as many."""
+    if scenario.num_requests is not None:
+        return scenario
+    least = count if scenario.trace is not None else PROBE_REQUESTS
+    return read_scenario(scenario.written() | {"num_requests": max(least, math.ceil(ROUNDS * places))})
+
+
+def _closed_form(service: Service, sample: Requests) -> tuple[float, float]:
+    """The rate that the closed form says is sustained, and the places in all batches; 1 where it cannot say."""
+    input_tokens, output_tokens = float(sample.input_tokens.mean()), float(sample.output_tokens.mean())
+    try:
+        found = [_of_pool(pool, input_tokens, output_tokens) for pool in service.pools]
+    except OutOfRange:
+        return 1.0, 1.0
+    return min(rate for rate, _ in found), max(places for _, places in found)
+
+
+def _of_pool(pool: Pool, input_tokens: float, output_tokens: float) -> tuple[float, float]:
+    deployment = pool.deployment
+    memory = memory_of(deployment)
+    if isinstance(memory, Infeasible):
+        return 1.0, 1.0
+    answers = 1.0 if pool.role == "prompts" else output_tokens
+    places = batch_limit(deployment, memory, input_tokens, answers) * deployment.layout.dp
+    ladder = np.geomspace(1.0, max(places, 1.0), 8)
+    rates = open_loop(deployment, memory, input_tokens, answers, ladder).requests_per_s
+    return float(rates.max()) * pool.replicas, places * pool.replicas
+
+
+def _probe(rate_per_s: float, answer: SimulatedAnswer) -> Probe:
+    figures, found = answer.summary, answer.attained
+    keeps_up = is_sustained(answer.simulated)
+    limit = "" if keeps_up and found.is_met else found.worst if not found.is_met else figures.saturated.limit
+    return Probe(
+        requests_per_s=rate_per_s, is_met=keeps_up and found.is_met, is_sustained=keeps_up,
+        attained_frac=found.attained_frac,
+        goodput_requests_per_s=figures.goodput.requests_per_s if figures.goodput else None,
+        p99_ttft_s=figures.ttft.percentile_s(99.0), p99_tpot_s=figures.tpot.percentile_s(99.0), limited_by=limit,
+    )  # fmt: skip
+
+
+def _cannot(search: _Search) -> CannotBe:
+    """Why even a trickle will not do."""
+    last = search.last
+    if last is None:
+        if search.lacks is None:
+            raise AssertionError("a search ended without a probe")
+        return CannotBe(infeasible=search.lacks, notes=search.notes)
+    limit = _hardest(last)
+    (found,) = percentiles_found(latencies(last.simulated, WARMUP_FRAC), (limit,))
+    lacks = Infeasible(
+        what=f"{limit.metric} of {limit.percent:g} % of the requests, hardly any of them at once",
+        need=limit.limit_s, have=found.value_s, unit="s",
+        smallest_change=f"Write {limit.metric}:{math.ceil(found.value_s * 1.01e3)} or more, or use faster devices.",
+    )  # fmt: skip
+    return CannotBe(infeasible=lacks, notes=last.notes)
+
+
+def _hardest(answer: SimulatedAnswer) -> PercentileLimit:
+    """The objective that is furthest off, as a limit on a percentile."""
+    found, worst = answer.attained, answer.attained.worst
+    for one in found.percentiles:
+        if one.limit.name == worst:
+            return one.limit
+    limits = answer.summary.goodput.limits_s if answer.summary.goodput else {}
+    return PercentileLimit(metric=worst, percent=found.needed_frac * 100.0, limit_s=limits[worst])
