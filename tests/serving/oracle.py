@@ -1,42 +1,68 @@
 """The simulator once more, as plainly as it can be said: objects, lists and dictionaries, one request at a time.
 
-Covers one deployment on one or more single-lane replicas: continuous batching (mixed or prompts first, any grant rule),
-blocks of cache, preemption by recomputation, and prefix caching in the order of use. Asks the same tables for the price
-of a step, so that answers must agree bit for bit.
+Covers replicas of one device: continuous batching (prompts beside answers or before them, any grant rule, whole answers
+reserved or not), queues in any order, routers, blocks of cache, preemption by recomputation, and prefix caching with
+eviction in the order of use. It asks the same tables for the price of a step, so that answers must agree bit for bit.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-
-import numpy as np
+from math import inf, isnan, nan
 
 
 @dataclass(eq=False)
 class Asked:
+    """One request, and what became of it."""
+
     number: int
     enter_s: float
     prompt: int
     answer: int
     ids: list
+    client: int
+    session: int
+    priority: float
+    key: float = 0.0
     computed: int = 0
     made: int = 0
     blocks: int = 0
-    pinned: list = field(default_factory=list)
-    order: int = 0
+    shared: list = field(default_factory=list)
+    turn: int = 0
+    grant: int = 0
     preempted: int = 0
     cached: int = 0
-    admitted_s: float = np.nan
-    first_s: float = np.nan
-    finish_s: float = np.nan
-    grant: int = 0
+    machine: int = -1
+    admitted_s: float = nan
+    first_s: float = nan
+    finish_s: float = nan
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The rules of a run: limits, switches, and functions that decide or price."""
+
+    capacity: int
+    block_bytes: int
+    block_tokens: int
+    unit_tokens: int  # of a block that requests may share; 0 = none
+    budget: int
+    seats: int
+    mixes: bool
+    reserves: bool
+    evicts_by_key: bool
+    grant: object  # left, budget, taken, all -> tokens
+    order: object  # request, now, client's tag -> key
+    route: object  # loads in requests, in tokens, prefix blocks, home, turn -> replica
+    price_s: object  # prompts, new tokens, pairs, decodes, context -> seconds
 
 
 class Cache:
-    """Free bytes, blocks in use by how many, and what nobody uses any more, oldest first."""
+    """Free bytes, shared blocks with their users, and what nobody uses any more, oldest first."""
 
-    def __init__(self, capacity, block_bytes, unit_blocks):
-        self.free, self.block, self.unit = capacity, block_bytes, unit_blocks * block_bytes
-        self.users, self.unused = {}, OrderedDict()  # key -> bytes
+    def __init__(self, ways):
+        self.free, self.unit = ways.capacity, ways.unit_tokens // ways.block_tokens * ways.block_bytes
+        self.users = {}
+        self.unused = OrderedDict()  # a shared block's id, or (number,) of a request that is gone -> bytes
 
     def room(self):
         return self.free + sum(self.unused.values())
@@ -46,242 +72,247 @@ class Cache:
             return False
         while self.free < amount:
             key, size = next(iter(self.unused.items()))
-            if isinstance(key, tuple):  # what one request alone had
-                size = min(size, amount - self.free)
-                self.unused[key] -= size
-                if self.unused[key] == 0:
-                    del self.unused[key]
-            else:
+            part = min(size, amount - self.free) if isinstance(key, tuple) else size
+            self.unused[key] -= part
+            if self.unused[key] == 0:
                 del self.unused[key]
+            if not isinstance(key, tuple):
                 del self.users[key]
-            self.free += size
+            self.free += part
         self.free -= amount
         return True
 
+    def use(self, key):
+        self.unused.pop(key, None)
+        self.users[key] = self.users.get(key, 0) + 1
+
+    def leave(self, key):
+        self.users[key] -= 1
+        if self.users[key] == 0:
+            self.unused[key] = self.unit
+
 
 class Replica:
-    def __init__(self, number, world):
-        self.number, self.world = number, world
-        self.waiting, self.running = [], []
-        self.cache = Cache(world.capacity, world.block_bytes, world.unit_blocks)
-        self.end_s, self.step = None, None
+    """A queue, the prompts under way in order of admission, the seats of answers, and a cache."""
+
+    def __init__(self, number, ways, fleet):
+        self.number, self.ways, self.fleet = number, ways, fleet
+        self.waiting, self.prompts, self.seats = [], [], []
+        self.cache = Cache(ways)
+        self.end_s, self.step = inf, None
+
+    def everybody(self):
+        return self.waiting + self.prompts + self.seats
+
+    def tokens_to_come(self):
+        return sum((0 if r.made else r.prompt) + r.answer - r.made for r in self.everybody())
 
     def blocks_for(self, tokens):
-        return -(-tokens // self.world.block_tokens)
+        return -(-tokens // self.ways.block_tokens)
 
     def grow(self, r, tokens):
-        more = self.blocks_for(tokens) - r.blocks
-        if more <= 0:
-            return True
-        if not self.cache.take(more * self.world.block_bytes):
+        want = max(r.blocks, self.blocks_for(tokens))
+        if not self.cache.take((want - r.blocks) * self.ways.block_bytes):
             return False
-        r.blocks += more
+        r.blocks = want
         return True
 
-    def release(self, r):
-        private = r.blocks * self.world.block_bytes - len(r.pinned) * self.cache.unit
-        if private:
-            if not self.world.unit_blocks or (r.number,) in self.cache.unused:
-                self.cache.free += private
-            else:
-                self.cache.unused[(r.number,)] = private
-        for key in reversed(r.pinned):
-            self.cache.users[key] -= 1
-            if self.cache.users[key] == 0:
-                self.cache.unused[key] = self.cache.unit
-        r.blocks, r.pinned = 0, []
+    def found(self, r):
+        """Leading shared blocks that are here; one token at least is always computed."""
+        hit = []
+        if self.ways.unit_tokens:
+            for key in r.ids[: (r.prompt + r.made - 1) // self.ways.unit_tokens]:
+                if key not in self.cache.users:
+                    break
+                hit.append(key)
+        return hit
 
-    def preempt_last(self):
-        r = max(self.running, key=lambda x: x.order)
-        self.running.remove(r)
+    def publish(self, r):
+        """What a request has computed can be found; a copy of what is there already is free again."""
+        if self.ways.unit_tokens:
+            for key in r.ids[len(r.shared) : r.computed // self.ways.unit_tokens]:
+                if key in self.cache.users:
+                    self.cache.free += self.cache.unit
+                self.cache.use(key)
+                r.shared.append(key)
+
+    def release(self, r):
+        private = r.blocks * self.ways.block_bytes - len(r.shared) * self.cache.unit
+        key = (r.number,)
+        if private and self.fleet.remembers and not any(key in x.cache.unused for x in self.fleet.replicas):
+            self.cache.unused[key] = private
+        else:
+            self.cache.free += private
+        for key in reversed(r.shared):
+            self.cache.leave(key)
+        r.blocks, r.shared = 0, []
+
+    def unseat(self, r):
+        """The last one moves to the seat that gets free."""
+        at = self.seats.index(r)
+        self.seats[at] = self.seats[-1]
+        self.seats.pop()
+
+    def preempt_one(self):
+        running = self.prompts + self.seats
+        r = max(running, key=lambda x: (x.key, x.turn) if self.ways.evicts_by_key else x.turn)
+        if r in self.seats:
+            self.unseat(r)
+            self.publish(r)
+        else:
+            self.prompts.remove(r)
         self.release(r)
-        r.computed, r.grant = 0, 0
+        r.computed = r.grant = 0
         r.preempted += 1
         self.waiting.append(r)
-        return r
 
-    def decoding(self):
-        return [r for r in self.running if r.made and r.computed >= r.prompt + r.made - 1]
+    def grow_answers(self):
+        """Room for a token more in every seat; True if somebody had to go for it."""
+        somebody = False
+        while any(not self.grow(r, r.computed + 1) for r in list(self.seats)):
+            self.preempt_one()
+            somebody = True
+        return somebody
 
-    def grow_decodes(self):
-        full = False
+    def continue_prompts(self, budget):
+        """Tokens granted to prompts under way, and whether somebody had to go."""
+        somebody = False
         while True:
-            short = [r for r in self.decoding() if self.blocks_for(min(r.computed + 1, r.prompt + r.answer)) > r.blocks]
-            if not short:
-                return full
-            if not self.grow(short[0], short[0].computed + 1):
-                full = True
-                self.preempt_last()
-
-    def schedule(self):
-        w = self.world
-        for r in self.running:
-            r.grant = 0
-        full, budget = False, w.budget
-        if w.mixes:
-            full = self.grow_decodes()
-            budget -= len(self.decoding())
-        taken = 0
-        while True:  # again from the start whenever somebody was preempted
             taken = 0
-            for r in sorted((x for x in self.running if x not in self.decoding()), key=lambda x: x.order):
-                r.grant = max(0, w.grant(r.prompt + r.made - r.computed, budget - taken, taken, w.budget))
+            for r in self.prompts:
+                r.grant = max(0, self.ways.grant(r.prompt + r.made - r.computed, budget - taken, taken))
                 if r.grant and not self.grow(r, r.computed + r.grant):
-                    full = True
-                    self.preempt_last()
                     break
                 taken += r.grant
             else:
-                break
-        if not full:
-            taken = self.admit(budget, taken)
-        prompts = [r for r in self.running if r.grant]
+                return taken, somebody
+            self.preempt_one()
+            somebody = True
+
+    def schedule(self):
+        w, full, budget = self.ways, False, self.ways.budget
+        if w.mixes:
+            full = self.grow_answers()
+            budget -= len(self.seats)
+        taken, somebody = self.continue_prompts(budget)
+        if not (full or somebody):
+            self.admit(budget, taken)
+        prompts = [r for r in self.prompts if r.grant]
         if not w.mixes and not prompts:
-            self.grow_decodes()
-        decodes = self.decoding() if w.mixes or not prompts else []
-        self.step = (prompts, decodes)
-        return bool(prompts or decodes)
+            self.grow_answers()
+        answers = list(self.seats) if w.mixes or not prompts else []
+        self.step = (prompts, answers)
+        return bool(prompts or answers)
 
     def admit(self, budget, taken):
-        w = self.world
-        while self.waiting and len(self.running) < w.max_seqs:
-            r = min(self.waiting, key=lambda x: (x.enter_s, x.number))
-            hit = self.cached_ids(r)
-            tokens = len(hit) * w.unit_blocks * w.block_tokens
-            grant = w.grant(r.prompt + r.made - tokens, budget - taken, taken, w.budget)
+        w = self.ways
+        while self.waiting and len(self.prompts) + len(self.seats) < w.seats:
+            r = min(self.waiting, key=lambda x: (x.key, x.number))
+            hit = self.found(r)
+            cached = len(hit) * w.unit_tokens
+            grant = w.grant(r.prompt + r.made - cached, budget - taken, taken)
             if grant <= 0:
                 break
-            whole = r.prompt + r.answer if w.reserves else tokens + grant
-            need = self.blocks_for(whole) * w.block_bytes - len(hit) * self.cache.unit
-            kept = sum(self.cache.unit for k in hit if k in self.cache.unused)
-            if self.cache.room() - kept < need:
+            blocks = self.blocks_for(r.prompt + r.answer if w.reserves else cached + grant)
+            need = blocks * w.block_bytes - len(hit) * self.cache.unit
+            if self.cache.room() - sum(self.cache.unit for key in hit if key in self.cache.unused) < need:
                 break
-            self.waiting.remove(r)
             for key in hit:
-                self.cache.unused.pop(key, None)
-                self.cache.users[key] += 1
-            assert self.cache.take(need)
-            r.blocks, r.pinned, r.computed, r.grant = self.blocks_for(whole), hit, tokens, grant
-            if r.made == 0:
-                r.cached = tokens
-            w.admitted += 1
-            r.order = w.admitted
-            if np.isnan(r.admitted_s):
-                r.admitted_s = w.now_s
-            self.running.append(r)
+                self.cache.use(key)
+            self.cache.take(need)
+            self.waiting.remove(r)
+            self.prompts.append(r)
+            r.blocks, r.shared, r.computed, r.grant = blocks, hit, cached, grant
+            if isnan(r.admitted_s):
+                r.admitted_s, r.cached = self.fleet.now_s, cached
+            r.turn = self.fleet.next_turn()
+            self.fleet.virtual = max(self.fleet.virtual, r.key)
             taken += grant
-        return taken
-
-    def cached_ids(self, r):
-        w = self.world
-        if not w.unit_blocks:
-            return []
-        most = (r.prompt + r.made - 1) // (w.unit_blocks * w.block_tokens)
-        hit = []
-        for key in r.ids[:most]:
-            if key not in self.cache.users:
-                break
-            hit.append(key)
-        return hit
 
     def book(self):
-        w, (prompts, decodes) = self.world, self.step
-        for r in decodes:
+        prompts, answers = self.step
+        for r in answers:
             r.computed += 1
             r.made += 1
-        # seats are left in the order in which the last one moves into a free seat; only releases depend on it
-        for r in w.leaving_order(self, [r for r in decodes if r.made >= r.answer]):
-            self.finish(r)
-        for r in sorted(prompts, key=lambda x: x.order):
+        at = 0
+        while answers and at < len(self.seats):
+            r = self.seats[at]
+            if r.made >= r.answer:
+                self.unseat(r)
+                self.finish(r)
+            else:
+                at += 1
+        for r in prompts:
             r.computed += r.grant
             self.publish(r)
             if r.computed >= r.prompt + r.made:
+                self.prompts.remove(r)
                 r.made += 1
-                if np.isnan(r.first_s):
-                    r.first_s = w.now_s
+                r.first_s = self.fleet.now_s if isnan(r.first_s) else r.first_s
                 if r.made >= r.answer:
                     self.finish(r)
                 else:
-                    w.seats[self.number].append(r)
-
-    def publish(self, r):
-        w = self.world
-        if not w.unit_blocks:
-            return
-        whole = min(r.computed // (w.unit_blocks * w.block_tokens), len(r.ids))
-        for key in r.ids[len(r.pinned) : whole]:
-            if key in self.cache.users:
-                self.cache.unused.pop(key, None)
-                self.cache.users[key] += 1
-                self.cache.free += self.cache.unit
-            else:
-                self.cache.users[key] = 1
-            r.pinned.append(key)
+                    self.seats.append(r)
 
     def finish(self, r):
+        self.publish(r)
         self.release(r)
-        self.running.remove(r)
-        r.finish_s = self.world.now_s
+        r.finish_s, r.machine = self.fleet.now_s, self.number
+
+    def start(self):
+        prompts, answers = self.step
+        pairs = sum(r.grant * (r.computed + 0.5 * r.grant) for r in prompts)
+        context = sum(r.computed + 1 for r in answers)
+        new = sum(r.grant for r in prompts)
+        self.end_s = self.fleet.now_s + self.ways.price_s(len(prompts), new, pairs, len(answers), context)
 
 
-class World:
+class Fleet:
     """The clock, the router and the replicas."""
 
-    def __init__(self, requests, *, replicas, capacity, block_bytes, block_tokens, unit_blocks, budget, max_seqs,
-                 mixes, reserves, grant, price_s, route):  # fmt: skip
-        self.capacity, self.block_bytes, self.block_tokens = capacity, block_bytes, block_tokens
-        self.unit_blocks, self.budget, self.max_seqs = unit_blocks, budget, max_seqs
-        self.mixes, self.reserves, self.grant, self.price_s, self.route = mixes, reserves, grant, price_s, route
-        self.now_s, self.admitted = 0.0, 0
-        self.requests = requests
-        self.replicas = [Replica(k, self) for k in range(replicas)]
-        self.seats = [[] for _ in range(replicas)]
+    def __init__(self, ways, replicas, *, remembers):
+        self.ways, self.now_s, self.virtual, self.turn, self.remembers = ways, 0.0, 0.0, 0, remembers
+        self.replicas = [Replica(number, ways, self) for number in range(replicas)]
+        self.homes, self.tags = {}, {}
 
-    def leaving_order(self, replica, leaving):
-        """Who leaves first when seats are scanned from the front and the last one moves into a freed seat."""
-        seats = [r for r in self.seats[replica.number] if r in replica.running]
-        order, k = [], 0
-        while k < len(seats):
-            if seats[k] in leaving:
-                order.append(seats[k])
-                seats[k] = seats[-1]
-                seats.pop()
-            else:
-                k += 1
-        self.seats[replica.number] = seats
-        return order
+    def next_turn(self):
+        self.turn += 1
+        return self.turn
 
-    def run(self):
-        coming = sorted(self.requests, key=lambda r: (r.enter_s, r.number))
-        arrived = 0
+    def arrive(self, r, turn):
+        target = self.replicas[0]
+        if len(self.replicas) > 1:
+            target = self.replicas[self.ways.route(
+                [len(x.everybody()) for x in self.replicas], [x.tokens_to_come() for x in self.replicas],
+                [len(x.found(r)) for x in self.replicas], self.homes.get(r.session, -1), turn,
+            )]  # fmt: skip
+            if r.session >= 0:
+                self.homes[r.session] = target.number
+        if target.blocks_for(r.prompt + r.answer) * self.ways.block_bytes > self.ways.capacity:
+            return
+        tag = max(self.tags.get(r.client, 0.0), self.virtual)
+        self.tags[r.client] = tag + r.prompt + r.answer
+        r.key = self.ways.order(r, self.now_s, tag)
+        target.waiting.append(r)
+        if target.step is None:
+            target.end_s = self.now_s
+
+    def run(self, requests):
+        """Serve all; arrivals go before steps of the same moment, and among replicas the lower number."""
+        coming, turn = list(requests), 0
         while True:
-            busy = [x for x in self.replicas if x.end_s is not None]
-            next_end = min((x.end_s for x in busy), default=np.inf)
-            if coming and coming[0].enter_s <= next_end:
-                r = coming.pop(0)
-                self.now_s = r.enter_s
-                target = self.replicas[self.route([len(x.waiting) + len(x.running) for x in self.replicas], arrived)]
-                arrived += 1
-                if self.capacity < -(-(r.prompt + r.answer) // self.block_tokens) * self.block_bytes:
-                    continue
-                target.waiting.append(r)
-                if target.end_s is None:
-                    target.end_s, target.step = self.now_s, None
-            elif busy:
-                replica = min(busy, key=lambda x: (x.end_s, x.number))
+            replica = min(self.replicas, key=lambda x: (x.end_s, x.number))
+            if coming and coming[0].enter_s <= replica.end_s:
+                self.now_s = coming[0].enter_s
+                self.arrive(coming.pop(0), turn)
+                turn += 1
+            elif replica.end_s < inf:
                 self.now_s = replica.end_s
-                if replica.step is not None:
+                if replica.step:
                     replica.book()
-                if not replica.schedule() and not replica.schedule():
-                    replica.end_s, replica.step = None, None
-                    continue
-                prompts, decodes = replica.step
-                pairs = 0.0
-                for r in sorted(prompts, key=lambda x: x.order):
-                    pairs += r.grant * (r.computed + 0.5 * r.grant)
-                replica.end_s = self.now_s + self.price_s(
-                    len(prompts), sum(r.grant for r in prompts), pairs, len(decodes),
-                    sum(r.computed + 1 for r in decodes),
-                )  # fmt: skip
+                if replica.schedule() or replica.schedule():
+                    replica.start()
+                else:
+                    replica.end_s, replica.step = inf, None
             else:
-                return self.requests
+                return requests

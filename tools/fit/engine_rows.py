@@ -8,23 +8,30 @@ from pathlib import Path
 import numpy as np
 
 from orrery.base.errors import OrreryError
-from orrery.evidence.serving_row import Row, read_row
-from orrery.evidence.serving_rows import metric_of, static_bound_s
+from orrery.evidence.serving_pools import read_service
+from orrery.evidence.serving_row import Row
+from orrery.evidence.serving_rows import metric_of, predict, static_bound_s
+from orrery.evidence.serving_simulated import Ran
 from orrery.evidence.split import sides
 from orrery.evidence.tables import read_table
 from orrery.execution.batch import Batch
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
+from orrery.execution.shard import shard
 from orrery.execution.step import Step, step
+from orrery.execution.surface import Surface, surface_of
+from orrery.execution.surface._kernel import CHANNELS, MEMORY, NETWORK, TIME
 from orrery.serving import clock
 from orrery.serving.estimate import estimate
+from orrery.serving.simulation import assemble
+from orrery.serving.simulation.service import Service
 from orrery.serving.workload import Workload
 
 Errors = dict[tuple[str, str], np.ndarray]
 """log(measured / predicted) by mode and metric."""
 
-METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s",),
-           "closed": ("tpot_s", "ttft_s"), "open": ("tpot_s", "ttft_s")}  # fmt: skip
+METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s", "ttft_s", "tpot_s"),
+           "closed": ("tpot_s", "ttft_s", "output_tokens_per_s"), "open": ("tpot_s", "ttft_s", "latency_s")}  # fmt: skip
 """What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
 
 
@@ -32,11 +39,26 @@ METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_toke
 class Measured:
     """One row: what was run, what was measured, on which side it stands."""
 
-    deployment: Deployment
+    service: Service
     workload: Workload
     values: dict[str, float]
     side: str
     file: str
+
+    @property
+    def deployment(self) -> Deployment:
+        """That which decodes."""
+        return self.service.pools[-1].deployment
+
+    def with_constants(self, constants: dict[str, float] | None) -> Service:
+        """The service with other constants of its engine."""
+        if constants is None:
+            return self.service
+        pools = tuple(
+            replace(p, deployment=replace(p.deployment, engine=replace(p.deployment.engine, **constants)))
+            for p in self.service.pools
+        )
+        return replace(self.service, pools=pools)
 
 
 def read_rows(data: Path) -> list[Measured]:
@@ -47,13 +69,13 @@ def read_rows(data: Path) -> list[Measured]:
         for number, side in enumerate(sides(table, "serving")):
             row = Row(cells={c: v[number] for c, v in table.columns.items()})
             try:
-                deployment, workload = read_row(row)
+                service, workload = read_service(row)
             except OrreryError:
                 continue
             values = {m: row.number(m) for m in METRICS[workload.mode] if row.word(m)}
-            bound_s = static_bound_s(deployment, workload) if workload.mode == "static" else 0.0
+            bound_s = static_bound_s(service.pools[0].deployment, workload) if workload.mode == "static" else 0.0
             if values and values.get("latency_s", np.inf) >= bound_s:
-                rows.append(Measured(deployment, workload, values, str(side), path.name))
+                rows.append(Measured(service, workload, values, str(side), path.name))
     return rows
 
 
@@ -80,20 +102,62 @@ def remember_steps() -> None:
     clock.step = remembered
 
 
+def remember_surfaces() -> None:
+    """The same for the tables that the simulator reads: gaps and scales are put on top of what was costed without."""
+    known: dict[tuple[object, ...], Surface] = {}
+
+    def remembered(deployment: Deployment, **sizes: int) -> Surface:
+        engine = deployment.engine
+        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
+               engine.kernels, *sizes.values())  # fmt: skip
+        if key not in known:
+            plain = replace(engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
+            known[key] = surface_of(replace(deployment, engine=plain), **sizes)
+        gap_s = engine.per_layer_s * shard(deployment).num_layers
+        return Surface(**{
+            name: _slower(table, engine.memory_ratio, engine.compute_ratio, gap_s if "tokens" in name else 0.0)
+            if table.shape[-1] == CHANNELS and "nodes" not in name else table
+            for name, table in known[key]._asdict().items()
+        })  # fmt: skip
+
+    assemble.surface_of = remembered
+
+
+def _slower(table: np.ndarray, memory_ratio: float, compute_ratio: float, gap_s: float) -> np.ndarray:
+    """A table whose memory-bound and compute-bound seconds take so many times as long, each row after a gap."""
+    out = table.copy()
+    compute_s = table[..., TIME] - table[..., MEMORY] - table[..., NETWORK]
+    out[..., TIME] += (memory_ratio - 1.0) * table[..., MEMORY] + (compute_ratio - 1.0) * compute_s
+    if gap_s:
+        out[1:, TIME] += gap_s
+    return out
+
+
 def ratios(rows: Sequence[Measured], constants: dict[str, float] | None = None) -> dict[tuple[str, str], np.ndarray]:
     """log(measured / predicted) by (mode, metric)."""
     out: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
-        deployment = row.deployment
-        if constants is not None:
-            deployment = replace(deployment, engine=replace(deployment.engine, **constants))
+        service = row.with_constants(constants)
         try:
-            found = estimate(deployment, row.workload)
+            found = predict(service, row.workload)
         except OrreryError:
             continue
         if isinstance(found, Infeasible):
             continue
         for metric, value in row.values.items():
-            predicted, _ = metric_of(found, metric, deployment, row.workload)
+            if isinstance(found, Ran):
+                predicted = found.value(metric)
+            else:
+                predicted, _ = metric_of(found, metric, service.pools[0].deployment, row.workload)
             out[row.workload.mode, metric].append(np.log(value / predicted))
     return {key: np.array(values) for key, values in out.items()}
+
+
+def closed_form_errors(rows: Sequence[Measured], constants: dict[str, float]) -> np.ndarray:
+    """log(measured / predicted) of first tokens by the closed forms, which answer without simulating."""
+    out: list[float] = []
+    for row in rows:
+        found = estimate(row.with_constants(constants).pools[0].deployment, row.workload)
+        if not isinstance(found, Infeasible):
+            out.append(np.log(row.values["ttft_s"] / found.ttft_s))
+    return np.array(out)

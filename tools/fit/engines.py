@@ -11,13 +11,13 @@ the intervals, 60 % are only scored here. Rows that beat the datasheet's bound a
 import argparse
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import tomli_w
-from engine_rows import Errors, Measured, ratios, read_rows, remember_steps
-from scipy.optimize import OptimizeResult, minimize
+from engine_rows import Errors, Measured, closed_form_errors, ratios, read_rows, remember_steps, remember_surfaces
+from scipy.optimize import least_squares
 
 from orrery.base.files import write_atomically
 from orrery.catalog.calibrations import is_measured
@@ -27,22 +27,29 @@ from orrery.evidence.split import CALIBRATE, FIT, TEST
 Key = tuple[str, str, str]
 """Engine, era, generation; empty words pool over all."""
 
-CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s", "prompts_ahead")
+CONSTANTS = ("step_s", "per_sequence_s", "per_layer_s", "request_s")
 RATIOS = ("memory_ratio", "compute_ratio")
-START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0, 1.0, 1.0])
-LOW = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.05, 0.7, 0.7])
-HIGH = np.log([5e-2, 2e-3, 2e-4, 5e-1, 8.0, 12.0, 12.0])
-STARTS = (START, START + np.log([1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 3.0]))
+START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0, 1.0])
+LOW = np.log([1e-5, 1e-7, 1e-7, 1e-4, 0.7, 0.7])
+HIGH = np.log([5e-2, 2e-3, 2e-4, 5e-1, 12.0, 12.0])
+STARTS = (START, START + np.log([1.0, 3.0, 1.0, 1.0, 3.0, 3.0]))
 """Where a search begins; one that may scale kernels also begins where they take three times as long."""
+
+AHEAD = np.geomspace(0.25, 8.0, 21)
+"""Prompts that come back together, as the closed forms take them: tried one after the other, once the rest is known."""
+
+STEP, FAR = 0.1, 10.0
+"""Step of a search's slopes (of a logarithm): far enough that a run's discrete steps do not hide them; and an offset
+that makes it the same everywhere, because the search takes steps in proportion."""
 
 PRIOR_WEIGHT = 0.002
 """Pull of each constant towards its start, per unit of log distance squared: decides what the rows leave open."""
 
-MOST_PER_FILE = 60
-"""Rows of one file that enter a fit, taken evenly; the pooled entry takes 25, so that no table outvotes the others."""
+MOST_PER_FILE = 24
+"""Rows of one file that enter a fit, taken evenly; the pooled entry takes 10, so that no table outvotes the others."""
 
-FIRST_TOKEN_WEIGHT = 0.3
-"""Queues decide the first token's time and the constants here do not; so it counts less."""
+FIRST_TOKEN_WEIGHT = 0.5
+"""Queues decide most of the first token's time and the constants here little of it; so it counts less."""
 
 MIN_FIT, MIN_FIT_GENERATION = 5, 15
 """Rows that a group needs before its constants are fitted apart from the wider group's."""
@@ -61,34 +68,50 @@ MIN_CALIBRATE = 20
 """Fewer rows than this do not make quantiles: the interval then comes from all engines together."""
 
 
-def loss(rows: Sequence[Measured], theta: np.ndarray) -> float:
-    """Mean of log(1 + (error / TYPICAL)^2): runs that went wrong hardly count; first tokens count less."""
-    total = weight = 0.0
-    for (_, metric), errors in ratios(rows, _constants(theta)).items():
-        w = FIRST_TOKEN_WEIGHT if metric == "ttft_s" else 1.0
-        total += w * TYPICAL * float(np.sum(np.log1p((errors / TYPICAL) ** 2)))
-        weight += w * errors.size
-    outside = float(np.sum(np.maximum(theta - HIGH, 0) + np.maximum(LOW - theta, 0)))
-    return total / max(weight, 1.0) + PRIOR_WEIGHT * float(np.sum((theta - START) ** 2)) + outside
+def residuals(rows: Sequence[Measured], theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log errors of every measured value, and how much each counts."""
+    found = sorted(ratios(rows, _constants(theta)).items())
+    weights = [np.full(errors.size, FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) for (_, m), errors in found]
+    return np.concatenate([errors for _, errors in found]), np.concatenate(weights)
 
 
 def fit(rows: Sequence[Measured], has_ratio: bool) -> dict[str, float]:
-    """The constants that explain the fit rows best; an engine's kernels measured on the generation keep their time."""
-    free = len(START) if has_ratio else len(CONSTANTS)
+    """The constants that explain the fit rows best; an engine's kernels measured on the generation keep their time.
 
-    def objective(theta: np.ndarray) -> float:
-        return loss(rows, np.append(theta, START[free:]))
+    Least is TYPICAL x the mean of log(1 + (error / TYPICAL)^2), so that runs that went wrong hardly count and first
+    tokens count less, and the pull of PRIOR_WEIGHT towards the start.
+    """
+    free = len(START) if has_ratio else len(CONSTANTS)
+    _, weights = residuals(rows, START)
+    pull = np.full(free, PRIOR_WEIGHT * weights.sum() * TYPICAL)
+
+    def error(place: np.ndarray) -> np.ndarray:
+        theta = place - FAR + START[:free]
+        return np.append(residuals(rows, np.append(theta, START[free:]))[0], theta - START[:free])
+
+    def cost(squares: np.ndarray) -> np.ndarray:
+        """Value, slope and curvature of each residual's cost: a logarithm for errors, a square for the pull."""
+        z = squares[: weights.size] / TYPICAL**2
+        log = TYPICAL**2 * np.log1p(z), 1 / (1 + z), -1 / (TYPICAL * (1 + z)) ** 2
+        pulls = pull * squares[weights.size :], pull, np.zeros(free)
+        return np.stack([np.append(weights * x, p) for x, p in zip(log, pulls, strict=True)])
 
     found = min(
-        (_descend(objective, first[:free]) for first in (STARTS if has_ratio else STARTS[:1])), key=lambda f: f.fun
-    )
-    return _constants(np.append(found.x, START[free:]))
+        (least_squares(error, (first - START)[:free] + FAR, loss=cost, diff_step=STEP / FAR, max_nfev=12,
+                       bounds=((LOW - START)[:free] + FAR, (HIGH - START)[:free] + FAR), xtol=1e-3, ftol=1e-3)
+         for first in (STARTS if has_ratio else STARTS[:1])),
+        key=lambda f: f.cost,
+    )  # fmt: skip
+    return _constants(np.append(found.x - FAR + START[:free], START[free:]))
 
 
-def _descend(objective: Callable[[np.ndarray], float], first: np.ndarray) -> OptimizeResult:
-    simplex = np.vstack([first, first + np.eye(first.size)])
-    limits = {"xatol": 0.03, "fatol": 1e-4, "maxfev": 40 * first.size, "initial_simplex": simplex}
-    return minimize(objective, first, method="Nelder-Mead", options=limits)
+def prompts_ahead(rows: Sequence[Measured], constants: dict[str, float]) -> float:
+    """What makes the closed forms' first tokens of closed loops fit best; 1 where there are none."""
+    loops = [r for r in rows if r.workload.mode == "closed" and "ttft_s" in r.values and len(r.service.pools) == 1]
+    if not loops:
+        return 1.0
+    errors = [closed_form_errors(loops, constants | {"prompts_ahead": float(x)}) for x in AHEAD]
+    return float(f"{AHEAD[int(np.argmin([np.log1p((e / TYPICAL) ** 2).mean() for e in errors]))]:.4g}")
 
 
 def _constants(theta: np.ndarray) -> dict[str, float]:
@@ -109,14 +132,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=FITTED)
     parser.add_argument("--only", default=None, help="refit this engine alone; keep the constants of the others")
+    parser.add_argument("--era", default=None, help="of that engine, refit this era alone")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
     remember_steps()
+    remember_surfaces()
     rows = read_rows(arguments.data)
     groups = {("", "", ""): rows, **dict(sorted(grouped(rows).items()))}
     known = known_constants(arguments.out) if arguments.only is not None else {}
     constants = {
-        key: fit_group(key, members) if key not in known or key[0] == arguments.only else known[key]
+        key: fit_group(key, members) if key not in known or (key[0] == arguments.only and arguments.era in (None, key[1])) else known[key]
         for key, members in groups.items()
     }
     errors = {key: errors_of(members, constants[key]) for key, members in groups.items()}
@@ -166,8 +191,9 @@ def fit_group(key: Key, rows: list[Measured]) -> dict[str, float]:
     name, era, generation = key
     mine = [r for r in rows if r.side == FIT]
     dense = [r for r in mine if not any(b.experts for b in r.deployment.model.blocks)]
-    chosen = _thin(dense if len(dense) >= MIN_FIT_DENSE else mine, MOST_PER_FILE if name else 25)
+    chosen = _thin(dense if len(dense) >= MIN_FIT_DENSE else mine, MOST_PER_FILE if name else 10)
     found = fit(chosen, has_ratio=bool(name) and not _has_own_kernels(rows, generation))
+    found["prompts_ahead"] = prompts_ahead(chosen, found)
     print(f"{name or 'any'} {era} {generation}: {found}  from {len(chosen)} rows", flush=True)
     return found
 

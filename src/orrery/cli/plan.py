@@ -11,13 +11,19 @@ EXAMPLES = """\b
 Examples:
   orrery plan --model llama-3.1-70b --device h100-sxm --max-devices 8 --trace chat --slo ttft:1000 --slo tpot:50
   orrery plan --model qwen3-32b --device h100-sxm,l40s --rate 4 --input-tokens 1024 --output-tokens 256 --slo tpot:40
+  orrery plan --model llama-3.1-70b --device h100-sxm --trace chat --slo p99_ttft:2000 --slo p90_tpot:50 --simulate
   orrery plan --scenario mine.toml --max-devices 16 --json"""
 
 
 @click.command("plan", epilog=EXAMPLES)
+@click.option(
+    "--simulate",
+    is_flag=True,
+    help="Serve the best plans their traffic step by step; objectives may then be percentiles: p99_ttft:MS.",
+)
 @scenario_flags("plan")
 def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, simulate: bool, **flags: Any
 ) -> int:
     """The best ways to serve a model on some devices, for your traffic and objectives.
 
@@ -25,6 +31,10 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     (or by throughput), and what was rejected says what is missing.
     """
     scenario = scenario_from(flags, scenario_file, save_scenario)
+    if simulate:
+        from orrery.cli.plan_simulated import run_plan_simulated
+
+        return run_plan_simulated(scenario, is_json)
     from orrery.cli.output import print_json, print_notes
     from orrery.scenario.ask import plan
 

@@ -88,6 +88,14 @@ def _latency_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if (attained := answer["slo_attainment"]) is not None:
         each = ", ".join(f"{name} {share:.1%}" for name, share in answer["slo_attainment_by_metric"].items())
         rows.append(("within the objectives", f"{attained:.1%}", f"of the requests sent ({each})"))
+    percentiles: Mapping[str, Mapping[str, Any]] = answer.get("slo_percentiles") or {}
+    for name, one in percentiles.items():
+        value = "-" if one["value_s"] is None else text(one["value_s"], "s")
+        verdict = "within" if one["is_met"] else "beyond"
+        said = (
+            f"{verdict} the objective of {text(one['limit_s'], 's')} ({one['attained_frac']:.1%} of the requests are)"
+        )
+        rows.append((name.replace("_", " "), value, said))
     sure: Mapping[str, list[float]] = answer["confidence_95"] or {}
     for word, name in (("mean_ttft_ms", "mean TTFT"), ("p99_ttft_ms", "p99 TTFT")):
         if bounds := sure.get(word):

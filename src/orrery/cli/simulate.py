@@ -12,28 +12,90 @@ Examples:
   orrery simulate --model llama-3.1-8b --device h100-sxm --rate 10 --input-tokens 1000 --output-tokens 200
   orrery simulate --model llama-3.1-70b --device h100-sxm --tp 4 --concurrency 64 --input-tokens 2000
       --output-tokens 300 --slo ttft:1000 --slo tpot:50 --out run.html
-  orrery simulate --model llama-3.1-8b --device h100-sxm --trace chat --replicas 4 --router prefix-aware --json"""
+  orrery simulate --model llama-3.1-8b --device h100-sxm --trace chat --replicas 4 --router prefix-aware --json
+  orrery simulate --model llama-3.1-8b --device h100-sxm --trace chat --slo ttft:500 --find-capacity
+  orrery simulate --model llama-3.1-8b --device h100-sxm --trace chat --sweep tp=1,2 --sweep rate=5,10 --out all.html"""
 
 
 @click.command("simulate", epilog=EXAMPLES)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", multiple=True,
-              help="Write the run: .parquet, .csv, .json, .html (a report) or .trace.json (a timeline); repeat for more.")
+@click.option(
+    "--find-capacity",
+    is_flag=True,
+    help="The highest rate at which enough requests meet the objectives (without any: that is sustained).",
+)
+@click.option(
+    "--sweep",
+    "over",
+    metavar="KEY=V1,V2,…",
+    multiple=True,
+    help="Simulate with each of these values of a setting or knob; repeat for a grid.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 4096),
+    metavar="N",
+    help="Processes of a sweep (default: one for each core, where that is worth it).",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep a sweep's finished runs in this folder, and go on where an earlier sweep ended.",
+)
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value="auto",
+    default="",
+    metavar="[ADDRESS]",
+    help="Run a sweep on a Ray cluster: its address, or local to start one here.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    multiple=True,
+    help="Write the run: .parquet, .csv, .json, .html (a report) or .trace.json (a timeline); of a sweep, a "
+    "row a run. Repeat for more.",
+)
 @click.option("--window", metavar="START:END", help="Seconds of the run to keep step by step, for .trace.json.")
 @scenario_flags("simulate")
 def COMMAND(  # noqa: N802 - the seam that main looks for
     scenario_file: Path | None, save_scenario: Path | None, is_json: bool, out: tuple[Path, ...], window: str | None,
-    **flags: Any,
+    find_capacity: bool, over: tuple[str, ...], jobs: int | None, resume: Path | None, ray: str, **flags: Any,
 ) -> int:  # fmt: skip
     """Serve requests step by step: latencies with percentiles, queues, cache, energy and money."""
+    for name, given in (("--jobs", jobs), ("--resume", resume), ("--ray", ray)):
+        if given and not over:
+            raise click.UsageError(f"{name} is about sweeps; write --sweep KEY=V1,V2 beside it.")
+    if window is not None and (over or find_capacity):
+        raise click.UsageError("--window is about one run; leave out --sweep and --find-capacity.")
     scenario = scenario_from(flags, scenario_file, save_scenario)
-    from orrery.cli.output import print_infeasible, print_json, print_notes
-    from orrery.cli.simulate_report import check_suffix, write_result
-    from orrery.scenario.ask import CannotBe
-    from orrery.scenario.simulate import simulate
+    if over:
+        from orrery.cli.sweep import run_sweep
+
+        return run_sweep(scenario, over, is_json, out, jobs=jobs or 0, finds_capacity=find_capacity, resume=resume,
+                         ray=ray)  # fmt: skip
+    from orrery.cli.simulate_report import check_suffix
 
     for path in out:
         check_suffix(path)
-    answer = simulate(scenario, window=_window(window, out))
+    if find_capacity:
+        from orrery.cli.capacity import run_capacity
+
+        return run_capacity(scenario, is_json, out)
+    return _run_once(scenario, is_json, out, _window(window, out))
+
+
+def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple[float, float] | None) -> int:
+    """One run: simulate, write, print."""
+    from orrery.cli.output import print_infeasible, print_json, print_notes
+    from orrery.cli.progress import patience
+    from orrery.cli.simulate_report import write_result
+    from orrery.scenario.ask import CannotBe
+    from orrery.scenario.simulate import simulate
+
+    answer = simulate(scenario, window=window, patience=patience())
     if isinstance(answer, CannotBe):
         return print_infeasible(answer, is_json)
     plain = answer.to_json()

@@ -68,8 +68,9 @@ class Row:
         return value
 
     def default(self, column: str, value: str) -> str:
-        """Take ``value`` for a blank, and remember it."""
-        self.assumed.append(f"{column}: {value}")
+        """Take ``value`` for a blank, and remember it once."""
+        if (note := f"{column}: {value}") not in self.assumed:
+            self.assumed.append(note)
         return value
 
 

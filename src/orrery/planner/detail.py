@@ -26,7 +26,7 @@ def detail(goal: Goal, operation: Operation) -> Plan:
     power_w = found.power_w * replicas
     tariff, devices = operation.candidate.option.tariff, operation.num_devices
     usd_per_s = tariff.usd_per_s(devices, power_w)
-    commands, launch_notes = launch(_limited(operation), longest_tokens=traffic.longest_tokens, replicas=replicas)
+    commands, launch_notes = launch(limited(operation), longest_tokens=traffic.longest_tokens, replicas=replicas)
     return Plan(
         operation=operation, output_tokens_per_s=output_rate, total_tokens_per_s=total_rate, power_w=power_w,
         energy_j_per_token=power_w / output_rate,
@@ -53,7 +53,7 @@ def workload_of(goal: Goal, operation: Operation) -> Workload:
     )  # fmt: skip
 
 
-def _limited(operation: Operation) -> Deployment:
+def limited(operation: Operation) -> Deployment:
     """The deployment with the batch limit that keeps it inside the objectives, per data-parallel rank."""
     deployment = operation.deployment
     seqs = max(1, int(operation.max_concurrency / deployment.layout.dp))

@@ -82,7 +82,7 @@ def curve_of(goal: Goal, candidate: Candidate) -> Curve | Miss:
         return Miss(candidate=candidate, reason="range", lacks=lacks, excess_ratio=float("inf"))
 
 
-def operate(goal: Goal, curve: Curve) -> Operation | Miss:
+def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Miss:
     """Put a candidate to work on the goal's traffic."""
     highest = highest_concurrency(goal.objectives, curve)
     if highest is None:
@@ -90,12 +90,21 @@ def operate(goal: Goal, curve: Curve) -> Operation | Miss:
     most = goal.max_devices // curve.candidate.deployment.layout.num_devices
     top_rate = curve.at(highest, curve.requests_per_s)
     demanded = goal.traffic.request_rate_per_s
-    replicas = max(1, ceil(demanded / top_rate - 1e-9)) if demanded else most
+    replicas = max(least_replicas, ceil(demanded / top_rate - 1e-9)) if demanded else most
     if replicas > most:
         return _too_few(goal, curve, replicas)
     rate = demanded / replicas if demanded else top_rate
     concurrency = min(highest, concurrency_at(curve, rate, goal.traffic.output_tokens)) if demanded else highest
     return _operation(goal, curve, replicas, concurrency, highest, rate)
+
+
+def with_replicas(goal: Goal, operation: Operation, replicas: int) -> Operation:
+    """The same candidate at work on at least so many replicas, each with its share of the traffic."""
+    curve = curve_of(goal, operation.candidate)
+    found = curve if isinstance(curve, Miss) else operate(goal, refined(goal, curve), replicas)
+    if isinstance(found, Miss):
+        raise AssertionError(f"a plan stopped working: {found.lacks}")
+    return found
 
 
 def _operation(goal: Goal, curve: Curve, replicas: int, concurrency: float, highest: float, rate: float) -> Operation:

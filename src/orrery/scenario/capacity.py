@@ -1,4 +1,4 @@
-"""How many requests a second a service can take: the highest rate at which its objectives hold and its queue is bounded.
+"""How many requests a second a service takes: the highest rate at which its objectives hold and its queue is bounded.
 
 Each probe serves the same requests at another rate, its warm-up left out; the search begins at what the closed form
 says that the service can sustain.
@@ -11,27 +11,23 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.execution.memory import Infeasible, memory_of
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
+from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import SimulatedAnswer, answer_of, check_traffic, warm_up
-from orrery.serving.capacity import bisected, is_sustained
-from orrery.serving.metrics.percentiles import PercentileLimit, percentiles_found
+from orrery.serving.capacity import bisected, closed_form, is_sustained
 from orrery.serving.metrics.latencies import latencies
-from orrery.serving.online import open_loop
-from orrery.serving.requests import Requests
-from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.metrics.percentiles import PercentileLimit, percentiles_found
+from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate as run
-from orrery.serving.steady import batch_limit
 
 PROBE_REQUESTS, ROUNDS = 2000, 8
-"""Requests of a probe unless the scenario says: so many, or so many for each place in the batches, so that they fill."""
+"""Requests of a probe unless the scenario says: so many, or so many for each place in the batches, to fill them."""
 
 WARMUP_FRAC = 0.1
 """Share of a probe's requests that come first and do not count."""
@@ -126,10 +122,13 @@ def find_capacity(
         warm_up(service)
     started = perf_counter()
     sample = requests_for(asked, asked.rate or 1.0)
-    likely, places = _closed_form(service, sample)
+    likely, places = closed_form(service, sample)
     sized = _sized(asked, sample.count, places)
     if asked.rate is not None:
         notes = (*notes, f"rate: {asked.rate:g} requests/s is not used; the search finds its own")
+    if (sized.num_requests or 0) < ROUNDS * places:
+        notes = (*notes, f"num_requests: {sized.num_requests} do not fill {places:.0f} places in the batches for long; "
+                 "the capacity may be higher")  # fmt: skip
     search = _Search(scenario=sized, service=service, notes=notes, on_probe=on_probe)
     best, missed = bisected(search.is_met, likely / 2.0, likely * 1.1, TOLERANCE)
     if not best or search.best is None:
@@ -149,28 +148,6 @@ def _sized(scenario: Scenario, count: int, places: float) -> Scenario:
         return scenario
     least = count if scenario.trace is not None else PROBE_REQUESTS
     return read_scenario(scenario.written() | {"num_requests": max(least, math.ceil(ROUNDS * places))})
-
-
-def _closed_form(service: Service, sample: Requests) -> tuple[float, float]:
-    """The rate that the closed form says is sustained, and the places in all batches; 1 where it cannot say."""
-    input_tokens, output_tokens = float(sample.input_tokens.mean()), float(sample.output_tokens.mean())
-    try:
-        found = [_of_pool(pool, input_tokens, output_tokens) for pool in service.pools]
-    except OutOfRange:
-        return 1.0, 1.0
-    return min(rate for rate, _ in found), max(places for _, places in found)
-
-
-def _of_pool(pool: Pool, input_tokens: float, output_tokens: float) -> tuple[float, float]:
-    deployment = pool.deployment
-    memory = memory_of(deployment)
-    if isinstance(memory, Infeasible):
-        return 1.0, 1.0
-    answers = 1.0 if pool.role == "prompts" else output_tokens
-    places = batch_limit(deployment, memory, input_tokens, answers) * deployment.layout.dp
-    ladder = np.geomspace(1.0, max(places, 1.0), 8)
-    rates = open_loop(deployment, memory, input_tokens, answers, ladder).requests_per_s
-    return float(rates.max()) * pool.replicas, places * pool.replicas
 
 
 def _probe(rate_per_s: float, answer: SimulatedAnswer) -> Probe:
@@ -208,5 +185,5 @@ def _hardest(answer: SimulatedAnswer) -> PercentileLimit:
     for one in found.percentiles:
         if one.limit.name == worst:
             return one.limit
-    limits = answer.summary.goodput.limits_s if answer.summary.goodput else {}
-    return PercentileLimit(metric=worst, percent=found.needed_frac * 100.0, limit_s=limits[worst])
+    limit_s = request_limits_s(answer.scenario.slo)[worst]
+    return PercentileLimit(metric=worst, percent=found.needed_frac * 100.0, limit_s=limit_s)

@@ -97,7 +97,7 @@ SETTINGS: tuple[Setting, ...] = (
     _word("trace", "Arrivals and lengths: a shipped name (chat, code, …) or a file.", "chat", "NAME|FILE"),
     Setting(
         name="slo", kind="words", metavar="METRIC:MS", example='["ttft:1000", "tpot:50"]', commands=_PLAN | _SIMULATE,
-        help="An objective in milliseconds: ttft:MS, tpot:MS or e2el:MS; repeat for more.",
+        help="An objective in milliseconds: ttft:MS, tpot:MS, e2el:MS; where it is simulated also p99_ttft:MS.",
     ),
     _word("objective", "What the best plan is best at: cost (default) or throughput.", "cost", "cost|throughput",
           commands=_PLAN),
@@ -111,7 +111,7 @@ SETTINGS: tuple[Setting, ...] = (
             excludes_least=False),
     _count("seed", "Seed of everything random.", 0, least=0, most=2**53),
     _count("num_requests", "Requests of the run (default 1000, or all of a trace).", 1000, most=100_000_000,
-           commands=_SIMULATE),
+           commands=_PLAN | _SIMULATE),
     _word("arrivals", "How they arrive at a rate: poisson, gamma, constant, mmpp, diurnal, ramp.", "poisson", "LAW",
           commands=_SIMULATE),
     _word("lengths", "How lengths spread: constant, uniform, normal, lognormal.", "lognormal", "LAW",
@@ -163,7 +163,7 @@ SETTINGS: tuple[Setting, ...] = (
            commands=_SIMULATE),
     _number("fill_until_s", "… while a step takes less than this.", 0.05, most=1e6, commands=_SIMULATE),
     _number("attainment", "Share of requests that must meet the objectives (default 0.9).", 0.9, most=1.0,
-            metavar="FRAC", commands=_SIMULATE),
+            metavar="FRAC", commands=_PLAN | _SIMULATE),
     Setting(
         name="knob", kind="words", metavar="NAME=VALUE", example='["policy.chunk_tokens=512"]', commands=_SIMULATE,
         help="A knob of a chosen technique: policy.chunk_tokens=512, arrivals.burstiness=0.5, …; repeat for more.",

@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
 from orrery.numerics.registry import get_format
 from orrery.planner.detail import detail
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
+from orrery.planner.plan import Found, Plan
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
-from orrery.scenario.objectives import read_objectives, request_limits_s
+from orrery.scenario.objectives import read_objectives
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.resolve import Parts, device_names, find, words
 from orrery.scenario.schema import Scenario
@@ -23,40 +26,67 @@ IN_FULL = 5
 """Plans that are worked out in full; the rest are counted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Searched:
+    """What the closed form found for a scenario, before its plans are worked out in full."""
+
+    goal: Goal
+    space: Space
+    found: Found
+    notes: tuple[str, ...]
+    started_s: float  # on the clock of time.perf_counter
+
+    def answer(self, plans: Sequence[Plan], infeasible: Infeasible | None) -> PlanAnswer:
+        """The answer with these plans, best first."""
+        found, tariffs = self.found, tuple((o.device.name, o.tariff) for o in self.space.options)
+        return PlanAnswer(
+            goal=self.goal, plans=tuple(plans), num_plans=len(found.plans), rejected=found.rejected, front=found.front,
+            infeasible=infeasible, evaluated=found.evaluated, num_candidates=found.num_candidates,
+            seconds=time.perf_counter() - self.started_s, tariffs=tariffs, notes=self.notes,
+        )  # fmt: skip
+
+
 def plan_scenario(scenario: Scenario, count: int = IN_FULL) -> PlanAnswer:
     """Search the space of a scenario for its goal."""
-    started = time.perf_counter()
+    searched = searched_for(scenario)
+    plans = tuple(detail(searched.goal, operation) for operation in searched.found.plans[:count])
+    return searched.answer(plans, None if plans else nothing_works(searched.found.rejected))
+
+
+def searched_for(scenario: Scenario, is_simulated: bool = False) -> Searched:
+    """The search alone. Where plans are simulated afterwards, percentiles are searched for as if they were means."""
+    started_s = time.perf_counter()
     found_parts = [find(scenario, name) for name in device_names(scenario)]
-    goal, traffic_notes = goal_of(scenario)
+    goal, traffic_notes = goal_of(scenario, is_simulated)
     space = space_of(scenario, found_parts, goal.max_devices)
     found = search(goal, candidates(space))
     if not found.num_candidates:
         raise ScenarioError(_empty(scenario, goal))
-    plans = tuple(detail(goal, operation) for operation in found.plans[:count])
-    infeasible = None if plans else nothing_works(found.rejected)
-    notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal)]
+    notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
     notes += [n for option in space.options for n in option.tariff.notes]
-    return PlanAnswer(
-        goal=goal, plans=plans, num_plans=len(found.plans), rejected=found.rejected, front=found.front,
-        infeasible=infeasible, evaluated=found.evaluated, num_candidates=found.num_candidates,
-        seconds=time.perf_counter() - started, tariffs=tuple((o.device.name, o.tariff) for o in space.options),
-        notes=tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+    return Searched(goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s)
 
 
-def goal_of(scenario: Scenario) -> tuple[Goal, tuple[str, ...]]:
+def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple[str, ...]]:
     """The goal of a scenario, and what was assumed about its traffic."""
     traffic, notes = traffic_of(scenario)
-    if percentiles := [o for o in read_objectives(scenario.slo) if o.percent]:
-        o = percentiles[0]
-        raise ScenarioError(
-            f"slo: {o.written!r} asks for a percentile, and the closed form knows means only; "
-            f"add --simulate, or write {o.metric}:{o.limit_s * 1e3:.12g} for the mean."
-        )
-    limits = {f"{metric}_s": limit_s for metric, limit_s in request_limits_s(scenario.slo).items()}
     most = scenario.max_devices or scenario.devices or MOST_DEVICES
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
-    return Goal(objectives=Objectives(**limits), traffic=traffic, max_devices=most, best=best), notes
+    return Goal(objectives=_objectives(scenario, is_simulated), traffic=traffic, max_devices=most, best=best), notes
+
+
+def _objectives(scenario: Scenario, is_simulated: bool) -> Objectives:
+    """Limits on means. Of several percentiles the widest limit counts, as the mean must be within that at least."""
+    limits_s: dict[str, float] = {}
+    for one in read_objectives(scenario.slo):
+        if one.percent and not is_simulated:
+            raise ScenarioError(
+                f"slo: {one.written!r} asks for a percentile, and the closed form knows means only; "
+                f"add --simulate, or write {one.metric}:{one.limit_s * 1e3:.12g} for the mean."
+            )
+        name = f"{one.metric}_s"
+        limits_s[name] = max(one.limit_s, limits_s.get(name, 0.0))
+    return Objectives(**limits_s)
 
 
 def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Space:
@@ -81,15 +111,18 @@ def _formats(text: str | None) -> tuple[str, ...]:
     return tuple(get_format(word).name for word in words(text)) if text else ()
 
 
-def _scope_notes(scenario: Scenario, goal: Goal) -> tuple[str, ...]:
+def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[str, ...]:
     notes: list[str] = []
     if scenario.max_devices is None and scenario.devices is None:
         notes.append(f"max_devices: {goal.max_devices} (one usual server)")
-    if goal.objectives.limits():
+    if goal.objectives.limits() and not is_simulated:
         notes.append("objectives are held against mean latencies; percentiles take the simulator")
     for name in ("batch", "concurrency"):
         if getattr(scenario, name) is not None:
             notes.append(f"{name}: not used; a plan finds its own")
+    for name in ("attainment", "num_requests"):
+        if getattr(scenario, name) is not None and not is_simulated:
+            notes.append(f"{name}: not used; add --simulate")
     if not goal.traffic.request_rate_per_s:
         notes.append("no rate is given: plans are ranked by the most output tokens a second and device")
     return tuple(notes)

@@ -41,7 +41,7 @@ class SimulatedAnswer:
     notes: tuple[str, ...]
 
     def to_json(self, *, detailed: bool = False) -> dict[str, Any]:
-        """The keys of ``vllm bench serve`` (milliseconds), then ours (SI); ``detailed`` adds a list for each request."""
+        """The keys of ``vllm bench serve`` (milliseconds), then ours (SI); ``detailed`` adds a value a request."""
         found = result_json(self.simulated, self.summary, self.about, detailed)
         return found | self.attained.to_json() | {
             "requests_simulated_per_s": self.simulated.requests.count / self.seconds,

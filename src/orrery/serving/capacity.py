@@ -8,9 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from orrery.execution.memory import Infeasible
+from orrery.base.errors import OutOfRange
+from orrery.execution.memory import Infeasible, memory_of
+from orrery.serving.online import open_loop
 from orrery.serving.requests import Floats, Requests
 from orrery.serving.simulation.result import Simulated
+from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.steady import batch_limit
 
 WIDENINGS = 12
 """How many factors of two lie between where a search begins and where it gives up."""
@@ -88,3 +92,25 @@ def _rise_frac(at_s: Floats, arrive_s: Floats, leave_s: Floats) -> float:
     inside = np.searchsorted(arrive_s, at_s, side="right") - np.searchsorted(leave_s, at_s, side="right")
     rise = float(inside[-quarter:].mean() - inside[-2 * quarter : -quarter].mean())
     return rise / (quarter * arrive_s.size / at_s.size)
+
+
+def closed_form(service: Service, sample: Requests) -> tuple[float, float]:
+    """The rate that the closed form says is sustained, and the places in all batches; 1 where it cannot say."""
+    input_tokens, output_tokens = float(sample.input_tokens.mean()), float(sample.output_tokens.mean())
+    try:
+        found = [_of_pool(pool, input_tokens, output_tokens) for pool in service.pools]
+    except OutOfRange:
+        return 1.0, 1.0
+    return min(rate for rate, _ in found), max(places for _, places in found)
+
+
+def _of_pool(pool: Pool, input_tokens: float, output_tokens: float) -> tuple[float, float]:
+    deployment = pool.deployment
+    memory = memory_of(deployment)
+    if isinstance(memory, Infeasible):
+        return 1.0, 1.0
+    answers = 1.0 if pool.role == "prompts" else output_tokens
+    places = batch_limit(deployment, memory, input_tokens, answers) * deployment.layout.dp
+    ladder = np.geomspace(1.0, max(places, 1.0), 8)
+    rates = open_loop(deployment, memory, input_tokens, answers, ladder).requests_per_s
+    return float(rates.max()) * pool.replicas, places * pool.replicas

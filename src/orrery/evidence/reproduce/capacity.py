@@ -1,4 +1,4 @@
-"""The highest rate at which a paper's service meets its objectives: the search that ``simulate --find-capacity`` makes."""
+"""The highest rate at which a paper's service meets its objectives: as ``simulate --find-capacity`` finds it."""
 
 from orrery.serving.capacity import highest_rate
 

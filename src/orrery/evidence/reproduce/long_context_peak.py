@@ -11,8 +11,10 @@ from orrery.execution.long_context import LongContext, long_context
 from orrery.execution.memory import Infeasible
 
 OPTIONS = {
-    "half the layers": Compression(kept_bytes_frac=0.5), "half the heads": Compression(kept_bytes_frac=0.5),
-    "half the tokens": Compression(kept_tokens_frac=0.5), "4-bit numbers": Compression(kept_bytes_frac=0.25),
+    "half the layers": Compression(kept_bytes_frac=0.5),
+    "half the heads": Compression(kept_bytes_frac=0.5),
+    "half the tokens": Compression(kept_tokens_frac=0.5),
+    "4-bit numbers": Compression(kept_bytes_frac=0.25),
 }
 """Layer, head, token and width: see [unstated] compression."""
 

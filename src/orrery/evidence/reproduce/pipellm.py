@@ -14,7 +14,7 @@ from orrery.evidence.reproduce.setup import deployment, of_lengths
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import USABLE_FRAC, Infeasible, activation_bytes
 from orrery.execution.shard import cache_of, shard
-from orrery.execution.techniques.encrypted_pipelined import PipelinedKnobs
+from orrery.execution.techniques.encrypted_serial import SerialKnobs
 from orrery.execution.transfer import HOST_RATE_FRAC, get_transfer, knob_array
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import Simulated
@@ -41,16 +41,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )  # fmt: skip
     missed = 1.0 - offloaded(large, PIPELINED, hit_frac=0.0) / offloaded(large, PIPELINED)
     yield Prediction(
-        claim="no-correct-guess", predicted=missed, because="every layer waits for its cipher, on as many cores"
-    )
+        claim="no-correct-guess", predicted=missed, because="every layer waits for its cipher, on as many cores",
+        differs="here the copy waits for the whole layer's cipher; cut into pieces, the two would overlap",
+    )  # fmt: skip
     plain = swapped(small, PLAIN)
     yield Prediction(
         claim="drop-opt-30b", predicted=1.0 - swapped(small, SERIAL) / plain,
         because="chat requests at once; sequences that do not fit go to the host and come back through the cipher",
+        differs="how often caches overflow follows from lengths and load, which are not written",
     )  # fmt: skip
     yield Prediction(
         claim="pipelined-vllm", predicted=1.0 - swapped(small, PIPELINED) / plain,
         because="the same with caches encrypted ahead",
+        differs="how often caches overflow follows from lengths and load, which are not written",
     )  # fmt: skip
 
 
@@ -61,12 +64,23 @@ def link_bytes_per_s(words: Setup, transfer: str) -> float:
     return words.number("host_link_encrypted_bytes_per_s")
 
 
-def knobs_of(words: Setup, transfer: str, hit_frac: float) -> dict[str, float]:
-    """Pipelined: cores that keep up with the link (see [unstated] threads)."""
-    if transfer != PIPELINED:
+def knobs_of(words: Setup, transfer: str, hit_frac: float, copy_bytes: float = inf) -> dict[str, float]:
+    """Pipelined: cores that keep up with the link (see [unstated] threads). Small copies pay a call each.
+
+    Bytes that move in copies of c leave a core at c / (c / rate + call).
+    """
+    if transfer == PLAIN:
         return {}
-    cores = ceil(link_bytes_per_s(words, transfer) / PipelinedKnobs().core_bytes_per_s)
-    return {"num_cores": cores, "hit_frac": hit_frac}
+    rate, call_s = SerialKnobs().core_bytes_per_s, SerialKnobs().call_s
+    knobs = {"core_bytes_per_s": rate / (1.0 + call_s * rate / copy_bytes)}
+    if transfer == PIPELINED:
+        knobs |= {"num_cores": ceil(link_bytes_per_s(words, transfer) / rate), "hit_frac": hit_frac}
+    return knobs
+
+
+def block_bytes(d: Deployment) -> float:
+    """One copy of a swap: the keys, or the values, of one block in one layer."""
+    return cache_of(d).bytes_per_token * d.engine.block_tokens / (2.0 * d.model.num_layers)
 
 
 def serving(words: Setup) -> Deployment:
@@ -124,7 +138,7 @@ def swapping_run(words: Setup, transfer: str, hit_frac: float = HIT_FRAC) -> Sim
     device = replace(d.cluster.device, host=replace(host, each_way_bytes_per_s=rate))
     service = Service(
         pools=(Pool(deployment=replace(d, cluster=replace(d.cluster, device=device))),), preemption="swap",
-        swap=transfer, swap_knobs=knobs_of(words, transfer, hit_frac), prefix_caching=False,
+        swap=transfer, swap_knobs=knobs_of(words, transfer, hit_frac, block_bytes(d)), prefix_caching=False,
     )  # fmt: skip
     return simulate(service, chat(d))
 

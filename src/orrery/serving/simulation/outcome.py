@@ -8,7 +8,7 @@ from orrery.execution.memory import Infeasible
 from orrery.serving.requests import Requests
 from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.assemble import Assembled
-from orrery.serving.simulation.result import Simulated
+from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
 
 PRIVATE = ("log_rows", "width_s", "window_start_s", "window_end_s")
@@ -34,6 +34,8 @@ def result_of(
     idle_w = sum(
         p.deployment.cluster.device.idle_power_w * p.replicas * p.deployment.layout.num_devices for p in service.pools
     )
+    timeline = world.timeline[:used]
+    timeline[:, TIMELINE.index("energy_j")] += idle_w * width_s
     units_s = duration_s * assembled.unit_machine.size
     counters = {k: v for k, v in totals.items() if k not in PRIVATE}
     counters["finetune_tokens"] /= service.filling.pass_ratio if service.filling else 1.0
@@ -42,7 +44,7 @@ def result_of(
         cached_tokens=world.req[:, _kernel.CACHED], preemptions=world.req[:, _kernel.PREEMPTED],
         machine=world.req[:, _kernel.MACHINE], gap_counts=world.gaps, gap_sum_s=counters.pop("gap_sum_s"),
         gap_squares_s2=counters.pop("gap_squares_s2"), timeline_s=np.arange(used + 1) * width_s,
-        timeline=world.timeline[:used], step_log=world.log[:rows], num_steps=int(counters.pop("steps")),
+        timeline=timeline, step_log=world.log[:rows], num_steps=int(counters.pop("steps")),
         duration_s=duration_s, num_machines=assembled.num_machines, num_devices=service.num_devices,
         energy_j=counters.pop("energy_j") + idle_w * duration_s, kv_capacity_bytes=float(assembled.capacity.sum()),
         idle_frac=max(0.0, 1.0 - counters.pop("busy_s") / units_s) if units_s > 0 else 0.0,

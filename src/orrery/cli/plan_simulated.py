@@ -1,0 +1,56 @@
+"""``orrery plan --simulate``: what the simulation says of each plan, beside what the closed form said."""
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE
+from rich.table import Table
+
+from orrery.base.units import text
+from orrery.cli.output import console, print_json, print_notes
+from orrery.cli.progress import bar, patience
+from orrery.cli.views import print_plans
+from orrery.scenario.plan_simulated import SimulatedPlan, plan_simulated
+
+if TYPE_CHECKING:
+    from orrery.scenario.schema import Scenario
+
+
+def run_plan_simulated(scenario: "Scenario", is_json: bool) -> int:
+    """Search, simulate, print; the exit code."""
+    with bar("plans simulated") as tell:
+        found = plan_simulated(scenario, patience=patience(), on_plan=tell)
+    if is_json:
+        print_json(found.to_json())
+    else:
+        print_plans(found.answer)
+        if found.simulated:
+            print_simulated(found.simulated)
+    print_notes(n for n in found.answer.notes if is_json or not n.startswith("price:"))
+    return 3 if found.answer.infeasible else 0
+
+
+def print_simulated(simulated: tuple[SimulatedPlan, ...]) -> None:
+    """A row for each plan; the closed form's means stand in brackets."""
+    table = Table(box=SIMPLE, pad_edge=False, title="Simulated (in brackets the closed form)", title_justify="left")
+    for column in ("", "devices", "TTFT", "p99", "TPOT", "p99", "tok/s", "in time", "goodput", ""):
+        table.add_column(column, justify="right" if column else "left")
+    for number, one in enumerate(simulated, 1):
+        s, o = one.answer.summary, one.operation
+        table.add_row(
+            str(number), str(o.num_devices), f"{text(s.ttft.mean_s, 's')} ({text(o.ttft_s, 's')})",
+            text(s.ttft.percentile_s(99.0), "s"), f"{text(s.tpot.mean_s, 's')} ({text(o.tpot_s, 's')})",
+            text(s.tpot.percentile_s(99.0), "s"),
+            f"{s.output_tokens_per_s:,.0f} ({one.plan.output_tokens_per_s:,.0f})",
+            f"{s.goodput.attained_frac:.1%}" if s.goodput else "-",
+            f"{s.goodput.requests_per_s:.3g}/s" if s.goodput else "-", _verdict(one),
+        )  # fmt: skip
+    console().print(table)
+
+
+def _verdict(one: SimulatedPlan) -> str:
+    """What holds, and what it took."""
+    found = one.answer.attained
+    if not one.is_met:
+        return "the queue grows" if found.is_met else f"misses {found.worst}"
+    added = f" with {one.num_added} more replica{'s' if one.num_added > 1 else ''}" if one.num_added else ""
+    return f"holds{added}" if found.has_objectives or added else "keeps up"

@@ -1,0 +1,125 @@
+"""``orrery simulate --sweep``: a table of runs, and files with a row each."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.box import SIMPLE
+from rich.table import Table
+
+from orrery.base.errors import ScenarioError
+from orrery.base.files import write_atomically
+from orrery.cli.output import console, print_json
+from orrery.cli.progress import bar, patience
+from orrery.cli.simulate_report import report_html
+from orrery.cli.simulate_report.parquet import parquet_bytes
+from orrery.scenario.sweep import Swept, sweep
+from orrery.scenario.sweep.rows import Cell, rows_of
+
+if TYPE_CHECKING:
+    from orrery.scenario.schema import Scenario
+
+SUFFIXES = (".json", ".csv", ".parquet", ".html")
+"""What a sweep can be written as."""
+
+COLUMNS = (
+    ("capacity_requests_per_s", "capacity req/s", ".4g"), ("limited_by", "limited by", ""),
+    ("request_throughput", "req/s", ".4g"), ("output_throughput", "tok/s", ",.0f"),
+    ("output_tokens_per_s_per_device", "/device", ",.0f"), ("output_tokens_per_s_per_user", "/user", ",.0f"),
+    ("mean_ttft_ms", "TTFT ms", ",.0f"), ("p99_ttft_ms", "p99", ",.0f"), ("mean_tpot_ms", "TPOT ms", ".3g"),
+    ("p99_tpot_ms", "p99", ".3g"), ("slo_attainment", "in time", ".1%"), ("request_goodput", "goodput", ".4g"),
+    ("usd_per_million_tokens", "$/M out", ".3g"), ("saturated_first", "saturated first", ""),
+)  # fmt: skip
+"""Key, heading and format of the columns on the page; those that nobody has are left out."""
+
+
+def run_sweep(
+    scenario: "Scenario", over: tuple[str, ...], is_json: bool, out: tuple[Path, ...], *, jobs: int,
+    finds_capacity: bool, resume: Path | None, ray: str,
+) -> int:  # fmt: skip
+    """Run the grid, write, print; 0 where a run came out, 3 where all are infeasible, else 2."""
+    for path in out:
+        if path.suffix.casefold() not in SUFFIXES or path.name.casefold().endswith((".trace.json", ".perfetto.json")):
+            raise ScenarioError(f"out: {path.name!r} is nothing that a sweep is written as; end it in one of "
+                                f"{', '.join(SUFFIXES)}.")  # fmt: skip
+    with bar("runs") as tell:
+        found = sweep(scenario, over=over, jobs=jobs, finds_capacity=finds_capacity, resume=resume, ray=ray,
+                      patience=patience(), on_run=tell)  # fmt: skip
+    plain = found.to_json()
+    rows = rows_of(found.runs)
+    for path in out:
+        write_atomically(path, _content(found, plain, rows, path))
+    if is_json:
+        print_json(plain)
+    else:
+        print_sweep(found, rows)
+    if found.answers:
+        return 0
+    print("orrery: no run of the sweep came out.", file=sys.stderr)
+    return 2 if found.num_failed else 3
+
+
+def _content(found: Swept, plain: Mapping[str, Any], rows: Sequence[Mapping[str, Cell]], path: Path) -> str | bytes:
+    suffix = path.suffix.casefold()
+    if suffix == ".json":
+        return json.dumps(plain, allow_nan=False)
+    if suffix == ".parquet":
+        return parquet_bytes(columns_of(rows))
+    if suffix == ".csv":
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
+    if not found.answers:
+        raise ScenarioError(f"out: {path.name} would be empty, as no run came out; write .json to see why.")
+    return report_html(found.answers)
+
+
+def columns_of(rows: Sequence[Mapping[str, Cell]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Rows as columns of one type each: numbers with ``nan`` for what is missing, or text."""
+    columns: dict[str, np.ndarray[Any, Any]] = {}
+    for key in rows[0]:
+        cells = [row[key] for row in rows]
+        if all(cell is None or isinstance(cell, int | float) for cell in cells):
+            columns[key] = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        else:
+            columns[key] = np.array([None if cell is None else str(cell) for cell in cells], dtype=object)
+    return columns
+
+
+def print_sweep(found: Swept, rows: Sequence[Mapping[str, Cell]]) -> None:
+    """The runs as a table, in the order of the grid; below it, what came to nothing."""
+    out = console()
+    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    varied = list(found.points[0].values)
+    shown = [c for c in COLUMNS if any(row.get(c[0]) is not None for row in rows)]
+    for name in varied:
+        table.add_column(name, justify="right", no_wrap=True)
+    for _, name, form in shown:
+        table.add_column(name, justify="right" if form else "left")
+    for row in rows:
+        if row["status"] == "done":
+            table.add_row(
+                *(_said(row[name], "") for name in varied), *(_said(row[key], form) for key, _, form in shown)
+            )
+    if found.answers:
+        out.print(table)
+    for run, row in zip(found.runs, rows, strict=True):
+        if row["status"] != "done":
+            out.print(f"{row['status']}: {run['label']}: {row['why']}", markup=False)
+    resumed = f", {found.num_resumed} of them from before" if found.num_resumed else ""
+    out.print(f"{len(found.runs)} runs{resumed}, in {found.seconds:.1f} s")
+
+
+def _said(cell: Cell, form: str) -> str:
+    if cell is None:
+        return "-"
+    if form and not isinstance(cell, str):
+        return format(cell, form)
+    return f"{cell:g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,139 @@
+"""A sweep: every point of a grid simulated, what was finished before taken over, failures told beside the answers."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.service import service_for
+from orrery.scenario.simulate import warm_up
+from orrery.scenario.sweep.grid import Point, points_of, read_axes
+from orrery.scenario.sweep.kept import folder_for, keep, kept
+from orrery.scenario.sweep.on_ray import on_ray
+from orrery.scenario.sweep.point import run_point
+from orrery.scenario.sweep.workers import in_processes
+
+TRIED_S, WORTH_S = 2.0, 10.0
+"""Unless a number of jobs is asked for, runs start in this process; after so many seconds, processes of their own take
+over where the rest would take longer than it takes to start them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Swept:
+    """The runs of a sweep, in the order of its grid."""
+
+    points: tuple[Point, ...]
+    runs: tuple[dict[str, Any], ...]  # answers of `orrery simulate --json`, with ``label`` and ``varied``
+    num_resumed: int
+    seconds: float
+
+    @property
+    def num_infeasible(self) -> int:
+        """Runs that cannot be."""
+        return sum("infeasible" in run for run in self.runs)
+
+    @property
+    def num_failed(self) -> int:
+        """Runs that came to nothing."""
+        return sum("error" in run for run in self.runs)
+
+    @property
+    def answers(self) -> tuple[dict[str, Any], ...]:
+        """The runs that were simulated."""
+        return tuple(run for run in self.runs if "error" not in run and "infeasible" not in run)
+
+    def to_json(self) -> dict[str, Any]:
+        """The runs under ``runs``, and how many there are of each kind."""
+        return {
+            "runs": list(self.runs), "num_runs": len(self.runs), "num_infeasible": self.num_infeasible,
+            "num_failed": self.num_failed, "num_resumed": self.num_resumed, "seconds": self.seconds,
+        }  # fmt: skip
+
+
+def sweep(
+    scenario: Scenario | None = None, /, *, over: Sequence[str], jobs: int = 0, finds_capacity: bool = False,
+    resume: Path | None = None, ray: str = "", patience: AbstractContextManager[object] | None = None,
+    on_run: Callable[[int, int], None] = lambda done, total: None, **settings: Any,
+) -> Swept:  # fmt: skip
+    """Simulate every combination of the settings in ``over`` (each KEY=V1,V2,…), in ``jobs`` processes (0: one for each
+    core, where that is worth it).
+
+    A folder ``resume`` keeps every run that ends and gives back those of an earlier, interrupted sweep; ``ray`` is the
+    address of a cluster to run on instead of this machine. With ``finds_capacity`` each point is searched for its
+    highest rate. A script that calls this with several jobs needs ``if __name__ == "__main__":`` around the call.
+    """
+    started = time.perf_counter()
+    if not over:
+        raise ScenarioError("sweep: nothing varies; write a setting and its values, such as tp=1,2,4.")
+    base = read_scenario({**(scenario.written() if scenario else {}), **settings})
+    points = points_of(base, read_axes(over))
+    if finds_capacity and any(point.scenario.concurrency is not None for point in points):
+        raise ScenarioError("concurrency: a capacity is a rate of arrivals; leave concurrency out.")
+    folder = folder_for(resume) if resume else None
+    asked = [point.scenario.written() for point in points]
+    found: dict[int, dict[str, Any]] = {}
+    for number, one in enumerate(asked):
+        if folder and (before := kept(folder, one, finds_capacity)) is not None:
+            found[number] = before
+    resumed = len(found)
+    todo = {number: one for number, one in enumerate(asked) if number not in found}
+
+    def done(number: int, run: dict[str, Any]) -> None:
+        found[number] = run
+        on_run(len(found), len(points))
+
+    on_run(resumed, len(points))
+    if ray and todo:
+        on_ray(todo, ray, finds_capacity, lambda n, run: _kept_then(done, folder, asked[n], finds_capacity, n, run))
+    elif todo:
+        with patience or nullcontext():
+            _compile([points[number] for number in todo])
+        left = dict(todo) if jobs > 1 else _in_turn(todo, jobs == 0, finds_capacity, folder, done)
+        if left:
+            in_processes(left, jobs or os.cpu_count() or 1, finds_capacity, str(folder or ""), done)
+    runs = tuple({"label": p.label, "varied": p.varied} | _unlabelled(found[n]) for n, p in enumerate(points))
+    return Swept(points=points, runs=runs, num_resumed=resumed, seconds=time.perf_counter() - started)
+
+
+def _in_turn(
+    todo: dict[int, dict[str, Any]], may_stop: bool, finds_capacity: bool, folder: Path | None,
+    done: Callable[[int, dict[str, Any]], None],
+) -> dict[int, dict[str, Any]]:  # fmt: skip
+    """Run one after the other in this process; what is left where others should help."""
+    started, left = time.perf_counter(), dict(todo)
+    for number, one in todo.items():
+        done(number, run_point(one, finds_capacity, str(folder or "")))
+        del left[number]
+        spent_s = time.perf_counter() - started
+        if may_stop and spent_s > TRIED_S and spent_s / (len(todo) - len(left)) * len(left) > WORTH_S:
+            return left
+    return left
+
+
+def _kept_then(
+    done: Callable[[int, dict[str, Any]], None], folder: Path | None, asked: dict[str, Any], finds_capacity: bool,
+    number: int, run: dict[str, Any],
+) -> None:  # fmt: skip
+    """A run that came from another machine: keep it here."""
+    if folder and "error" not in run:
+        keep(folder, asked, finds_capacity, run)
+    done(number, run)
+
+
+def _unlabelled(run: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in run.items() if key != "label"}
+
+
+def _compile(points: Sequence[Point]) -> None:
+    """Compile the simulator once, before several processes find that it is not; a point that cannot be is passed by."""
+    for point in points:
+        try:
+            warm_up(service_for(point.scenario)[0])
+            return
+        except OrreryError:
+            continue

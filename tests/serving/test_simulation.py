@@ -1,0 +1,95 @@
+"""The compiled loop does what an obvious one does, and what its own source says."""
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orrery.execution.surface._kernel import CHANNELS, TIME, device_cost
+from orrery.serving.simulation import _kernel as k
+from orrery.serving.simulation.rules import named
+
+sys.path.insert(0, str(Path(__file__).parent))
+from oracle import Asked, Fleet, Ways  # noqa: E402
+from small_runs import digest, limits, plain_python, play, service_of, setting, traffic  # noqa: E402
+
+QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
+
+
+def ways_of(world, chosen):
+    """The rules of a run, taken from its tables."""
+    lane, rates, out = world.lanes[0], world.rates[0], np.zeros(CHANNELS)
+    grant, order, route = (
+        named(seam, chosen[name]).rule
+        for seam, name in (("serving.policy", "policy"), ("serving.queue", "queue"), ("serving.route", "router"))
+    )
+
+    def price_s(prompts, new, pairs, decodes, context):
+        device_cost(world.surfaces, 0, out, float(prompts), float(new), float(pairs), float(decodes), float(context),
+                    float(prompts + decodes), 0.0)  # fmt: skip
+        host_s = rates[k.HOST_STEP_S] + rates[k.HOST_PER_SEQUENCE_S] * (prompts + decodes)
+        return max(out[TIME] + (1.0 - rates[k.HOST_OVERLAP_FRAC]) * host_s, host_s)
+
+    return Ways(
+        capacity=int(world.memory.capacity[0]), block_bytes=int(world.held[0, 1]), block_tokens=world.block_tokens,
+        unit_tokens=world.blocks_each * world.block_tokens, budget=int(lane[k.BUDGET]), seats=int(lane[k.MAX_SEQS]),
+        mixes=world.rules.mixes, reserves=world.rules.reserves_output, evicts_by_key=world.rules.evicts_by_key,
+        grant=lambda left, budget, taken: grant(left, budget, taken, int(lane[k.BUDGET]), world.knobs[k.GRANT]),
+        order=lambda r, now_s, tag: order(
+            now_s, r.priority, float(r.prompt), float(r.answer), tag, world.knobs[k.ORDER]
+        ),
+        route=lambda requests, tokens, found, home, turn: route(
+            requests, tokens, found, home, turn, 0.0, 0.0, world.knobs[k.ROUTE]
+        ),
+        price_s=price_s,
+    )  # fmt: skip
+
+
+def asked(world, requests):
+    """The requests as objects."""
+    shares = world.blocks_each > 0
+    start, ids = requests.prefix_start.tolist(), requests.prefix_ids.tolist()
+    return [
+        Asked(
+            number=i, enter_s=float(world.when[i, k.ENTER]), prompt=int(requests.input_tokens[i]),
+            answer=int(requests.output_tokens[i]), ids=ids[start[i] : start[i + 1]] if shares else [],
+            client=int(requests.client[i]), session=int(requests.session[i]) if requests.session.size else -1,
+            priority=float(requests.priority[i]),
+        )
+        for i in range(requests.count)
+    ]  # fmt: skip
+
+
+@settings(max_examples=200, **QUIET)
+@given(
+    st.fixed_dictionaries({
+        "fleet": st.sampled_from(["one", "three"]),
+        "policy": st.sampled_from(["chunked-prefill", "prefill-first", "iteration-level"]),
+        "queue": st.sampled_from(["fcfs", "fair", "priority", "shortest-first"]),
+        "router": st.sampled_from(["least-loaded", "round-robin", "prefix-aware", "session-affinity"]),
+    }),
+    limits(), traffic(following=False),
+)  # fmt: skip
+def test_the_loop_equals_the_oracle_bit_for_bit(chosen, limits, requests):
+    world, _ = play(service_of(**chosen), requests, **limits | {"host_blocks": 0, "concurrency": 0})
+    fleet = Fleet(ways_of(world, chosen), world.unit_machine.size, remembers=world.memory.num_ids > 0)
+    found = fleet.run(asked(world, requests))
+    for name, column in (("admitted_s", k.ADMITTED_S), ("first_s", k.FIRST), ("finish_s", k.FINISH)):
+        np.testing.assert_array_equal([getattr(r, name) for r in found], world.when[:, column], err_msg=name)
+    for name, column in (("preempted", k.PREEMPTED), ("cached", k.CACHED), ("machine", k.MACHINE)):
+        np.testing.assert_array_equal([getattr(r, name) for r in found], world.req[:, column], err_msg=name)
+
+
+@settings(max_examples=25, **QUIET)
+@given(setting(), limits(), traffic(most=8))
+def test_the_compiled_loop_is_its_source(chosen, limits, requests):
+    compiled, _ = play(service_of(**chosen), requests, **limits)
+    with ExitStack() as stack:
+        for change in plain_python():
+            stack.enter_context(change)
+        stack.enter_context(np.errstate(over="ignore"))  # whole numbers wrap around, as compiled ones do
+        plain, _ = play(service_of(**chosen), requests, **limits)
+    assert digest(compiled) == digest(plain)
