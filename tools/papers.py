@@ -1,7 +1,7 @@
 """Run the claims of papers again and write docs/papers.md.
 
-    python tools/papers.py                  # all papers that can be re-run
-    python tools/papers.py --only distserve # one of them; the other sections of the page stay
+python tools/papers.py                  # all papers that can be re-run
+python tools/papers.py --only distserve # one of them; the other sections of the page stay
 """
 
 import argparse
@@ -29,7 +29,11 @@ leaves open stands there under `[unstated]` with what is assumed for it. The pre
 explains it, as far as we know. *reported only*: nothing here predicts it.
 """
 
-HEAD = "| claim | set-up | reported | predicted | ratio | verdict | how, and what explains a difference |\n" + "|---" * 7 + "|"
+HEAD = (
+    "| claim | set-up | reported | predicted | ratio | verdict | how, and what explains a difference |\n"
+    + "|---" * 7
+    + "|"
+)
 
 WIDTH = 24
 """Of the progress bar."""
@@ -37,7 +41,7 @@ WIDTH = 24
 
 def main() -> None:
     """Predict, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Run the claims of papers again and write docs/papers.md.")
     parser.add_argument("--only", choices=reproduced_keys(), help="one paper")
     only = parser.parse_args().only
     keys = (only,) if only else reproduced_keys()

@@ -72,7 +72,10 @@ def test_the_same_cells_give_the_same_deployment():
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"prefill_workers": "1"}, "separate prefill and decode workers are not modelled yet"),
+        (
+            {"prefill_workers": "1"},
+            "prompts and answers have workers of their own: no single deployment describes them",
+        ),
         ({"technique": "speculative_decoding"}, "technique speculative_decoding is not modelled yet"),
         ({"mode": "open"}, "request_rate_per_s is blank"),
         ({"mode": "offline", "output_tokens": ""}, "output_tokens is blank"),

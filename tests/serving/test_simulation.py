@@ -1,10 +1,13 @@
 """The compiled loop does what an obvious one does, and what its own source says."""
 
+import os
+import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +16,8 @@ from orrery.serving.simulation import _kernel as k
 from orrery.serving.simulation.rules import named
 
 sys.path.insert(0, str(Path(__file__).parent))
-from oracle import Asked, Fleet, Ways  # noqa: E402
-from small_runs import digest, limits, plain_python, play, service_of, setting, traffic  # noqa: E402
+from oracle import Asked, Fleet, Ways
+from small_runs import digest, limits, plain_python, play, service_of, setting, traffic
 
 QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
@@ -63,7 +66,7 @@ def asked(world, requests):
     ]  # fmt: skip
 
 
-@settings(max_examples=200, **QUIET)
+@settings(max_examples=400, **QUIET)
 @given(
     st.fixed_dictionaries({
         "fleet": st.sampled_from(["one", "three"]),
@@ -93,3 +96,12 @@ def test_the_compiled_loop_is_its_source(chosen, limits, requests):
         stack.enter_context(np.errstate(over="ignore"))  # whole numbers wrap around, as compiled ones do
         plain, _ = play(service_of(**chosen), requests, **limits)
     assert digest(compiled) == digest(plain)
+
+
+@pytest.mark.slow
+def test_no_index_leaves_its_table(tmp_path):
+    """Compiled once more with bounds checked, in a cache of its own."""
+    env = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    file = Path(__file__).parent / "test_simulation_properties.py"
+    done = subprocess.run([sys.executable, "-m", "pytest", str(file)], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:]

@@ -69,10 +69,16 @@ MIN_CALIBRATE = 20
 
 
 def residuals(rows: Sequence[Measured], theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log errors of every measured value, and how much each counts."""
-    found = sorted(ratios(rows, _constants(theta)).items())
-    weights = [np.full(errors.size, FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) for (_, m), errors in found]
-    return np.concatenate([errors for _, errors in found]), np.concatenate(weights)
+    """Log errors of every measured value, and how much each counts: tables of many rows less for each row."""
+    errors: list[np.ndarray] = []
+    weights: list[np.ndarray] = []
+    for file in sorted({r.file for r in rows}):
+        members = [r for r in rows if r.file == file]
+        for (_, metric), found in sorted(ratios(members, _constants(theta)).items()):
+            errors.append(found)
+            each = (FIRST_TOKEN_WEIGHT if metric == "ttft_s" else 1.0) / np.sqrt(len(members))
+            weights.append(np.full(found.size, each))
+    return np.concatenate(errors), np.concatenate(weights)
 
 
 def fit(rows: Sequence[Measured], has_ratio: bool) -> dict[str, float]:
@@ -132,16 +138,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=FITTED)
     parser.add_argument("--only", default=None, help="refit this engine alone; keep the constants of the others")
-    parser.add_argument("--era", default=None, help="of that engine, refit this era alone")
+    parser.add_argument("--traffic", action="store_true", help="refit groups that hold runs with traffic alone")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
     remember_steps()
     remember_surfaces()
     rows = read_rows(arguments.data)
     groups = {("", "", ""): rows, **dict(sorted(grouped(rows).items()))}
-    known = known_constants(arguments.out) if arguments.only is not None else {}
+    known = known_constants(arguments.out) if arguments.only is not None or arguments.traffic else {}
+    asked = {
+        key for key, members in groups.items()
+        if key[0] == arguments.only or (arguments.traffic and key[0] and _has_traffic(members))
+    }  # fmt: skip
     constants = {
-        key: fit_group(key, members) if key not in known or (key[0] == arguments.only and arguments.era in (None, key[1])) else known[key]
+        key: fit_group(key, members) if key not in known or key in asked else known[key]
         for key, members in groups.items()
     }
     errors = {key: errors_of(members, constants[key]) for key, members in groups.items()}
@@ -177,6 +187,10 @@ def grouped(rows: Sequence[Measured]) -> dict[Key, list[Measured]]:
         if _count(members, FIT) >= (MIN_FIT_GENERATION if key[2] else MIN_FIT)
         and (not key[2] or len(members) < len(groups[key[0], key[1], ""]) or not is_measured(key[2]))
     }  # fmt: skip
+
+
+def _has_traffic(rows: Sequence[Measured]) -> bool:
+    return any(r.workload.mode != "static" for r in rows)
 
 
 SOURCES = {"runs": {"title": "Published serving runs, tables of docs/scorecard.md", "retrieved": "2026-11"}}

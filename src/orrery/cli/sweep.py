@@ -114,7 +114,7 @@ def print_sweep(found: Swept, rows: Sequence[Mapping[str, Cell]]) -> None:
         if row["status"] != "done":
             out.print(f"{row['status']}: {run['label']}: {row['why']}", markup=False)
     resumed = f", {found.num_resumed} of them from before" if found.num_resumed else ""
-    out.print(f"{len(found.runs)} runs{resumed}, in {found.seconds:.1f} s")
+    out.print(f"{len(found.runs)} runs{resumed}, in {found.took_s:.1f} s")
 
 
 def _said(cell: Cell, form: str) -> str:

@@ -82,9 +82,7 @@ def _note(
         answers.bound_s[number] = static_bound_s(service.pools[0].deployment, workload)
 
 
-def _value(
-    found: Estimate | Ran, column: str, service: Service, workload: Workload
-) -> tuple[float, Interval | None]:
+def _value(found: Estimate | Ran, column: str, service: Service, workload: Workload) -> tuple[float, Interval | None]:
     if isinstance(found, Estimate):
         return metric_of(found, base_metric(column), service.pools[0].deployment, workload)
     value = found.value(column)

@@ -40,7 +40,7 @@ class Attained:
     def worst(self) -> str:
         """The objective that lacks the largest share of the requests; empty without objectives."""
         lacking = {name: self.needed_frac - share for name, share in self.attained_by_metric.items()}
-        lacking |= {p.limit.name: p.limit.percent / 100.0 - p.attained_frac for p in self.percentiles}
+        lacking |= {p.limit.name: p.limit.share_frac - p.attained_frac for p in self.percentiles}
         return max(lacking, key=lambda name: lacking[name], default="")
 
     def to_json(self) -> dict[str, Any]:

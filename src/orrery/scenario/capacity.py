@@ -171,6 +171,13 @@ def _cannot(search: _Search) -> CannotBe:
         return CannotBe(infeasible=search.lacks, notes=search.notes)
     limit = _hardest(last)
     (found,) = percentiles_found(latencies(last.simulated, WARMUP_FRAC), (limit,))
+    if not math.isfinite(found.value_s):
+        served = last.summary.completed / last.summary.num_requests
+        lacks = Infeasible(
+            what="share of the requests that fit into the cache", need=limit.share_frac, have=served, unit="of 1",
+            smallest_change="Use more devices, a narrower cache format, or shorter requests.",
+        )  # fmt: skip
+        return CannotBe(infeasible=lacks, notes=last.notes)
     lacks = Infeasible(
         what=f"{limit.metric} of {limit.percent:g} % of the requests, hardly any of them at once",
         need=limit.limit_s, have=found.value_s, unit="s",
@@ -186,4 +193,4 @@ def _hardest(answer: SimulatedAnswer) -> PercentileLimit:
         if one.limit.name == worst:
             return one.limit
     limit_s = request_limits_s(answer.scenario.slo)[worst]
-    return PercentileLimit(metric=worst, percent=found.needed_frac * 100.0, limit_s=limit_s)
+    return PercentileLimit(metric=worst, share_frac=found.needed_frac, limit_s=limit_s)

@@ -17,11 +17,16 @@ LONGEST_MS = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """One objective: a metric and its limit, for each request or, with a ``percent``, for so many of 100."""
+    """One objective: a metric and its limit, for each request or, with a share, for so many of them."""
 
     metric: str
     limit_s: float
-    percent: float = 0.0
+    share_frac: float = 0.0
+
+    @property
+    def percent(self) -> float:
+        """99 for a 99th percentile, 0 for each request."""
+        return round(self.share_frac * 100.0, 9)
 
     @property
     def name(self) -> str:
@@ -52,7 +57,7 @@ def request_limits_s(texts: Sequence[str]) -> dict[str, float]:
 def percentile_limits(texts: Sequence[str]) -> tuple[PercentileLimit, ...]:
     """The limits on percentiles."""
     return tuple(
-        PercentileLimit(metric=o.metric, percent=o.percent, limit_s=o.limit_s)
+        PercentileLimit(metric=o.metric, share_frac=o.share_frac, limit_s=o.limit_s)
         for o in read_objectives(texts)
         if o.percent
     )
@@ -73,7 +78,7 @@ def _read(word: str) -> Written:
     limit_ms = _number(number)
     if not 0 < limit_ms <= LONGEST_MS:
         raise ValueError(f"{word!r} needs a limit above 0 and up to {LONGEST_MS:g} ms, such as {name}:1000")
-    return Written(metric=metric, limit_s=limit_ms / 1e3, percent=percent if underscore else 0.0)
+    return Written(metric=metric, limit_s=limit_ms / 1e3, share_frac=percent / 100.0 if underscore else 0.0)
 
 
 def _number(text: str) -> float:

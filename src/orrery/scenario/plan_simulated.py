@@ -188,6 +188,9 @@ def _notes(ranked: Sequence[SimulatedPlan]) -> tuple[str, ...]:
         return ()
     found = ranked[0].answer.attained
     notes = [f"simulated: {ranked[0].answer.simulated.requests.count} requests, the first {WARMUP_FRAC:.0%} left out"]
+    if found.percentiles:
+        said = ", ".join(one.limit.name for one in found.percentiles)
+        notes.append(f"{said}: held against the simulation; the closed form searched for means below the limit")
     if found.attained_frac is not None:
         notes.append(f"attainment: {found.needed_frac:.0%} of the simulated requests must meet the objectives")
     return tuple(notes)

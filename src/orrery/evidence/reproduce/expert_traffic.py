@@ -25,12 +25,27 @@ def distinct_experts(deployment: Deployment, tokens: Floats) -> Floats:
     return np.where(tokens > 0, np.minimum(loads(op)[1], e.num_experts), 0.0)
 
 
-def expert_bytes(run: Simulated, deployment: Deployment, layer_group_tokens: int = 0) -> float:
-    """What the logged steps of a run read of experts' weights, over all devices and layers."""
+def expert_bytes(run: Simulated, deployment: Deployment, *, by_layers: bool = False) -> float:
+    """What the logged steps of a run read of experts' weights, over all devices and layers.
+
+    ``by_layers``: under layered prefill, whose log says for each step the prompt's tokens over its groups of layers.
+    """
     experts = shard(deployment).experts
     all_bytes = sum(x.weight_bytes * x.count * x.tp * x.ep / x.experts.num_experts for x in experts)
-    log = run.step_log
-    prompt, decode = log[:, STEP.index("prompt_tokens")], log[:, STEP.index("decode_tokens")]
-    together, alone = distinct_experts(deployment, prompt + decode), distinct_experts(deployment, decode)
-    groups = np.maximum(1.0, np.ceil(prompt / layer_group_tokens)) if layer_group_tokens else np.ones_like(prompt)
+    prompt, decode = (run.step_log[:, STEP.index(f"{what}_tokens")] for what in ("prompt", "decode"))
+    groups = _groups(prompt) if by_layers else np.ones_like(prompt)
+    together, alone = distinct_experts(deployment, prompt * groups + decode), distinct_experts(deployment, decode)
     return float(all_bytes * (together / groups + alone * (1.0 - 1.0 / groups)).sum())
+
+
+def _groups(prompt: Floats) -> Floats:
+    """How many steps in a row carry the same prompt: its groups of layers; 1 where there is none.
+
+    >>> _groups(np.array([0.0, 0.0, 500.0, 500.0, 480.0])).tolist()
+    [1.0, 1.0, 2.0, 2.0, 1.0]
+    """
+    if not prompt.size:
+        return prompt
+    starts = np.flatnonzero(np.concatenate([[True], prompt[1:] != prompt[:-1]]))
+    lengths = np.diff(np.concatenate([starts, [prompt.size]]))
+    return np.where(prompt > 0, np.repeat(lengths, lengths), 1).astype(np.float64)

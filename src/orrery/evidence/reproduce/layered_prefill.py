@@ -23,9 +23,6 @@ from orrery.serving.simulation.world import Window
 COUNT = 300
 """Requests of a run, where the claim does not say."""
 
-GROUP_TOKENS = 512
-"""Prompt tokens for one group of layers: the rule of section 4."""
-
 VERSION = "0.10.2"
 """Of vLLM, whose host constants both systems get: the paper's own engine was not measured."""
 
@@ -53,8 +50,8 @@ class Seen:
     @property
     def traffic_bytes(self) -> float:
         """Experts' weights read, over all devices."""
-        group = GROUP_TOKENS if self.service.policy == "layered-prefill" else 0
-        return expert_bytes(self.run, self.service.pools[0].deployment, group)
+        is_layered = self.service.policy == "layered-prefill"
+        return expert_bytes(self.run, self.service.pools[0].deployment, by_layers=is_layered)
 
 
 READ: Mapping[str, Callable[[Seen], float]] = {
@@ -115,14 +112,17 @@ class Bench:
 
     def __init__(self, paper: Paper) -> None:
         """Which rates stand for a data set: where chunked prefill is said to reach its limit."""
-        stated = {c.setup.name: c.low for c in paper.claims if c.metric == "baseline_capacity"}
-        self.rate = lambda s: s.number("num_requests_per_s") or stated[s.name]
+        self.stated = {c.setup.name: c.low for c in paper.claims if c.metric == "baseline_capacity"}
         self.runs = cache(self._run)
         self.setups: dict[tuple[str, ...], Setup] = {}
 
+    def rate(self, setup: Setup) -> float:
+        """The claim's own rate, or its data set's; 0 where neither is stated."""
+        return setup.number("num_requests_per_s") or self.stated.get(setup.name, 0.0)
+
     def at(self, setup: Setup, *, layered: bool) -> Seen:
         """The run of a set-up at its rate."""
-        key = tuple(f"{k}={v.value}" for k, v in sorted(setup.inputs.items())) + (setup.name,)
+        key = (setup.name, *(f"{k}={v.value}" for k, v in sorted(setup.inputs.items())))
         self.setups[key] = setup
         return self.runs(key, layered)
 
@@ -166,30 +166,32 @@ def _one(bench: Bench, claim: Claim) -> Prediction | None:
     if metric == "expert_traffic_increase":
         gain = 1.0 / (1.0 - bench.reduction(setup, "expert_traffic")) - 1.0
         return Prediction(claim=claim.id, predicted=gain, because="bytes of chunked over layered", differs=ROUTING)
-    rate = f"{bench.rate(setup):.3g} requests/s" if _has_rate(bench, setup) else ""
+    if not bench.rate(setup):
+        return None
     if metric.endswith("_reduction"):
         name = metric.removesuffix("_reduction")
-        found = bench.reduction(setup, SHORT.get(name, name)) if rate else None
+        found = bench.reduction(setup, SHORT.get(name, name))
     else:
         name = metric.removeprefix("baseline_")
         ours = not metric.startswith("baseline_")
-        found = READ[name](bench.at(setup, layered=ours)) if rate and name in READ else None
+        found = READ[name](bench.at(setup, layered=ours)) if name in READ else None
     if found is None:
         return None
-    return Prediction(claim=claim.id, predicted=found, because=f"at {rate}", differs=_why(metric))
+    return Prediction(
+        claim=claim.id, predicted=found, because=f"at {bench.rate(setup):.3g} requests/s", differs=_why(metric)
+    )
 
 
-def _has_rate(bench: Bench, setup: Setup) -> bool:
-    try:
-        return bench.rate(setup) > 0.0
-    except KeyError:
-        return False
-
-
-ROUTING = "what is counted: one device or both, chunks or all steps, is not written; and the paper's tokens touch fewer experts (coverage)"
+ROUTING = (
+    "what is counted: one device or both, chunks or all steps, is not written; and the paper's tokens touch fewer "
+    "experts (coverage)"
+)
 OBJECTIVES = "the objectives, whose seconds were not found, and the speed of the engine (prompt-512, prompt-8192)"
 CHUNKS = "the engine: vLLM's host time and kernels, where the paper ran its own"
-QUEUE = "the engine: the paper's steps take 1.4 to 1.8 times as long (prompt-512, prompt-8192), and waits grow faster than steps"
+QUEUE = (
+    "the engine: the paper's steps take 1.4 to 1.8 times as long (prompt-512, prompt-8192), and waits grow faster than "
+    "steps"
+)
 POWER = "the power of the devices between kernels, and the bytes of experts (see coverage)"
 
 

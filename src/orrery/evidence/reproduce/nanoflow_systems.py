@@ -58,5 +58,6 @@ def served(d: Deployment, load: Requests, overlap: str, policy: str = "chunked-p
 
 @cache
 def offline(d: Deployment, load: Requests, overlap: str, policy: str) -> Simulated | Infeasible:
+    """The run itself: everything a deployment makes of some requests, without a prefix cache."""
     service = Service(pools=(Pool(deployment=d),), policy=policy, overlap=overlap, prefix_caching=False)
     return simulate(service, load)

@@ -157,8 +157,8 @@ def _headline(bench: Bench, paper: Paper, id: str, baselines: tuple[str, ...]) -
     """ "Up to": the best of both data sets and both objectives."""
     setup = next(c.setup for c in paper.claims if c.id == id)
     names = (setup.name, setup.name.replace("chat", "arxiv"))
-    found = {f"{name}, strict": bench.ratio(paper.setups[name], b)[0] for name in names for b in baselines}
-    found |= {f"{name}, relaxed": bench.relaxed(name, b) for name in names for b in baselines}
+    found = {f"{name}, strict, against {b}": bench.ratio(paper.setups[name], b)[0] for name in names for b in baselines}
+    found |= {f"{name}, relaxed, against {b}": bench.relaxed(name, b) for name in names for b in baselines}
     best = max(found, key=lambda x: found[x])
     return Prediction(claim=id, predicted=found[best], because=f"best in {best}", differs=LENGTHS)
 
@@ -183,11 +183,13 @@ def _lone(paper: Paper) -> Iterator[Prediction]:
             yield Prediction(claim=claim.id, predicted=wide / deep, because=words, differs=ETHERNET)
 
 
-ATTENTION = "chunked attention: the kernels of early 2024 read the cache of earlier chunks less well than those measured"
+ATTENTION = (
+    "chunked attention: the kernels of early 2024 read the cache of earlier chunks less well than those measured"
+)
 
 ETHERNET = (
-    "the start of a message over Ethernet, twice a layer: not stated and not measured; here as over InfiniBand. And the "
-    "engine's host time over two nodes"
+    "the start of a message over Ethernet, twice a layer: not stated and not measured; here as over InfiniBand; and "
+    "the engine's host time over two nodes"
 )
 
 PCIE = "the all-reduce: pairs have NVLink in the paper's machines, here four devices talk over PCIe alone"

@@ -87,8 +87,8 @@ BASELINES = {
 }  # fmt: skip
 
 TOGETHER = (
-    "the phases together: on one device here the two slow each other by what they share of the bandwidth, and a step of "
-    "answers is so short that taking turns costs little; the longer prompts of LongBench, in the paper's mean, were "
+    "the phases together: on one device here the two slow each other by what they share of the bandwidth, and a step "
+    "of answers is so short that taking turns costs little; the longer prompts of LongBench, in the paper's mean, were "
     "not found"
 )
 

@@ -111,7 +111,7 @@ def length_of(setup: Setup, side: str, *, sigma: float = 0.0, most_tokens: float
     if std:
         sigma = math.sqrt(math.log1p((std / mean) ** 2))
     most = min(most_tokens, 1e8)
-    mu = lognormal_centre(mean, sigma, most) if 0.0 < sigma and mean < most else math.log(min(mean, most))
+    mu = lognormal_centre(mean, sigma, most) if sigma > 0.0 and mean < most else math.log(min(mean, most))
     return Lognormal(mu=mu, sigma=sigma, most_tokens=most_tokens)
 
 

@@ -30,7 +30,7 @@ class Swept:
     points: tuple[Point, ...]
     runs: tuple[dict[str, Any], ...]  # answers of `orrery simulate --json`, with ``label`` and ``varied``
     num_resumed: int
-    seconds: float
+    took_s: float
 
     @property
     def num_infeasible(self) -> int:
@@ -51,7 +51,7 @@ class Swept:
         """The runs under ``runs``, and how many there are of each kind."""
         return {
             "runs": list(self.runs), "num_runs": len(self.runs), "num_infeasible": self.num_infeasible,
-            "num_failed": self.num_failed, "num_resumed": self.num_resumed, "seconds": self.seconds,
+            "num_failed": self.num_failed, "num_resumed": self.num_resumed, "seconds": self.took_s,
         }  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def sweep(
         if left:
             in_processes(left, jobs or os.cpu_count() or 1, finds_capacity, str(folder or ""), done)
     runs = tuple({"label": p.label, "varied": p.varied} | _unlabelled(found[n]) for n, p in enumerate(points))
-    return Swept(points=points, runs=runs, num_resumed=resumed, seconds=time.perf_counter() - started)
+    return Swept(points=points, runs=runs, num_resumed=resumed, took_s=time.perf_counter() - started)
 
 
 def _in_turn(

@@ -1,6 +1,7 @@
 """Runs of a sweep in processes of their own, each with one thread; each is the same run as in this process."""
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -59,7 +60,8 @@ def _pooled(
 
 
 def end_with_parent() -> None:
-    """Let this process end as soon as the one that started it has, however that ended."""
+    """Let this process end as soon as the one that started it has, however that ended, and without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()

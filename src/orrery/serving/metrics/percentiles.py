@@ -16,8 +16,13 @@ class PercentileLimit:
     """An objective on a percentile of ``ttft``, ``tpot`` or ``e2el``."""
 
     metric: str
-    percent: float
+    share_frac: float  # 0.99 for the 99th percentile
     limit_s: float
+
+    @property
+    def percent(self) -> float:
+        """99 for the 99th percentile."""
+        return round(self.share_frac * 100.0, 9)
 
     @property
     def name(self) -> str:
@@ -48,7 +53,7 @@ def percentiles_found(done: Latencies, limits: Sequence[PercentileLimit]) -> tup
         each_s = {"ttft": done.ttft_s, "tpot": done.tpot_s, "e2el": done.e2el_s}[limit.metric]
         counted_s = np.sort(np.concatenate([done.long_tpot_s if limit.metric == "tpot" else each_s, refused]))
         within = float((each_s <= limit.limit_s).sum()) / max(done.num_sent, 1)
-        value_s = _quantile_s(counted_s, limit.percent / 100.0)
+        value_s = _quantile_s(counted_s, limit.share_frac)
         found.append(PercentileFound(limit=limit, value_s=value_s, attained_frac=within))
     return tuple(found)
 

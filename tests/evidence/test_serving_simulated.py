@@ -1,0 +1,131 @@
+"""Runs with traffic are simulated: which requests stand for a row, and what is read off."""
+
+import numpy as np
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence import serving_simulated
+from orrery.evidence.check import check_table
+from orrery.evidence.serving_pools import read_service
+from orrery.evidence.serving_row import Row, read_row
+from orrery.evidence.serving_simulated import CLIENT_PAUSE_S, MOST, run, traffic_of
+from orrery.evidence.tables import read_table
+from orrery.execution.memory import Infeasible
+
+PLAIN = {
+    "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "1", "engine": "vllm", "mode": "closed",
+    "input_tokens": "512", "output_tokens": "32", "concurrency": "8",
+}  # fmt: skip
+POOLS = {
+    "num_devices": "6", "concurrency": "16", "prefill_workers": "2", "prefill_tp": "1", "prefill_devices": "2",
+    "prefill_batch_size": "1", "decode_workers": "1", "decode_tp": "4", "decode_devices": "4",
+    "decode_batch_size": "16",
+}  # fmt: skip
+
+
+def ran(**cells):
+    found = run(*read_service(Row(PLAIN | cells)))
+    assert not isinstance(found, Infeasible)
+    return found
+
+
+def test_clients_ask_again_once_they_are_answered():
+    traffic = traffic_of(*read_service(Row(PLAIN)))
+    assert traffic.requests.count == 80
+    assert (traffic.requests.after[:8] == -1).all()
+    assert (traffic.requests.after[8:] == np.arange(72)).all()
+    assert traffic.requests.arrive_s.mean() == pytest.approx(CLIENT_PAUSE_S, rel=0.4)
+
+
+def test_no_more_than_its_clients_are_in_flight():
+    run = ran().simulated
+    events = np.concatenate([run.arrive_s, run.finish_s])
+    change = np.concatenate([np.ones(80), -np.ones(80)])
+    order = np.lexsort((change, events))
+    assert change[order].cumsum().max() <= 8
+
+
+def test_lengths_lie_between_bounds_or_have_a_tail():
+    even = traffic_of(*read_service(Row(PLAIN | {"input_tokens": "900", "input_tokens_std": "57.7"}))).requests
+    assert 798 <= even.input_tokens.min() < 850 < 950 < even.input_tokens.max() <= 1002
+    tail = traffic_of(*read_service(Row(PLAIN | {"input_tokens_std": "600"}))).requests
+    assert tail.input_tokens.max() > 3 * 512
+
+
+@pytest.mark.parametrize(("mode", "cells"), [("offline", {"num_requests": "3000"}), ("closed", {}),
+                                             ("open", {"request_rate_per_s": "4", "num_requests": "200"})])  # fmt: skip
+def test_rates_and_times_agree(mode, cells):
+    found = ran(mode=mode, **cells)
+    tokens = found.value("output_tokens_per_s")
+    assert tokens == pytest.approx(32 * found.value("requests_per_s"))
+    assert found.value("total_tokens_per_s") == pytest.approx(17 * tokens)
+    if mode != "offline":
+        assert found.value("latency_s") == pytest.approx(found.value("ttft_s") + 31 * found.value("tpot_s"))
+        assert found.value("itl_s") == pytest.approx(found.value("tpot_s"))
+
+
+def test_percentiles_are_in_order_and_have_the_means_interval():
+    found = ran(mode="open", request_rate_per_s="30", num_requests="400")
+    assert found.value("ttft_s_p50") < found.value("ttft_s_p90") < found.value("ttft_s_p99")
+    mean, tail = found.value("ttft_s"), found.value("ttft_s_p99")
+    assert found.interval("ttft_s_p99", tail).high_80 / tail == pytest.approx(
+        found.interval("ttft_s", mean).high_80 / mean
+    )
+
+
+def test_a_long_run_is_cut_short_and_goes_on_at_its_pace(monkeypatch):
+    cells = {"mode": "offline", "max_num_seqs": "64", "num_requests": "1500"}
+    cut = ran(**cells)
+    assert cut.traffic.requests.count == 5 * 64
+    monkeypatch.setattr(serving_simulated, "STEADY_ROUNDS", 24)
+    whole = ran(**cells)
+    assert whole.traffic.requests.count == 1500
+    assert cut.value("latency_s") == pytest.approx(whole.value("latency_s"), rel=0.06)
+    endless = Row(PLAIN | {"mode": "open", "request_rate_per_s": "1", "num_requests": "100000"})
+    assert traffic_of(*read_service(endless)).requests.count == MOST
+
+
+def test_the_budget_of_a_closed_loop_is_a_prompt_and_its_answers():
+    row = Row(PLAIN)
+    assert read_row(row)[0].max_num_batched_tokens == 520
+    assert "max_num_batched_tokens: the longest prompt + concurrency" in row.assumed
+    assert read_row(Row(PLAIN | {"max_num_batched_tokens": "4096"}))[0].max_num_batched_tokens == 4096
+    assert read_row(Row(PLAIN | {"input_tokens": "9000"}))[0].max_num_batched_tokens == 0, "never above the default"
+    assert read_row(Row(PLAIN | {"engine": "sglang"}))[0].max_num_batched_tokens == 0, "its prompts run alone"
+    assert read_row(Row(PLAIN | {"mode": "offline"}))[0].max_num_batched_tokens == 0
+
+
+def test_prompts_and_answers_have_pools_of_their_own():
+    service, workload = read_service(Row(PLAIN | POOLS))
+    prompts, answers = service.pools
+    assert (prompts.role, prompts.replicas, str(prompts.deployment.layout)) == ("prompts", 2, "tp1")
+    assert (answers.role, answers.replicas, str(answers.deployment.layout)) == ("answers", 1, "tp4")
+    assert prompts.deployment.max_num_batched_tokens == 512
+    assert answers.deployment.max_num_seqs == 16
+    assert service.is_same_node, "six devices stand in one machine"
+    assert workload.concurrency == 16
+    assert read_service(Row(PLAIN | POOLS | {"concurrency": ""}))[1].concurrency == 16, "what the answers' pool holds"
+
+
+def test_workers_of_their_own_keep_prompts_out_of_answers():
+    apart = run(*read_service(Row(PLAIN | POOLS)))
+    mixed = ran(num_devices="4", concurrency="16")
+    assert apart.value("tpot_s") < mixed.value("tpot_s")
+
+
+def test_workers_must_share_their_devices_evenly():
+    with pytest.raises(ScenarioError, match="decode_devices is not a multiple of decode_workers"):
+        read_service(Row(PLAIN | POOLS | {"decode_workers": "3"}))
+
+
+def test_a_table_states_percentiles_and_they_are_predicted(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        "kind,model,device,num_devices,engine,mode,input_tokens,output_tokens,concurrency,ttft_s,ttft_s_p99,batch_size\n"
+        "serving,llama-3.1-8b,h100-sxm,1,vllm,closed,512,32,8,0.1,0.3,\n"
+        "serving,llama-3.1-8b,h100-sxm,1,vllm,static,512,32,,0.1,0.3,8\n"
+    )
+    answers = check_table(read_table(path)).answers
+    assert np.isfinite(answers.predicted["ttft_s"]).all()
+    assert np.isfinite(answers.predicted["ttft_s_p99"]).tolist() == [True, False]
+    assert answers.declined == {}
