@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from orrery.numerics.registry import get_format as get_format
     from orrery.scenario.ask import estimate as estimate
     from orrery.scenario.ask import plan as plan
+    from orrery.scenario.capacity import find_capacity as find_capacity
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
     from orrery.scenario.schema import Scenario as Scenario
     from orrery.scenario.simulate import simulate as simulate
+    from orrery.scenario.sweep import sweep as sweep
 
 __version__ = "0.1.0"
 
@@ -30,6 +32,7 @@ _HOME = {
     "Scenario": "orrery.scenario.schema",
     "check": "orrery.evidence.check",
     "estimate": "orrery.scenario.ask",
+    "find_capacity": "orrery.scenario.capacity",
     "get_device": "orrery.catalog.devices",
     "get_format": "orrery.numerics.registry",
     "get_model": "orrery.catalog.models",
@@ -38,6 +41,7 @@ _HOME = {
     "plan": "orrery.scenario.ask",
     "save_scenario": "orrery.scenario.file",
     "simulate": "orrery.scenario.simulate",
+    "sweep": "orrery.scenario.sweep",
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
@@ -47,6 +51,7 @@ __all__ = [
     "__version__",
     "check",
     "estimate",
+    "find_capacity",
     "get_device",
     "get_format",
     "get_model",
@@ -55,6 +60,7 @@ __all__ = [
     "plan",
     "save_scenario",
     "simulate",
+    "sweep",
 ]
 
 

@@ -30,8 +30,10 @@ from orrery.serving.workload import Workload
 Errors = dict[tuple[str, str], np.ndarray]
 """log(measured / predicted) by mode and metric."""
 
-METRICS = {"static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s", "ttft_s", "tpot_s"),
-           "closed": ("tpot_s", "ttft_s", "output_tokens_per_s"), "open": ("tpot_s", "ttft_s", "latency_s")}  # fmt: skip
+METRICS = {
+    "static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s", "ttft_s", "tpot_s"),
+    "closed": ("tpot_s", "ttft_s", "output_tokens_per_s"), "open": ("tpot_s", "ttft_s", "latency_s"),
+}  # fmt: skip
 """What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
 
 

@@ -104,11 +104,11 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     kv_default = cache_beside(weights, activations, engine, device)
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
     share = row.number("gpu_memory_utilization_frac")
+    budget = row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens")
     key = (
         row.word("model"), row.word("device"), engine_name, version, layout,
         Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
-        row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens") or _budget(row, engine, layout, workload),
-        share,
+        budget or _budget(row, engine, layout, workload), share,
     )  # fmt: skip
     return _deployment(*key), workload
 

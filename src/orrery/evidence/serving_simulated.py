@@ -100,9 +100,10 @@ def _lengths(mean: float, std: float, count: int, name: str) -> Ints:
     """Lengths around their mean: all between two bounds where the deviation allows it, else with a long tail."""
     mean = max(mean, 1.0)
     ratio = sqrt(3.0) * std / mean
-    law = "constant" if not ratio else "uniform" if ratio < 1.0 else "lognormal"
-    spread = {"range_ratio": ratio} if law == "uniform" else {"std_tokens": std}
-    return draw(Length(mean_tokens=mean, law=law, **spread), count, stream(SEED, name))
+    length = Length(mean_tokens=mean, std_tokens=std)
+    if ratio < 1.0:
+        length = Length(mean_tokens=mean, law="uniform" if ratio else "constant", range_ratio=ratio)
+    return draw(length, count, stream(SEED, name))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,7 +155,7 @@ class Ran:
             return self._of_requests(base, _percent(metric))
         if base == "itl_s":
             return self._gap_s(_percent(metric))
-        return _OF_RUN[base](self)
+        return self._of_run(base)
 
     def interval(self, metric: str, value: float) -> Interval | None:
         """Around a metric: the error of this kind of run on measured tables."""
@@ -166,7 +167,9 @@ class Ran:
         return spread_of(deployment, self.workload.mode, asked, self.doubt).around(value)
 
     def _of_requests(self, metric: str, percent: float | None) -> float:
-        values = {"ttft_s": self.times.ttft_s, "tpot_s": self.times.long_tpot_s, "latency_s": self.times.e2el_s}[metric]
+        values = self.times.ttft_s if metric == "ttft_s" else self.times.long_tpot_s
+        if metric == "latency_s":
+            values = self.times.e2el_s
         if not values.size:
             return float("nan")
         return float(values.mean() if percent is None else np.percentile(values, percent))
@@ -182,9 +185,31 @@ class Ran:
             done = self.times.finish_s.size
         return done * each / self.duration_s
 
+    def _of_run(self, metric: str) -> float:
+        run, inputs = self.simulated, float(self.traffic.requests.input_tokens.mean())
+        outputs = float(self.times.output_tokens.mean())
+        match metric:
+            case "latency_s":
+                return self.duration_s
+            case "requests_per_s":
+                return self._per_s(1.0)
+            case "output_tokens_per_s":
+                return self._per_s(outputs)
+            case "total_tokens_per_s":
+                return self._per_s(inputs + outputs)
+            case "decode_tokens_per_s":
+                return self._running / self.value("tpot_s")
+            case "power_w":
+                return run.energy_j / run.duration_s
+            case "kv_cache_tokens":
+                return self._cache_tokens
+            case _:
+                return self._peak_memory_bytes
+
     @property
-    def _output_tokens(self) -> float:
-        return float(self.times.output_tokens.mean())
+    def _cache_tokens(self) -> float:
+        pools = zip(self.memories, self.service.pools, strict=True)
+        return sum(m.kv_capacity_tokens * p.deployment.layout.dp * p.replicas for m, p in pools)
 
     @property
     def _peak_memory_bytes(self) -> float:
@@ -200,19 +225,6 @@ class Ran:
 
 _OF_REQUESTS = ("ttft_s", "tpot_s", "latency_s")
 _UNSURE = ("peak_memory_bytes", "kv_cache_tokens")
-_OF_RUN = {
-    "latency_s": lambda r: r.duration_s,
-    "requests_per_s": lambda r: r._per_s(1.0),
-    "output_tokens_per_s": lambda r: r._per_s(r._output_tokens),
-    "total_tokens_per_s": lambda r: r._per_s(r._output_tokens + float(r.traffic.requests.input_tokens.mean())),
-    "decode_tokens_per_s": lambda r: r._running / r.value("tpot_s"),
-    "power_w": lambda r: r.simulated.energy_j / r.simulated.duration_s,
-    "peak_memory_bytes": lambda r: r._peak_memory_bytes,
-    "kv_cache_tokens": lambda r: sum(
-        m.kv_capacity_tokens * p.deployment.layout.dp * p.replicas
-        for m, p in zip(r.memories, r.service.pools, strict=True)
-    ),
-}
 
 
 def _percent(metric: str) -> float | None:

@@ -424,13 +424,20 @@ def _borrow(w, i, want):
 
 @njit(**INNER)
 def _lender(w, lane):
-    """The lane with another pool that has most room; -1 if there is none."""
+    """The lane with another pool that has most room; -1 if there is none. Lanes for answers do not lend to those for
+    prompts: a prompt that waits for room there would hold that very room."""
     best = -1
     for other in range(w.lanes.shape[0]):
         pool = w.lanes[other, POOL]
-        if pool != w.lanes[lane, POOL] and (best < 0 or room(w.memory, pool) > room(w.memory, w.lanes[best, POOL])):
+        if _may_lend(w, other, lane) and (best < 0 or room(w.memory, pool) > room(w.memory, w.lanes[best, POOL])):
             best = other
     return best
+
+
+@njit(**INNER)
+def _may_lend(w, other, lane):
+    """Whether another lane may hold blocks for a lane: it has a pool of its own, and does the same work."""
+    return w.lanes[other, POOL] != w.lanes[lane, POOL] and w.lanes[other, ROLE] == w.lanes[lane, ROLE]
 
 
 @njit(**INNER)
@@ -453,7 +460,7 @@ def _fits_in_two(w, lane, blocks):
     """Whether the lane's pool and the largest other one can hold so many blocks of a sequence."""
     held, largest = w.held[w.lanes[lane, DEPLOYMENT]], 0
     for other in range(w.lanes.shape[0]):
-        if w.lanes[other, POOL] != w.lanes[lane, POOL]:
+        if _may_lend(w, other, lane):
             largest = max(largest, w.memory.capacity[w.lanes[other, POOL]])
     own = _own_blocks(held, 0, blocks, w.memory.capacity[w.lanes[lane, POOL]])
     return held[blocks - own] <= largest
@@ -478,7 +485,7 @@ def _victim(w, lane):
     first one always goes on, and two that need the same blocks cannot drive each other out for ever."""
     worst = -1
     for other in range(w.lanes.shape[0]):
-        if w.lending_s >= 0.0 or w.lanes[other, POOL] == w.lanes[lane, POOL]:
+        if w.lanes[other, POOL] == w.lanes[lane, POOL] or (w.lending_s >= 0.0 and _may_lend(w, other, lane)):
             for seat in range(w.lanes[other, NUM_DECODING]):
                 worst = _later(w, w.seats[other, SEAT_DECODING, seat], worst)
             for seat in range(w.lanes[other, NUM_PROMPTS]):

@@ -122,7 +122,8 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
     for pool, memory in zip(service.pools, memories, strict=True):
         _add_pool(lists, service, pool, memory, deployments)
     lanes = len(lists.lane_pool)
-    owner = [_owner(service, deployments[d]) for d in lists.lane_deployment]
+    each = 2 if service.split else 1
+    owner = [d // each for d in lists.lane_deployment]  # a split pool has its deployment twice
     memory_by_lane = [memories[k] for k in owner]
     cut = [service.pools[k].deployment for k in owner]
     capacity = np.array(lists.capacity)
@@ -176,16 +177,6 @@ def _ints(values: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-def _owner(service: Service, deployment: Deployment) -> int:
-    """Which pool a deployment, or a part of its compute units, belongs to."""
-    for k, pool in enumerate(service.pools):
-        if pool.deployment is deployment or (pool.deployment.cluster.device.name == deployment.cluster.device.name and (
-            pool.deployment.layout == deployment.layout and pool.deployment.formats == deployment.formats
-        )):  # fmt: skip
-            return k
-    raise AssertionError("every deployment comes from a pool")
-
-
 def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deployments: list[Deployment]) -> None:
     """The machines of one pool."""
     d, layout = pool.deployment, pool.deployment.layout
@@ -216,8 +207,9 @@ def _held(service: Service, deployments: list[Deployment], memories: list[Memory
     """Bytes on the fullest device of a sequence of 0, 1, 2, … blocks, by deployment."""
     most = ceil(sizes.longest_tokens / sizes.block_tokens) + 2
     rows: list[list[float]] = []
-    for d in deployments:
-        cache = compressed(memories[_owner(service, d)].cache, service.compression)
+    for k in range(len(deployments)):
+        memory = memories[k * len(memories) // len(deployments)]
+        cache = compressed(memory.cache, service.compression)
         rows.append([0.0, *(cache.sequence_bytes(b * sizes.block_tokens) for b in range(1, most + 1))])
     return np.rint(np.array(rows)).astype(np.int64)
 
