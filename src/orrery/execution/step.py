@@ -121,13 +121,11 @@ def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator
         yield _collective(deployment, "all_reduce", layout.tp, tokens * token_bytes, cut.num_reduces)
         logits = batch.num_rows * float(model.vocab_size) * 2.0
         yield _collective(deployment, "all_gather", layout.tp, logits, 1.0, name="gather logits")
-    if cut.num_exchanges:
-        ranks = layout.dp * layout.tp
-        spread = min(ranks, max(e.experts.experts_per_token for e in cut.experts))
-        sent = tokens * model.hidden_size * spread / layout.tp
+    if cut.num_exchanges:  # engines gather every rank's tokens and scatter the sums, unless told to send copies
+        everything = tokens * float(model.hidden_size * layout.dp)
         out = 1.0 if not is_16bit(deployment.formats.activations) else bytes_per_element(deployment.formats.activations)
-        yield _collective(deployment, "all_to_all", ranks, sent * out, cut.num_exchanges, name="dispatch")
-        yield _collective(deployment, "all_to_all", ranks, sent * 2.0, cut.num_exchanges, name="combine")
+        yield _collective(deployment, "all_gather", layout.dp, everything * out, cut.num_exchanges, name="dispatch")
+        yield _collective(deployment, "reduce_scatter", layout.dp, everything * 2.0, cut.num_exchanges, name="combine")
     if layout.pp > 1:
         yield _collective(
             deployment, "send_recv", 2, tokens * token_bytes / layout.tp, layout.pp - 1.0, name="hand over"
