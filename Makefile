@@ -27,7 +27,10 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 	$(BIN)/lint-imports --no-logo
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
+# The simulator is compiled once before the tests, so that their workers do not all compile it.
 unit: $(VENV)/.ready-dev ## the tests of the default run
+	$(BIN)/orrery simulate --model llama-3.1-8b --device h100-sxm --rate 1 --input-tokens 9 --output-tokens 9 \
+		--num-requests 1 --json > /dev/null
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
 slow: $(VENV)/.ready-dev ## tests that need minutes or further packages

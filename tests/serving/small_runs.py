@@ -10,20 +10,18 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
-from orrery.engine.queue import _kernel as queue_kernel
 from orrery.execution.compression import Compression
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.execution.memory import Infeasible
 from orrery.execution.speculation import Speculation
-from orrery.execution.surface import _kernel as surface_kernel
 from orrery.hardware.cluster import Cluster
 from orrery.serving.requests import Requests
-from orrery.serving.simulation import _kernel as k
+from orrery.serving.simulation import _kernel as loop
 from orrery.serving.simulation import rules
 from orrery.serving.simulation import simulate as door
-from orrery.serving.simulation.memory import _kernel as memory_kernel
 from orrery.serving.simulation.result import TIMELINE
 from orrery.serving.simulation.service import Pool, Service, Split
+from orrery.serving.simulation.tables import _kernel as k
 
 POLICIES = ("chunked-prefill", "prefill-first", "iteration-level", "request-level", "packed-batch", "layered-prefill")
 FLEETS = ("one", "three", "pipeline", "experts", "pools", "split")
@@ -176,7 +174,7 @@ def service_of(*, fleet="one", policy="chunked-prefill", drafts=0, compression=N
 def plain_python():
     """Patches that take the loop, its queues, its memory and its prices uncompiled."""
     found = []
-    for module in (k, memory_kernel, queue_kernel, surface_kernel):
+    for module in (loop, *loop.SOURCES):
         for name, value in vars(module).items():
             if hasattr(value, "py_func"):
                 found.append(patch.object(module, name, value.py_func))

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orrery.execution.surface._kernel import CHANNELS, TIME, device_cost
-from orrery.serving.simulation import _kernel as k
 from orrery.serving.simulation.rules import named
+from orrery.serving.simulation.tables import _kernel as k
 
 sys.path.insert(0, str(Path(__file__).parent))
 from oracle import Asked, Fleet, Ways

@@ -1,17 +1,12 @@
 """Whatever is drawn: nothing is lost, nothing is left over, and the books balance."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 from hypothesis import HealthCheck, given, settings
+from small_runs import check, digest, limits, play, prefixes, service_of, setting, traffic
 
 from orrery.execution.memory import Infeasible
 from orrery.serving.requests import Requests
-from orrery.serving.simulation import _kernel as k
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_runs import check, digest, limits, play, prefixes, service_of, setting, traffic
+from orrery.serving.simulation.tables import _kernel as k
 
 
 @settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -1,25 +1,21 @@
 """Where queueing theory or a closed form knows the answer, the simulator finds it."""
 
-import sys
 from dataclasses import replace
 from functools import cache
 from math import factorial
-from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import play, service_of
 
 from orrery.execution.surface._kernel import TIME
 from orrery.serving.clock import steps_of, tick
 from orrery.serving.estimate import estimate
 from orrery.serving.requests import Requests
-from orrery.serving.simulation import _kernel as k
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate
+from orrery.serving.simulation.tables import _kernel as k
 from orrery.serving.workload import Workload
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_runs import play, service_of
 
 STEP_S = 0.01
 

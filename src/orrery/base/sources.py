@@ -8,12 +8,13 @@ The loader returns plain numbers for arithmetic and keeps the provenance beside 
 in the file: ``also`` lists the others, ``note`` says why this one was chosen.
 """
 
-import tomli
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from orrery.base.errors import FactError
 from orrery.base.units import quantity

@@ -1,9 +1,9 @@
 """A scenario as a TOML file: one deployment that plans, claims and links can share."""
 
-import tomli
 from pathlib import Path
 from typing import Any
 
+import tomli
 import tomli_w
 
 from orrery.base.errors import ScenarioError

@@ -44,11 +44,16 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
         )  # fmt: skip
         return conversations(count, at, seed, traffic, law, **knobs)
     if scenario.calls is not None:
-        tasks = Agents(num_calls=scenario.calls, task=question, answer=answer, context_tokens=scenario.max_model_len or 0)
+        tasks = Agents(
+            num_calls=scenario.calls, task=question, answer=answer, context_tokens=scenario.max_model_len or 0
+        )
         return agent_loops(count, at, seed, tasks, law, **knobs)
     if scenario.prefix_tokens is not None:
         prefixes = Prefixes(
-            num_prefixes=scenario.prefix_groups or 10, prefix_tokens=scenario.prefix_tokens, suffix=question, answer=answer
+            num_prefixes=scenario.prefix_groups or 10,
+            prefix_tokens=scenario.prefix_tokens,
+            suffix=question,
+            answer=answer,
         )
         return shared_prefixes(count, at, seed, prefixes, law, **knobs)
     return independent(count, at, seed, input=question, output=answer, law=law, **knobs)

@@ -8,6 +8,7 @@ machine has one next moment, the earliest wins, and a change replays log2(machin
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 CHILD, SIBLING = range(2)
 
@@ -37,7 +38,7 @@ def pushed(root, item, key, keys, links):
 
 @njit(cache=True)
 def popped(root, keys, links):
-    """The root after the smallest item, which is ``root``, has left: its children are merged in pairs, then together."""
+    """The root after the smallest item, which is ``root``, left: its children are merged in pairs, then together."""
     rest, pairs = links[root, CHILD], -1
     links[root, CHILD] = -1
     while rest >= 0:
@@ -61,7 +62,7 @@ def popped(root, keys, links):
 
 
 @njit(cache=True)
-def clock_of(size):
+def clock_of(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Moments (all never) and the tournament of ``size`` machines."""
     width = 1
     while width < size:

@@ -91,7 +91,7 @@ def device_cost(
     surface: Surface, which: int, out: Floats, prompts: float, new_tokens: float, pairs_tokens2: float, decodes: float,
     context_tokens: float, rows: float, extra_tokens: float,
 ) -> None:  # fmt: skip
-    """Fill ``out`` with the channels of one pass of a rank of the deployment ``which``: all but shared experts and host.
+    """Fill ``out`` with the channels of one pass of a rank of deployment ``which``: all but shared experts and host.
 
     ``prompts`` bring ``new_tokens`` in all, whose attention pairs sum to ``pairs_tokens2``: q (c + q/2) for q new
     tokens after c cached ones. The contexts of ``decodes`` sum to ``context_tokens``; ``rows`` sequences are sampled;

@@ -21,8 +21,8 @@ from orrery.execution.surface import Surface, stacked, surface_of
 from orrery.execution.surface._kernel import CHANNELS, ENERGY
 from orrery.execution.transfer import host_link, kv_bytes, link_between
 from orrery.serving.requests import Floats, Ints, Requests
-from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.simulation.tables import _kernel as tables
 
 LONGEST_PASS_TOKENS = 65_536
 """Tables reach so far; beyond, a step costs in proportion."""
@@ -106,7 +106,7 @@ class Assembled:
     lending_s: float
 
 
-_ROLES = {"all": _kernel.BOTH, "prompts": _kernel.PROMPTS, "answers": _kernel.ANSWERS}
+_ROLES = {"all": tables.BOTH, "prompts": tables.PROMPTS, "answers": tables.ANSWERS}
 
 
 def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
@@ -138,12 +138,12 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
         deployments=tuple(deployments), memories=tuple(memories), num_machines=len(lists.stages),
         unit_lane=_ints(lists.unit_lane), unit_machine=_ints(lists.unit_machine),
         lanes=_columns(
-            _kernel.LANES, lanes, np.int64, unit=lists.lane_unit, pool=lists.lane_pool, role=lists.lane_role,
+            tables.LANES, lanes, np.int64, unit=lists.lane_unit, pool=lists.lane_pool, role=lists.lane_role,
             deployment=lists.lane_deployment, max_seqs=lists.max_seqs, budget=budget, twin=lists.twin, pooled=pooled,
-            waiting=[-1] * lanes, next_end=[_kernel.NEVER] * lanes,
+            waiting=[-1] * lanes, next_end=[tables.NEVER] * lanes,
         ),
         rates=_columns(
-            _kernel.RATES, lanes, np.float64, device_ways=[float(d.layout.tp * d.layout.cp) for d in cut],
+            tables.RATES, lanes, np.float64, device_ways=[float(d.layout.tp * d.layout.cp) for d in cut],
             host_step_s=[d.engine.step_s for d in cut], host_per_sequence_s=[d.engine.per_sequence_s for d in cut],
             host_overlap_frac=[d.engine.overlap_frac for d in cut], link_bytes_per_s=[rate for rate, _ in links],
             link_latency_s=[latency for _, latency in links],
@@ -165,9 +165,9 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
     )  # fmt: skip
 
 
-def _columns(names: tuple[str, ...], rows: int, dtype: type, **given: Any) -> Any:
+def _columns(names: tuple[str, ...], rows: int, dtype: Any, **given: Any) -> Any:
     """A table with these columns; those that are not given start at 0."""
-    table: Any = np.zeros((rows, len(names)), dtype=dtype)
+    table = np.zeros((rows, len(names)), dtype=dtype)
     for name, values in given.items():
         table[:, names.index(name)] = values
     return table
@@ -193,9 +193,9 @@ def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deplo
         if service.split:
             lane = len(lists.lane_pool)
             lists.add_unit(machine)
-            lists.add_lane(base, _kernel.PROMPTS, first, seqs, twin=lane + 1)
+            lists.add_lane(base, tables.PROMPTS, first, seqs, twin=lane + 1)
             lists.add_unit(machine)
-            lists.add_lane(base, _kernel.ANSWERS, first + 1, seqs, twin=lane)
+            lists.add_lane(base, tables.ANSWERS, first + 1, seqs, twin=lane)
             continue
         for _ in range(layout.pp):
             lists.add_unit(machine)

@@ -6,23 +6,23 @@ import numpy as np
 
 from orrery.execution.memory import Infeasible
 from orrery.serving.requests import Requests
-from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.tables import _kernel as tables
 
 PRIVATE = ("log_rows", "width_s", "window_start_s", "window_end_s")
 """Totals that only the loop reads."""
 
 
 def result_of(
-    service: Service, requests: Requests, assembled: Assembled, world: _kernel.World
+    service: Service, requests: Requests, assembled: Assembled, world: tables.World
 ) -> Simulated | Infeasible:
     """The run as a result; Infeasible where not one request was served."""
-    totals = dict(zip(_kernel.TOTALS, world.totals.tolist(), strict=True))
+    totals = dict(zip(tables.TOTALS, world.totals.tolist(), strict=True))
     arrived_s, admitted_s, first_s, finish_s = (
         np.ascontiguousarray(world.when[:, c])
-        for c in (_kernel.ARRIVED_S, _kernel.ADMITTED_S, _kernel.FIRST, _kernel.FINISH)
+        for c in (tables.ARRIVED_S, tables.ADMITTED_S, tables.FIRST, tables.FINISH)
     )
     if not np.isfinite(finish_s).any():
         return _never_fits(requests, assembled)
@@ -41,14 +41,14 @@ def result_of(
     counters["finetune_tokens"] /= service.filling.pass_ratio if service.filling else 1.0
     return Simulated(
         requests=requests, arrive_s=arrive_s, admitted_s=admitted_s, first_token_s=first_s, finish_s=finish_s,
-        cached_tokens=world.req[:, _kernel.CACHED], preemptions=world.req[:, _kernel.PREEMPTED],
-        machine=world.req[:, _kernel.MACHINE], gap_counts=world.gaps, gap_sum_s=counters.pop("gap_sum_s"),
+        cached_tokens=world.req[:, tables.CACHED], preemptions=world.req[:, tables.PREEMPTED],
+        machine=world.req[:, tables.MACHINE], gap_counts=world.gaps, gap_sum_s=counters.pop("gap_sum_s"),
         gap_squares_s2=counters.pop("gap_squares_s2"), timeline_s=np.arange(used + 1) * width_s,
         timeline=timeline, step_log=world.log[:rows], num_steps=int(counters.pop("steps")),
         duration_s=duration_s, num_machines=assembled.num_machines, num_devices=service.num_devices,
         energy_j=counters.pop("energy_j") + idle_w * duration_s, kv_capacity_bytes=float(assembled.capacity.sum()),
         idle_frac=max(0.0, 1.0 - counters.pop("busy_s") / units_s) if units_s > 0 else 0.0,
-        max_running=int(assembled.lanes[:, _kernel.MAX_SEQS].max()),
+        max_running=int(assembled.lanes[:, tables.MAX_SEQS].max()),
         counters={**counters, "evicted_blocks": float(world.memory.evictions[0])},
     )  # fmt: skip
 

@@ -13,10 +13,11 @@ from orrery.execution.seam import techniques_at
 from orrery.serving import techniques
 from orrery.serving.batching import Batching
 from orrery.serving.simulation import _kernel
+from orrery.serving.simulation.tables import _kernel as tables
 
 SIGNATURES = {
-    "serving.policy": _kernel.GRANT_RULE, "serving.queue": _kernel.ORDER_RULE, "serving.route": _kernel.ROUTE_RULE,
-    "execution.overlap": _kernel.OVERLAP_RULE, "execution.transfer": _kernel.TRANSFER_RULE,
+    "serving.policy": tables.GRANT_RULE, "serving.queue": tables.ORDER_RULE, "serving.route": tables.ROUTE_RULE,
+    "execution.overlap": tables.OVERLAP_RULE, "execution.transfer": tables.TRANSFER_RULE,
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from orrery.serving.simulation.outcome import result_of
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.rules import batching_of, knobs_of, named, policy_of, rule_of, values_of
 from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.tables import _kernel as tables
 from orrery.serving.simulation.world import Window, build
 
 UNBOUNDED_TOKENS = 2**40
@@ -102,16 +103,16 @@ def _block_tokens(engine_tokens: int, requests: Requests) -> int:
     return engine_tokens if not shared or shared % engine_tokens == 0 else int(np.gcd(shared, engine_tokens))
 
 
-def _rules(service: Service, batching: Batching, concurrency: int) -> _kernel.Rules:
+def _rules(service: Service, batching: Batching, concurrency: int) -> tables.Rules:
     s, filling = service.speculation, service.filling
     base_s = drafting_s(s, 0.0) if s else 0.0
-    return _kernel.Rules(
+    return tables.Rules(
         mixes=batching.mixes, waits_for_empty=batching.waits_for_empty, holds_batch=batching.holds_batch,
         returns_together=batching.returns_together, pads_prompts=batching.pads_prompts,
         reserves_output=batching.reserves_output, swaps=service.preemption == "swap",
         evicts_by_key=service.queue == "priority", layer_group_tokens=batching.layer_group_tokens,
         draft_levels=len(s.widths) if s else 0, checked_tokens=verified_tokens(s) - 1 if s else 0, draft_s=base_s,
-        draft_per_sequence_s=drafting_s(s, 1.0) - base_s if s else 0.0,
+        draft_sequence_s=drafting_s(s, 1.0) - base_s if s else 0.0,
         fill_tokens=filling.step_tokens if filling else 0, fill_until_s=filling.until_s if filling else 0.0,
         target_s=service.split.target_s if service.split else 0.0, load_hides=service.load_hides,
         transfer_hidden_frac=service.transfer_hidden_frac, has_overlap=service.overlap != "sequential",

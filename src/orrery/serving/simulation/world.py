@@ -10,11 +10,11 @@ from orrery.engine.queue._kernel import clock_of
 from orrery.engine.streams import stream
 from orrery.execution.compression import kept_tokens
 from orrery.serving.requests import Floats, Ints, Requests
-from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.memory._kernel import Memory, memory_of
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE
 from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.tables import _kernel as tables
 
 BINS = 2048
 """Bins of the timeline; they double in width as often as the run needs."""
@@ -36,20 +36,20 @@ class Window:
 
 
 def build(
-    service: Service, requests: Requests, assembled: Assembled, rules: _kernel.Rules, knobs: Floats, *,
+    service: Service, requests: Requests, assembled: Assembled, rules: tables.Rules, knobs: Floats, *,
     block_tokens: int, blocks_each: int, seed: int, window: Window, budget_tokens: int,
-) -> _kernel.World:  # fmt: skip
+) -> tables.World:  # fmt: skip
     """Everything at time 0: nobody has come, every cache is empty. ``budget_tokens`` > 0 overrides the lanes' own."""
     n, lanes = requests.count, assembled.lanes.shape[0]
     table = assembled.lanes.copy()
-    roles = table[:, _kernel.ROLE]
+    roles = table[:, tables.ROLE]
     if budget_tokens:
-        table[:, _kernel.BUDGET] = budget_tokens
+        table[:, tables.BUDGET] = budget_tokens
     after = _column(requests.after, n, -1)
     session, client = _column(requests.session, n, -1), _column(requests.client, n, 0)
-    units, stages = assembled.unit_machine.size, assembled.machines[:, _kernel.STAGES]
+    units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
-    return _kernel.World(
+    return tables.World(
         rules=rules, knobs=knobs, req=_requests(service, requests, after, session, client),
         when=_times(service, requests), order=np.flatnonzero(after < 0),
         prefix_start=requests.prefix_start if blocks_each else np.zeros(1, dtype=np.int64),
@@ -59,9 +59,9 @@ def build(
         event_links=np.full((n, 2), -1, dtype=np.int64),
         home=np.full(max(1, int(session.max()) + 1), -1, dtype=np.int64), tag=np.zeros(2 + max(0, int(client.max()))),
         counts=np.array([-1, 0, 0, 0, 0], dtype=np.int64), lanes=table, rates=assembled.rates.copy(),
-        seats=np.zeros((lanes, len(_kernel.SEATS), min(n, int(table[:, _kernel.MAX_SEQS].max()))), dtype=np.int64),
-        step=np.zeros((lanes, 9)), entry=np.flatnonzero(roles != _kernel.ANSWERS),
-        exit=np.flatnonzero(roles != _kernel.PROMPTS), unit_lane=assembled.unit_lane,
+        seats=np.zeros((lanes, len(tables.SEATS), min(n, int(table[:, tables.MAX_SEQS].max()))), dtype=np.int64),
+        step=np.zeros((lanes, 9)), entry=np.flatnonzero(roles != tables.ANSWERS),
+        exit=np.flatnonzero(roles != tables.PROMPTS), unit_lane=assembled.unit_lane,
         unit_machine=assembled.unit_machine, units=np.column_stack([np.full(units, np.nan), np.zeros(units)]),
         moments=moments, winners=winners, machines=assembled.machines.copy(), stage_share=assembled.stage_share,
         stage_s=np.zeros((stages.size, int(stages.max()))), memory=_memory(assembled, requests, blocks_each),
@@ -74,18 +74,18 @@ def build(
 
 
 def _totals(window: Window) -> Floats:
-    totals = np.zeros(len(_kernel.TOTALS))
-    totals[[_kernel.WIDTH, _kernel.WINDOW_START, _kernel.WINDOW_END]] = FIRST_WIDTH_S, window.start_s, window.end_s
+    totals = np.zeros(len(tables.TOTALS))
+    totals[[tables.WIDTH, tables.WINDOW_START, tables.WINDOW_END]] = FIRST_WIDTH_S, window.start_s, window.end_s
     return totals
 
 
 def _requests(service: Service, requests: Requests, after: Ints, session: Ints, client: Ints) -> Ints:
-    table = np.zeros((requests.count, len(_kernel.REQUEST)), dtype=np.int64)
+    table = np.zeros((requests.count, len(tables.REQUEST)), dtype=np.int64)
     first, following = _followers(after)
     columns: dict[int, Any] = {
-        _kernel.INPUT: requests.input_tokens, _kernel.OUTPUT: requests.output_tokens, _kernel.SOURCE: -1,
-        _kernel.LENDER: -1, _kernel.MACHINE: -1, _kernel.FIRST_FOLLOWER: first, _kernel.NEXT_FOLLOWER: following,
-        _kernel.SESSION: session, _kernel.CLIENT: client, _kernel.DROPPED: _dropped(service, requests),
+        tables.INPUT: requests.input_tokens, tables.OUTPUT: requests.output_tokens, tables.SOURCE: -1,
+        tables.LENDER: -1, tables.MACHINE: -1, tables.FIRST_FOLLOWER: first, tables.NEXT_FOLLOWER: following,
+        tables.SESSION: session, tables.CLIENT: client, tables.DROPPED: _dropped(service, requests),
     }  # fmt: skip
     for column, values in columns.items():
         table[:, column] = values
@@ -111,10 +111,10 @@ def _dropped(service: Service, requests: Requests) -> Ints:
 
 
 def _times(service: Service, requests: Requests) -> Floats:
-    table = np.full((requests.count, len(_kernel.WHEN)), np.nan)
-    table[:, _kernel.ENTER] = requests.arrive_s + service.pools[0].deployment.engine.request_s
-    table[:, _kernel.PRIORITY] = requests.priority if requests.priority.size else 0.0
-    table[:, _kernel.LAST] = 0.0
+    table = np.full((requests.count, len(tables.WHEN)), np.nan)
+    table[:, tables.ENTER] = requests.arrive_s + service.pools[0].deployment.engine.request_s
+    table[:, tables.PRIORITY] = requests.priority if requests.priority.size else 0.0
+    table[:, tables.LAST] = 0.0
     return table
 
 

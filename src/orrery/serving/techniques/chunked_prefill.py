@@ -28,6 +28,6 @@ TECHNIQUE = Technique(
     rule=grant,
     knobs=Knobs,
     gains="A long prompt never stops the others' tokens: it is computed a piece a step beside them.",
-    costs="A later first token for a long prompt, whose keys and values are read again by every piece; weights of experts too.",
+    costs="A later first token for a long prompt; every piece reads its keys and values, and experts' weights, again.",
     claims=("sarathi-serve-2024", "vllm-v1-2025"),
 )

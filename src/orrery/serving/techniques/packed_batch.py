@@ -1,4 +1,4 @@
-"""Request-level batching without padding: the tokens of all prompts are packed into one row (redundancy elimination)."""
+"""Request-level batching without padding: all prompts are packed into one row (redundancy elimination)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ class Memory(NamedTuple):
 
 
 @njit(cache=True)
-def memory_of(capacity, host_capacity, num_ids, num_requests):
+def memory_of(capacity: Ints, host_capacity: Ints, num_ids: int, num_requests: int) -> Memory:
     """Empty pools of ``capacity`` bytes each."""
     pools = capacity.size
     level = pools * num_ids + num_requests if num_ids else 0
@@ -132,7 +132,7 @@ def found(m, pool, ids, first, count):
 
 @njit(cache=True)
 def need_of_found(m, pool, ids, first, count, held, blocks_each):
-    """For the first ``count`` ids: bytes that pinning takes from the evictable ones, and bytes to load from the host."""
+    """Of the first ``count`` ids: bytes that pinning takes from the evictable ones, and those to load from the host."""
     pinned = loaded = 0
     for k in range(count):
         node = pool * m.num_ids + ids[first + k]

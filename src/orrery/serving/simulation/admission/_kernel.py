@@ -1,0 +1,380 @@
+# pyright: basic
+"""Who is let into a batch, and what a step computes: blocks for decodes, grants for prompts, seats for the queue."""
+
+from numba import njit
+
+from orrery.engine.queue._kernel import (
+    popped,
+)
+from orrery.serving.simulation.holding._kernel import (
+    grow,
+    lender_for,
+    look_far,
+    move_over_host,
+    own_blocks,
+    preempt,
+    release_blocks,
+    schedule_event,
+    victim_in,
+)
+from orrery.serving.simulation.memory._kernel import (
+    found,
+    need_of_found,
+    pin,
+    room,
+)
+from orrery.serving.simulation.tables._kernel import (
+    ADMITTED,
+    ADMITTED_S,
+    BLOCKS,
+    BUDGET,
+    CACHED,
+    COMPUTED,
+    CONTEXT,
+    DECODING,
+    DEPLOYMENT,
+    DROPPED,
+    FAR,
+    GRANT,
+    GUESTS,
+    HOT,
+    INNER,
+    INPUT,
+    JOINED,
+    KEPT,
+    LANE,
+    LAYERS_ALL,
+    LAYERS_FRAC,
+    LAYERS_LEFT,
+    LINK_BYTES_PER_S,
+    LINK_LATENCY_S,
+    LINK_S,
+    MADE,
+    MAX_SEQS,
+    MOVED,
+    MOVED_S,
+    MOVING,
+    N_CONTEXT,
+    N_DECODES,
+    N_EXTRA,
+    N_LOAD,
+    N_NEW,
+    N_PAIRS,
+    N_PROMPTS,
+    NEVER,
+    NEXT_END,
+    NUM_DECODING,
+    NUM_FRESH,
+    NUM_PROMPTS,
+    NUM_READY,
+    NUM_WAITING,
+    OUTPUT,
+    POOL,
+    PREFILLING,
+    PROMPT_PADDING,
+    PROMPTS,
+    RESERVED,
+    ROLE,
+    SEAT_BLOCK_DUE,
+    SEAT_DECODING,
+    SEAT_END_DUE,
+    SEAT_FRESH,
+    SEAT_GRANTS,
+    SEAT_PROMPTS,
+    SEAT_READY,
+    SHARED,
+    SOURCE,
+    SOURCE_BLOCKS,
+    SOURCE_LENDER,
+    SOURCE_LENT,
+    SOURCE_SHARED,
+    STATUS,
+    STEPS,
+    SWAPPED,
+    TRANSFER,
+    TURN,
+    TWIN,
+    WAITING_ROOT,
+)
+
+
+@njit(**INNER)
+def join_batch(w, i, lane):
+    """A request whose prompt is computed takes a seat among the decoding ones."""
+    seat, left = w.lanes[lane, NUM_DECODING], w.req[i, OUTPUT] - w.req[i, MADE]
+    w.lanes[lane, NUM_DECODING] += 1
+    w.seats[lane, SEAT_DECODING, seat] = i
+    w.req[i, STATUS] = DECODING
+    w.req[i, JOINED] = w.lanes[lane, STEPS]
+    w.lanes[lane, CONTEXT] += w.req[i, COMPUTED]
+    w.seats[lane, SEAT_END_DUE, seat] = NEVER if w.rules.draft_levels and left else w.lanes[lane, STEPS] + left
+    w.lanes[lane, NEXT_END] = min(w.lanes[lane, NEXT_END], w.seats[lane, SEAT_END_DUE, seat])
+    w.seats[lane, SEAT_BLOCK_DUE, seat] = _block_due(w, i, lane)
+    if left:
+        w.seats[lane, SEAT_FRESH, w.lanes[lane, NUM_FRESH]] = i
+        w.lanes[lane, NUM_FRESH] += 1
+
+
+@njit(**INNER)
+def _block_due(w, i, lane):
+    """The count of decode steps that needs a block more than the request holds."""
+    if w.rules.draft_levels:
+        return w.lanes[lane, STEPS] + 1
+    return w.req[i, JOINED] + w.req[i, BLOCKS] * w.block_tokens - w.req[i, COMPUTED] + 1
+
+
+@njit(**INNER)
+def _admit_ready(w, swap, transfer, i, lane, now_s):
+    """Seat a request whose prompt was computed before: elsewhere, or here before it was swapped out."""
+    source = w.req[i, SOURCE]
+    w.req[i, LANE] = lane
+    tokens = w.req[i, COMPUTED] + 1
+    if w.rules.reserves_output:
+        tokens = w.req[i, INPUT] + w.req[i, OUTPUT] - w.req[i, DROPPED]
+    if not grow(w, i, tokens):
+        return False
+    held = w.held[w.lanes[lane, DEPLOYMENT]]
+    amount = held[(w.req[i, COMPUTED] + w.block_tokens - 1) // w.block_tokens]
+    if source < 0:  # from the host
+        move_over_host(w, swap, lane, amount)
+        join_batch(w, i, lane)
+        return True
+    whole_s = transfer(
+        float(amount), w.rates[source, LINK_BYTES_PER_S], w.rates[source, LINK_LATENCY_S], w.knobs[TRANSFER]
+    )
+    time_s = whole_s * (1.0 - w.rules.transfer_hidden_frac)
+    start_s = max(now_s, w.rates[source, LINK_S])
+    w.rates[source, LINK_S] = start_s + time_s
+    w.totals[MOVED] += amount
+    w.totals[MOVED_S] += time_s
+    w.lanes[lane, RESERVED] += 1
+    w.req[i, STATUS] = MOVING
+    schedule_event(w, i, start_s + time_s)
+    return True
+
+
+@njit(**INNER)
+def book_arrival(w, i):
+    """A cache has come over the link: its source is free of it, and the request decodes from the next step on."""
+    source, lane = w.req[i, SOURCE], w.req[i, LANE]
+    release_blocks(w, i, source, w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
+             w.req[i, SOURCE_LENT])  # fmt: skip
+    w.req[i, SOURCE] = -1
+    w.req[i, SOURCE_BLOCKS] = w.req[i, SOURCE_SHARED] = w.req[i, SOURCE_LENT] = 0
+    w.seats[lane, SEAT_READY, w.lanes[lane, NUM_READY]] = i
+    w.lanes[lane, NUM_READY] += 1
+
+
+@njit(**INNER)
+def _admit_prompt(w, i, lane, granted, cached_ids):
+    """Seat a request whose prompt is to be computed, with blocks for its first grant; False if there are none."""
+    pool, bt = w.lanes[lane, POOL], w.block_tokens
+    held = w.held[w.lanes[lane, DEPLOYMENT]]
+    cached = cached_ids * w.blocks_each * bt
+    tokens = cached + granted
+    if reserves_at(w, lane):
+        tokens = w.req[i, INPUT] + w.req[i, OUTPUT]
+    w.req[i, LANE] = lane
+    if cached_ids:
+        first, blocks, want = w.prefix_start[i], cached_ids * w.blocks_each, (tokens + bt - 1) // bt
+        pinned, loaded = need_of_found(w.memory, pool, w.prefix_ids, first, cached_ids, held, w.blocks_each)
+        left = room(w.memory, pool) - pinned - loaded
+        if left < 0 or (left < held[want] - held[blocks] and not _can_borrow(w, lane, blocks, want, left)):
+            return False
+        pin(w.memory, pool, w.prefix_ids, first, cached_ids, held, w.blocks_each)
+        w.step[lane, N_LOAD] += loaded
+        w.req[i, BLOCKS] = blocks
+        w.req[i, SHARED] = cached_ids
+    if not grow(w, i, tokens):
+        return False
+    w.req[i, COMPUTED] = cached
+    if w.when[i, ADMITTED_S] != w.when[i, ADMITTED_S]:
+        w.req[i, CACHED] = cached
+    w.req[i, STATUS] = PREFILLING
+    w.seats[lane, SEAT_PROMPTS, w.lanes[lane, NUM_PROMPTS]] = i
+    w.seats[lane, SEAT_GRANTS, w.lanes[lane, NUM_PROMPTS]] = granted
+    w.lanes[lane, NUM_PROMPTS] += 1
+    return True
+
+
+@njit(**HOT)
+def reserves_at(w, lane):
+    """Whether a prompt takes the cache of its answer along: not where another pool will hold it."""
+    return w.rules.reserves_output and (w.lanes[lane, ROLE] != PROMPTS or w.lanes[lane, TWIN] >= 0)
+
+
+@njit(**INNER)
+def _can_borrow(w, lane, blocks, want, left):
+    """Whether ``want`` blocks are to be had when ``blocks`` of them are here and so many bytes are left."""
+    if w.lending_s < 0.0:
+        return False
+    held, lender = w.held[w.lanes[lane, DEPLOYMENT]], lender_for(w, lane)
+    return lender >= 0 and held[want - own_blocks(held, blocks, want, left)] <= room(w.memory, w.lanes[lender, POOL])
+
+
+@njit(**INNER)
+def cached_ids_of(w, i, pool):
+    """Leading prefix blocks of a request that a pool holds; at least one token is always computed."""
+    if not w.blocks_each or w.req[i, DROPPED] > 0:
+        return 0
+    first = w.prefix_start[i]
+    most = (w.req[i, INPUT] + w.req[i, MADE] - 1) // (w.blocks_each * w.block_tokens)
+    return found(w.memory, pool, w.prefix_ids, first, min(most, w.prefix_start[i + 1] - first))
+
+
+@njit(**INNER)
+def _admit(w, grant, swap, transfer, lane, now_s, budget, taken):
+    """Fill free seats from the queue, in its order, while tokens and blocks last; the prompt tokens granted in all."""
+    all_tokens = w.lanes[lane, BUDGET]
+    while w.lanes[lane, WAITING_ROOT] >= 0:
+        if _seated(w, lane) >= w.lanes[lane, MAX_SEQS]:
+            break
+        i = w.lanes[lane, WAITING_ROOT]
+        if w.req[i, STATUS] == SWAPPED or w.req[i, SOURCE] >= 0:
+            before = w.lanes[lane, NUM_DECODING]
+            if not _admit_ready(w, swap, transfer, i, lane, now_s):
+                break
+            if w.rules.mixes:
+                budget -= (w.lanes[lane, NUM_DECODING] - before) * (1 + w.rules.checked_tokens)
+        else:
+            cached_ids = cached_ids_of(w, i, w.lanes[lane, POOL])
+            cached = cached_ids * w.blocks_each * w.block_tokens
+            left = w.req[i, INPUT] + w.req[i, MADE] - cached
+            granted = max(0, grant(left, budget - taken, taken, all_tokens, w.knobs[GRANT]))
+            if granted == 0 and not w.rules.waits_for_empty:
+                break
+            if not _admit_prompt(w, i, lane, granted, cached_ids):
+                break
+            taken += granted
+        w.lanes[lane, WAITING_ROOT] = popped(i, w.key, w.links)
+        w.lanes[lane, NUM_WAITING] -= 1
+        w.counts[ADMITTED] += 1
+        w.req[i, TURN] = w.counts[ADMITTED]
+        w.tag[0] = max(w.tag[0], w.key[i])
+        if w.when[i, ADMITTED_S] != w.when[i, ADMITTED_S]:
+            w.when[i, ADMITTED_S] = now_s
+    return taken
+
+
+@njit(**HOT)
+def _seated(w, lane):
+    """Requests in a lane's batch or on their way to it; the two lanes of a split machine share their seats."""
+    twin = w.lanes[lane, TWIN]
+    seats = w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED]
+    if twin >= 0:
+        seats += w.lanes[twin, NUM_DECODING] + w.lanes[twin, NUM_PROMPTS] + w.lanes[twin, RESERVED]
+    return seats
+
+
+# -- a step's schedule ------------------------------------------------------------------------------------------------
+
+
+@njit(**HOT)
+def _grow_decodes(w, swap, lane, now_s):
+    """A block for every decoding request that needs one; True if somebody was preempted for it."""
+    preempted, seat, due, decodes = False, 0, w.lanes[lane, STEPS] + 1, w.lanes[lane, NUM_DECODING]
+    while seat < decodes:
+        if w.seats[lane, SEAT_BLOCK_DUE, seat] > due:
+            seat += 1
+            continue
+        i = w.seats[lane, SEAT_DECODING, seat]
+        now_tokens = w.req[i, COMPUTED] + w.lanes[lane, STEPS] - w.req[i, JOINED]
+        most = w.req[i, INPUT] + w.req[i, OUTPUT]
+        if grow(w, i, min(now_tokens + 1 + w.rules.draft_levels, most)):
+            w.seats[lane, SEAT_BLOCK_DUE, seat] = NEVER if now_tokens >= most else max(_block_due(w, i, lane), due + 1)
+            seat += 1
+        else:
+            preempted, seat = True, 0
+            preempt(w, swap, lane, victim_in(w, lane), now_s)
+            decodes = w.lanes[lane, NUM_DECODING]
+    return preempted
+
+
+@njit(**HOT)
+def _continue_prompts(w, grant, swap, lane, now_s, budget):
+    """Grant tokens to prompts under way, oldest first; the tokens granted, negative if somebody was preempted."""
+    taken, seat, preempted = 0, 0, False
+    while seat < w.lanes[lane, NUM_PROMPTS]:
+        i = w.seats[lane, SEAT_PROMPTS, seat]
+        left = w.req[i, INPUT] + w.req[i, MADE] - w.req[i, COMPUTED]
+        granted = grant(left, budget - taken, taken, w.lanes[lane, BUDGET], w.knobs[GRANT])
+        w.seats[lane, SEAT_GRANTS, seat] = max(granted, 0)
+        if granted > 0 and not grow(w, i, w.req[i, COMPUTED] + granted):
+            preempted = True
+            preempt(w, swap, lane, victim_in(w, lane), now_s)
+            taken, seat = 0, 0
+            continue
+        taken += max(granted, 0)
+        seat += 1
+    return -1 - taken if preempted else taken
+
+
+@njit(**HOT)
+def schedule_lane(w, grant, swap, transfer, lane, now_s):
+    """Decide what a lane computes next; False if nothing."""
+    for k in range(w.lanes[lane, NUM_READY]):
+        w.lanes[lane, RESERVED] -= 1
+        join_batch(w, w.seats[lane, SEAT_READY, k], lane)
+    w.lanes[lane, NUM_READY] = 0
+    budget, is_full = w.lanes[lane, BUDGET], False
+    is_layered = w.rules.layer_group_tokens > 0
+    if w.rules.mixes:
+        is_full = _grow_decodes(w, swap, lane, now_s)
+        budget -= w.lanes[lane, NUM_DECODING] * (1 + w.rules.checked_tokens)
+    taken = 0
+    if not (is_layered and w.lanes[lane, LAYERS_LEFT] > 0):
+        taken = _continue_prompts(w, grant, swap, lane, now_s, budget)
+        if taken < 0:
+            taken, is_full = -1 - taken, True
+        is_free = not w.rules.waits_for_empty or w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] == 0
+        if is_free and not is_full and w.lanes[lane, WAITING_ROOT] >= 0:
+            before = w.lanes[lane, NUM_DECODING]
+            taken = _admit(w, grant, swap, transfer, lane, now_s, budget, taken)
+            if (
+                w.rules.mixes and w.lanes[lane, NUM_DECODING] > before
+            ):  # some joined with a computed prompt: maybe at a block's end
+                _grow_decodes(w, swap, lane, now_s)
+    _add_prompts(w, lane)
+    if is_layered:
+        _group_layers(w, lane)
+    if not w.rules.mixes and w.step[lane, N_PROMPTS] == 0.0:
+        _grow_decodes(w, swap, lane, now_s)
+    if w.rules.mixes or w.step[lane, N_PROMPTS] == 0.0:
+        decodes = w.lanes[lane, NUM_DECODING]
+        w.step[lane, N_DECODES] = decodes
+        if w.lending_s >= 0.0:
+            look_far(w, lane)
+        here = w.lanes[lane, CONTEXT] + decodes - w.lanes[lane, FAR] + w.lanes[lane, GUESTS]
+        w.step[lane, N_CONTEXT] = here * w.kept[w.lanes[lane, DEPLOYMENT], KEPT]
+        w.step[lane, N_EXTRA] = decodes * w.rules.checked_tokens
+    return w.step[lane, N_PROMPTS] + w.step[lane, N_DECODES] > 0.0
+
+
+@njit(**HOT)
+def _add_prompts(w, lane):
+    """Sum up what was granted to prompts."""
+    longest = prompts = 0
+    new = pairs = 0.0
+    for seat in range(w.lanes[lane, NUM_PROMPTS]):
+        q = w.seats[lane, SEAT_GRANTS, seat]
+        if q > 0:
+            prompts += 1
+            new += q
+            pairs += q * (w.req[w.seats[lane, SEAT_PROMPTS, seat], COMPUTED] + 0.5 * q)
+            longest = max(longest, q)
+    if w.rules.pads_prompts and prompts:
+        w.rates[lane, PROMPT_PADDING] = prompts * longest - new
+        new = float(prompts * longest)
+        pairs = 0.5 * prompts * longest * longest
+    w.step[lane, N_PROMPTS], w.step[lane, N_NEW], w.step[lane, N_PAIRS] = prompts, new, pairs
+
+
+@njit(**INNER)
+def _group_layers(w, lane):
+    """Prompts that start together pass a group of layers a step; when all were preempted there is nothing to pass."""
+    if w.step[lane, N_PROMPTS] == 0.0:
+        w.lanes[lane, LAYERS_ALL] = w.lanes[lane, LAYERS_LEFT] = 0
+    elif w.lanes[lane, LAYERS_LEFT] == 0:
+        group = w.rules.layer_group_tokens
+        w.lanes[lane, LAYERS_ALL] = w.lanes[lane, LAYERS_LEFT] = (int(w.step[lane, N_NEW]) + group - 1) // group
+    w.rates[lane, LAYERS_FRAC] = 1.0 / max(1, w.lanes[lane, LAYERS_ALL])

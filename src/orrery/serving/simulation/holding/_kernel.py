@@ -1,0 +1,438 @@
+# pyright: basic
+"""What requests hold, and how they let go of it: seats, blocks of their own and of lenders, their place in a queue."""
+
+from numba import njit
+
+from orrery.engine.queue._kernel import (
+    pushed,
+)
+from orrery.serving.simulation.memory._kernel import (
+    publish,
+    release,
+    room,
+    take,
+)
+from orrery.serving.simulation.tables._kernel import (
+    B_FINISHES,
+    B_KV,
+    B_PREEMPTED,
+    B_RUNNING,
+    B_WAITING,
+    BLOCKS,
+    COMPUTED,
+    CONTEXT,
+    DECODED_S,
+    DECODING,
+    DEPLOYMENT,
+    DONE,
+    DROPPED,
+    ENTER,
+    EVENTS,
+    FAR,
+    FINISH,
+    FIRST_FOLLOWER,
+    GUESTS,
+    HOST_BYTES_PER_S,
+    HOST_LATENCY_S,
+    HOT,
+    INNER,
+    JOINED,
+    LANE,
+    LAST,
+    LENDER,
+    LENT,
+    LENT_TOKENS,
+    LOAD_REQUESTS,
+    MACHINE,
+    MADE,
+    N_DELAY_S,
+    NEXT_FOLLOWER,
+    NOTED_S,
+    NUM_DECODING,
+    NUM_FRESH,
+    NUM_PROMPTS,
+    NUM_WAITING,
+    OUTPUT,
+    PLACE,
+    POOL,
+    POOL_NOTED_S,
+    POOLED,
+    PREEMPTED,
+    RESERVED,
+    ROLE,
+    SEAT_BLOCK_DUE,
+    SEAT_DECODING,
+    SEAT_END_DUE,
+    SEAT_FRESH,
+    SEAT_GRANTS,
+    SEAT_PROMPTS,
+    SERVED,
+    SHARED,
+    STATUS,
+    STEPS,
+    SWAP,
+    SWAPPED,
+    SWAPPED_BYTES,
+    SWAPPED_S,
+    TURN,
+    UNIT,
+    UPCOMING,
+    WAITING,
+    WAITING_ROOT,
+    WIDTH,
+)
+
+
+@njit(**INNER)
+def give_back(w, i):
+    """Release everything a request holds where it is."""
+    lane, lender = w.req[i, LANE], w.req[i, LENDER]
+    if w.req[i, LENT_TOKENS] > 0:
+        w.lanes[lender, GUESTS] -= w.req[i, LENT_TOKENS]
+        w.lanes[lane, FAR] -= w.req[i, LENT_TOKENS]
+    release_blocks(w, i, lane, w.req[i, BLOCKS], w.req[i, SHARED], lender, w.req[i, LENT])
+    w.req[i, BLOCKS] = w.req[i, SHARED] = w.req[i, LENT] = w.req[i, LENT_TOKENS] = 0
+    w.req[i, LENDER] = -1
+
+
+@njit(**HOT)
+def release_blocks(w, i, lane, blocks, shared, lender, lent):
+    """Blocks of a request are free or evictable: those that a lender holds, then those of the lane's own pool."""
+    held = w.held[w.lanes[lane, DEPLOYMENT]]
+    if lent > 0:
+        w.memory.free[w.lanes[lender, POOL]] += held[lent]
+    first = w.prefix_start[i] if w.blocks_each else 0
+    release(w.memory, w.lanes[lane, POOL], i, held[blocks - lent], w.prefix_ids, first, shared)
+
+
+@njit(**INNER)
+def share_prefix(w, i):
+    """Let others find the whole prefix blocks that a request has computed, unless compression changed them or another
+    machine holds some."""
+    if not w.blocks_each or w.req[i, LENT] > 0 or w.req[i, DROPPED] > 0:
+        return
+    lane, first = w.req[i, LANE], w.prefix_start[i]
+    tokens = min(w.req[i, COMPUTED], w.req[i, BLOCKS] * w.block_tokens)
+    whole = min(tokens // (w.blocks_each * w.block_tokens), w.prefix_start[i + 1] - first)
+    if whole > w.req[i, SHARED]:
+        held = w.held[w.lanes[lane, DEPLOYMENT]]
+        publish(w.memory, w.lanes[lane, POOL], w.prefix_ids, first, w.req[i, SHARED], whole, held, w.blocks_each)
+        w.req[i, SHARED] = whole
+
+
+@njit(**INNER)
+def leave_seat(w, lane, seat):
+    """Take a decoding request out of its seat; the last one moves there."""
+    i, last = w.seats[lane, SEAT_DECODING, seat], w.lanes[lane, NUM_DECODING] - 1
+    if w.lanes[lane, STEPS] > w.req[i, JOINED]:
+        w.when[i, LAST] = w.rates[lane, DECODED_S]
+    w.req[i, MADE] += w.lanes[lane, STEPS] - w.req[i, JOINED]
+    w.req[i, COMPUTED] += w.lanes[lane, STEPS] - w.req[i, JOINED]
+    w.lanes[lane, CONTEXT] -= w.req[i, COMPUTED]
+    w.seats[lane, SEAT_DECODING, seat] = w.seats[lane, SEAT_DECODING, last]
+    w.seats[lane, SEAT_BLOCK_DUE, seat] = w.seats[lane, SEAT_BLOCK_DUE, last]
+    w.seats[lane, SEAT_END_DUE, seat] = w.seats[lane, SEAT_END_DUE, last]
+    w.lanes[lane, NUM_DECODING] = last
+    for k in range(w.lanes[lane, NUM_FRESH]):
+        if w.seats[lane, SEAT_FRESH, k] == i:
+            w.lanes[lane, NUM_FRESH] -= 1
+            w.seats[lane, SEAT_FRESH, k] = w.seats[lane, SEAT_FRESH, w.lanes[lane, NUM_FRESH]]
+            break
+
+
+@njit(**INNER)
+def leave_prompts(w, lane, seat):
+    """Take a request out of the prompts under way, keeping the order of the others."""
+    w.lanes[lane, NUM_PROMPTS] -= 1
+    for k in range(seat, w.lanes[lane, NUM_PROMPTS]):
+        w.seats[lane, SEAT_PROMPTS, k] = w.seats[lane, SEAT_PROMPTS, k + 1]
+        w.seats[lane, SEAT_GRANTS, k] = w.seats[lane, SEAT_GRANTS, k + 1]
+
+
+@njit(**INNER)
+def schedule_event(w, i, due_s):
+    """Something of request ``i`` is due then: it comes, or its cache does."""
+    w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links)
+
+
+@njit(**INNER)
+def leave_run(w, i, now_s):
+    """A request is done or refused: its followers come. In a closed loop the first of them takes its place, and where
+    nobody follows, the next request does."""
+    w.counts[SERVED] += 1
+    follower = w.req[i, FIRST_FOLLOWER]
+    if follower >= 0:
+        w.req[follower, PLACE] = w.req[i, PLACE]
+    elif w.req[i, PLACE]:
+        enter_next(w, now_s)
+    while follower >= 0:
+        schedule_event(w, follower, now_s + w.when[follower, ENTER])
+        follower = w.req[follower, NEXT_FOLLOWER]
+
+
+@njit(**INNER)
+def enter_next(w, now_s):
+    """The next request of a closed loop, if there is one, takes a place."""
+    if w.counts[UPCOMING] < w.order.size:
+        i = w.order[w.counts[UPCOMING]]
+        w.counts[UPCOMING] += 1
+        w.req[i, PLACE] = 1
+        schedule_event(w, i, now_s + w.when[i, ENTER])
+
+
+@njit(**INNER)
+def finish_request(w, i, now_s):
+    """The last token is out, and nothing is held any more."""
+    if w.blocks_each:
+        share_prefix(w, i)
+    give_back(w, i)
+    mark_done(w, i, now_s)
+
+
+@njit(**HOT)
+def mark_done(w, i, now_s):
+    """A request is served."""
+    lane = w.req[i, LANE]
+    w.req[i, STATUS] = DONE
+    w.when[i, FINISH] = now_s
+    w.req[i, MACHINE] = w.unit_machine[w.lanes[lane, UNIT]]
+    w.rates[lane, LOAD_REQUESTS] -= 1.0
+    count_event(w, now_s, B_FINISHES, 1.0)
+    leave_run(w, i, now_s)
+
+
+@njit(**INNER)
+def count_event(w, at_s, column, amount):
+    """Add to the timeline."""
+    if at_s >= w.timeline.shape[0] * w.totals[WIDTH]:
+        widen_timeline(w, at_s)
+    w.timeline[int(at_s / w.totals[WIDTH]), column] += amount
+
+
+@njit(**INNER)
+def touch_lane(w, lane, now_s):
+    """Bring the timeline up to date with a lane and its pool, before something changes there."""
+    touch_at_turn(w, lane, now_s)
+
+
+@njit(**HOT)
+def touch_at_turn(w, lane, now_s):
+    """The same, for the one place where every step passes."""
+    pool, since_s = w.lanes[lane, POOL], w.rates[lane, NOTED_S]
+    pool_since_s = w.rates[pool, POOL_NOTED_S]
+    if now_s >= w.timeline.shape[0] * w.totals[WIDTH]:
+        widen_timeline(w, now_s)
+    running = float(w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED])
+    waiting = float(w.lanes[lane, NUM_WAITING])
+    used = float(w.memory.capacity[pool] - w.memory.free[pool] - w.memory.evictable[pool])
+    k = int(now_s / w.totals[WIDTH])
+    if min(since_s, pool_since_s) >= k * w.totals[WIDTH]:
+        w.timeline[k, B_RUNNING] += running * (now_s - since_s)
+        w.timeline[k, B_WAITING] += waiting * (now_s - since_s)
+        w.timeline[k, B_KV] += used * (now_s - pool_since_s)
+    elif running + waiting + used > 0.0:
+        spread_over(w.timeline, w.totals[WIDTH], B_RUNNING, since_s, now_s, running)
+        spread_over(w.timeline, w.totals[WIDTH], B_WAITING, since_s, now_s, waiting)
+        spread_over(w.timeline, w.totals[WIDTH], B_KV, pool_since_s, now_s, used)
+    w.rates[lane, NOTED_S] = w.rates[pool, POOL_NOTED_S] = now_s
+
+
+@njit(**INNER)
+def spread_over(timeline, width_s, column, since_s, now_s, amount):
+    """Add an integral over time to the bins that it covers; the timeline reaches far enough."""
+    if amount == 0.0 or now_s <= since_s:
+        return
+    k, end = int(since_s / width_s), int(now_s / width_s)
+    if k == end:
+        timeline[k, column] += amount * (now_s - since_s)
+        return
+    timeline[k, column] += amount * ((k + 1) * width_s - since_s)
+    for between in range(k + 1, end):
+        timeline[between, column] += amount * width_s
+    timeline[end, column] += amount * (now_s - end * width_s)
+
+
+@njit(**INNER)
+def widen_timeline(w, at_s):
+    """Put bins of the timeline together in pairs until it reaches far enough."""
+    bins = w.timeline.shape[0]
+    while at_s >= bins * w.totals[WIDTH]:
+        for k in range(bins // 2):
+            for c in range(w.timeline.shape[1]):
+                w.timeline[k, c] = w.timeline[2 * k, c] + w.timeline[2 * k + 1, c]
+        for k in range(bins // 2, bins):
+            for c in range(w.timeline.shape[1]):
+                w.timeline[k, c] = 0.0
+        w.totals[WIDTH] *= 2.0
+
+
+@njit(**INNER)
+def grow(w, i, tokens):
+    """Blocks for ``tokens`` tokens of a request, of its own pool or borrowed; False if there are none."""
+    lane, want = w.req[i, LANE], (tokens + w.block_tokens - 1) // w.block_tokens
+    blocks, pool = w.req[i, BLOCKS], w.lanes[lane, POOL]
+    if want <= blocks:
+        return True
+    held = w.held[w.lanes[lane, DEPLOYMENT]]
+    if w.req[i, LENT] == 0 and take(w.memory, pool, held[want] - held[blocks]):
+        w.req[i, BLOCKS] = want
+        return True
+    return w.lending_s >= 0.0 and _borrow(w, i, want)
+
+
+@njit(**INNER)
+def _borrow(w, i, want):
+    """Fill what room the own pool has, and borrow the rest of ``want`` blocks from one other lane."""
+    lane, lender, lent = w.req[i, LANE], w.req[i, LENDER], w.req[i, LENT]
+    blocks, pool = w.req[i, BLOCKS], w.lanes[lane, POOL]
+    held = w.held[w.lanes[lane, DEPLOYMENT]]
+    own = blocks - lent
+    if lent == 0:
+        lender = lender_for(w, lane)
+        own = own_blocks(held, blocks, want, room(w.memory, pool))
+    if lender < 0 or not take(w.memory, w.lanes[lender, POOL], held[want - own] - held[lent]):
+        return False
+    if lent == 0:
+        take(w.memory, pool, held[own] - held[blocks])
+    w.req[i, LENDER], w.req[i, LENT], w.req[i, BLOCKS] = lender, want - own, want
+    return True
+
+
+@njit(**INNER)
+def lender_for(w, lane):
+    """The lane with another pool that has most room; -1 if there is none. Lanes for answers do not lend to those for
+    prompts: a prompt that waits for room there would hold that very room."""
+    best = -1
+    for other in range(w.lanes.shape[0]):
+        pool = w.lanes[other, POOL]
+        if _may_lend(w, other, lane) and (best < 0 or room(w.memory, pool) > room(w.memory, w.lanes[best, POOL])):
+            best = other
+    return best
+
+
+@njit(**INNER)
+def _may_lend(w, other, lane):
+    """Whether another lane may hold blocks for a lane: it has a pool of its own, and does the same work."""
+    return w.lanes[other, POOL] != w.lanes[lane, POOL] and w.lanes[other, ROLE] == w.lanes[lane, ROLE]
+
+
+@njit(**INNER)
+def own_blocks(held, blocks, want, free):
+    """The most blocks, up to ``want``, that a sequence of ``blocks`` may have where so many bytes are free."""
+    while want > blocks and held[want] - held[blocks] > free:
+        want -= 1
+    return want
+
+
+@njit(**HOT)
+def fits_lane(w, lane, tokens):
+    """Whether a sequence can ever be held: by the lane's pool and, where caches are lent, one other pool."""
+    held, blocks = w.held[w.lanes[lane, DEPLOYMENT]], (tokens + w.block_tokens - 1) // w.block_tokens
+    return held[blocks] <= w.lanes[lane, POOLED] and (w.lending_s < 0.0 or _fits_in_two(w, lane, blocks))
+
+
+@njit(**INNER)
+def _fits_in_two(w, lane, blocks):
+    """Whether the lane's pool and the largest other one can hold so many blocks of a sequence."""
+    held, largest = w.held[w.lanes[lane, DEPLOYMENT]], 0
+    for other in range(w.lanes.shape[0]):
+        if _may_lend(w, other, lane):
+            largest = max(largest, w.memory.capacity[w.lanes[other, POOL]])
+    own = own_blocks(held, 0, blocks, w.memory.capacity[w.lanes[lane, POOL]])
+    return held[blocks - own] <= largest
+
+
+@njit(**INNER)
+def look_far(w, lane):
+    """Count the tokens in lent blocks that the next decode step attends to."""
+    for seat in range(w.lanes[lane, NUM_DECODING]):
+        i = w.seats[lane, SEAT_DECODING, seat]
+        if w.req[i, LENT] > 0:
+            near = (w.req[i, BLOCKS] - w.req[i, LENT]) * w.block_tokens
+            far = max(0, w.req[i, COMPUTED] + w.lanes[lane, STEPS] - w.req[i, JOINED] + 1 - near)
+            w.lanes[lane, FAR] += far - w.req[i, LENT_TOKENS]
+            w.lanes[w.req[i, LENDER], GUESTS] += far - w.req[i, LENT_TOKENS]
+            w.req[i, LENT_TOKENS] = far
+
+
+@njit(**INNER)
+def victim_in(w, lane):
+    """Who must go when a cache is full: of all that use it the last admitted, or the last in the queue's order. So the
+    first one always goes on, and two that need the same blocks cannot drive each other out for ever."""
+    worst = -1
+    for other in range(w.lanes.shape[0]):
+        if w.lanes[other, POOL] == w.lanes[lane, POOL] or (w.lending_s >= 0.0 and _may_lend(w, other, lane)):
+            for seat in range(w.lanes[other, NUM_DECODING]):
+                worst = _later(w, w.seats[other, SEAT_DECODING, seat], worst)
+            for seat in range(w.lanes[other, NUM_PROMPTS]):
+                worst = _later(w, w.seats[other, SEAT_PROMPTS, seat], worst)
+    return worst
+
+
+@njit(**INNER)
+def _later(w, i, other):
+    """Which of two requests is preempted first; ``other`` may be nobody (-1)."""
+    if other < 0:
+        return i
+    if w.rules.evicts_by_key and w.key[i] != w.key[other]:
+        return i if w.key[i] > w.key[other] else other
+    return i if w.req[i, TURN] > w.req[other, TURN] else other
+
+
+@njit(**INNER)
+def preempt(w, swap, needy, i, now_s):
+    """Send a request back to its queue for a lane that needs room: its cache goes to the host, for which that lane
+    waits, or is computed again later."""
+    lane = w.req[i, LANE]
+    touch_lane(w, lane, now_s)
+    if w.req[i, STATUS] == DECODING:
+        for seat in range(w.lanes[lane, NUM_DECODING]):
+            if w.seats[lane, SEAT_DECODING, seat] == i:
+                leave_seat(w, lane, seat)
+                break
+    else:
+        for seat in range(w.lanes[lane, NUM_PROMPTS]):
+            if w.seats[lane, SEAT_PROMPTS, seat] == i:
+                leave_prompts(w, lane, seat)
+                break
+    if w.req[i, MADE] >= w.req[i, OUTPUT]:  # complete, and only waited for its batch
+        return_one(w, i, now_s)
+        return
+    if w.rules.swaps and w.req[i, STATUS] == DECODING:
+        move_over_host(w, swap, needy, w.held[w.lanes[lane, DEPLOYMENT], w.req[i, BLOCKS]])
+        w.req[i, STATUS] = SWAPPED
+    else:
+        if w.req[i, STATUS] == DECODING:
+            share_prefix(w, i)
+        w.req[i, COMPUTED] = 0
+        w.req[i, STATUS] = WAITING
+    give_back(w, i)
+    w.req[i, PREEMPTED] += 1
+    count_event(w, now_s, B_PREEMPTED, 1.0)
+    enqueue(w, i, lane)
+
+
+@njit(**HOT)
+def enqueue(w, i, lane):
+    """A request waits at a lane."""
+    w.lanes[lane, NUM_WAITING] += 1
+    w.lanes[lane, WAITING_ROOT] = pushed(w.lanes[lane, WAITING_ROOT], i, w.key[i], w.key, w.links)
+
+
+@njit(**INNER)
+def move_over_host(w, swap, lane, amount):
+    """A sequence's cache goes to the host or comes back: the step waits for it."""
+    time_s = swap(float(amount), w.rates[lane, HOST_BYTES_PER_S], w.rates[lane, HOST_LATENCY_S], w.knobs[SWAP])
+    w.step[lane, N_DELAY_S] += time_s
+    w.totals[SWAPPED_BYTES] += amount
+    w.totals[SWAPPED_S] += time_s
+
+
+@njit(**INNER)
+def return_one(w, i, now_s):
+    """A request that is complete leaves its batch; its answer may have returned before."""
+    if w.req[i, STATUS] == DONE:
+        share_prefix(w, i)
+        give_back(w, i)
+    else:
+        finish_request(w, i, now_s)

@@ -1,0 +1,207 @@
+# pyright: basic
+"""What a scheduled step costs: the device's time from the tables, the host's part, what it waits for, and stages."""
+
+import numpy as np
+from numba import njit
+
+from orrery.execution.surface import _kernel as surface
+from orrery.execution.surface._kernel import (
+    device_cost,
+    shared_cost,
+)
+from orrery.serving.simulation.tables._kernel import (
+    BEGAN,
+    COMPRESS_S,
+    DEPLOYMENT,
+    DEVICE_WAYS,
+    FAR,
+    FINETUNED,
+    HOST_BOUND,
+    HOST_BYTES_PER_S,
+    HOST_LATENCY_S,
+    HOST_OVERLAP_FRAC,
+    HOST_PER_SEQUENCE_S,
+    HOST_STEP_S,
+    HOT,
+    INNER,
+    LAYERS_FRAC,
+    LOADED,
+    N_CONTEXT,
+    N_DECODES,
+    N_DELAY_S,
+    N_EXTRA,
+    N_FILL,
+    N_LOAD,
+    N_NEW,
+    N_PAIRS,
+    N_PROMPTS,
+    OVERLAP,
+    SPENT,
+    SPLIT,
+    STAGES,
+    SWAP,
+    TWIN,
+    UNIT,
+)
+
+
+@njit(**HOT)
+def _pass(w, variant, lane, extra, share):
+    """The device's cost of a lane's step, or of ``share`` of its sequences, into ``w.cost``."""
+    row = w.step[lane]
+    prompts, new, pairs = row[N_PROMPTS], row[N_NEW], row[N_PAIRS]
+    decodes, context = row[N_DECODES], row[N_CONTEXT]
+    answers = decodes * (1 + w.rules.checked_tokens)
+    tables, cost = w.surfaces, w.cost
+    if share != 1.0:
+        prompts = max(1.0, prompts * share) if prompts else 0.0
+        new, pairs, decodes, context = new * share, pairs * share, decodes * share, context * share
+        answers, extra = answers * share, extra * share
+    device_cost(tables, variant, cost[0], prompts, new, pairs, decodes, context, prompts + answers, extra)
+    part = w.rates[lane, LAYERS_FRAC]
+    if part != 1.0:
+        device_cost(tables, variant, cost[1], 0.0, 0.0, 0.0, decodes, context, answers, extra)
+        for c in range(cost.shape[1]):
+            cost[0, c] = part * cost[0, c] + (1.0 - part) * cost[1, c]
+
+
+@njit(**HOT)
+def _lane_s(w, overlap, variant, lane):
+    """Device time of a lane's own part of a step; its energy is added to the unit's."""
+    extra = w.step[lane, N_EXTRA]
+    _pass(w, variant, lane, extra, 1.0)
+    if w.rules.fill_tokens:
+        extra = _fill(w, variant, lane, extra)
+    time_s = w.cost[0, surface.TIME]
+    if w.rules.has_overlap:
+        network_s, memory_s = w.cost[0, surface.NETWORK], w.cost[0, surface.MEMORY]
+        energy_j = w.cost[0, surface.ENERGY]
+        _pass(w, variant, lane, extra, 0.5)
+        more_network_s = max(0.0, 2.0 * w.cost[0, surface.NETWORK] - network_s)
+        more_s = max(0.0, 2.0 * w.cost[0, surface.TIME] - time_s - more_network_s)
+        time_s = overlap(time_s, network_s, memory_s, more_s, more_network_s, w.num_layers, w.knobs[OVERLAP])
+        w.cost[0, surface.ENERGY], w.cost[0, surface.NETWORK] = energy_j, network_s
+    w.units[w.lanes[lane, UNIT], SPENT] += w.cost[0, surface.ENERGY] * w.rates[lane, DEVICE_WAYS]
+    if w.lanes[lane, FAR] > 0:
+        time_s += w.lending_s
+    if w.rules.draft_levels and w.step[lane, N_DECODES]:
+        time_s += w.rules.draft_s + w.rules.draft_sequence_s * w.step[lane, N_DECODES]
+    return time_s + w.kept[w.lanes[lane, DEPLOYMENT], COMPRESS_S] * w.step[lane, N_NEW] * w.rates[lane, LAYERS_FRAC]
+
+
+@njit(**INNER)
+def _fill(w, variant, lane, extra):
+    """Fine-tuning tokens that fit beside a step, under its limits of tokens and time; the tokens beside it in all."""
+    row = w.step[lane]
+    most = max(0.0, w.rules.fill_tokens - row[N_NEW] - row[N_DECODES] - extra)
+    low, high = 0.0, most
+    for attempt in range(7):
+        _pass(w, variant, lane, extra + high, 1.0)
+        if w.cost[0, surface.TIME] <= w.rules.fill_until_s:
+            low = high
+            if attempt == 0:
+                break
+            high = min(most, 0.5 * (high + most))
+        else:
+            most = high
+            high = 0.5 * (low + high)
+    low = np.floor(low)
+    _pass(w, variant, lane, extra + low, 1.0)
+    row[N_FILL] = low
+    w.totals[FINETUNED] += low
+    return extra + low
+
+
+@njit(**HOT)
+def _variant(w, unit, lane):
+    """Which tables price a lane: of its deployment and, on a split machine, of its share and its company."""
+    k = w.lanes[lane, DEPLOYMENT] * w.num_variants
+    twin = w.lanes[lane, TWIN]
+    if twin < 0:
+        return k
+    busy = w.units[w.lanes[twin, UNIT], BEGAN] == w.units[w.lanes[twin, UNIT], BEGAN]
+    return k + 2 * w.machines[w.unit_machine[unit], SPLIT] + (1 if busy else 0)
+
+
+@njit(**HOT)
+def price_step(w, overlap, swap, unit, now_s):
+    """Start the step that was scheduled: when it ends."""
+    first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
+    device_s = host_s = delay_s = load_s = network_s = 0.0
+    w.units[unit, SPENT] = 0.0
+    for lane in range(first, end):
+        row = w.step[lane]
+        sequences = row[N_PROMPTS] + row[N_DECODES]
+        if sequences > 0.0:
+            device_s = max(device_s, _lane_s(w, overlap, _variant(w, unit, lane), lane))
+            network_s = max(network_s, w.cost[0, surface.NETWORK])
+        host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)
+        delay_s += row[N_DELAY_S]
+        if row[N_LOAD] > 0.0:
+            load_s = max(load_s, swap(row[N_LOAD], w.rates[lane, HOST_BYTES_PER_S], w.rates[lane, HOST_LATENCY_S],
+                                      w.knobs[SWAP]))  # fmt: skip
+            w.totals[LOADED] += row[N_LOAD]
+    if end - first > 1:
+        device_s += _together_s(w, first, end)
+        network_s += w.cost[0, surface.NETWORK]
+        w.units[unit, SPENT] += w.cost[0, surface.ENERGY] * w.rates[first, DEVICE_WAYS] * (end - first)
+    exposed_s = (1.0 - w.rates[first, HOST_OVERLAP_FRAC]) * host_s
+    step_s = max(device_s + exposed_s, host_s)
+    if host_s > device_s:
+        w.totals[HOST_BOUND] += step_s
+    if load_s > 0.0:
+        step_s = max(step_s, load_s) if w.rules.load_hides else step_s + load_s
+    step_s += delay_s
+    w.units[unit, BEGAN] = now_s
+    stages = w.machines[machine, STAGES]
+    if stages == 1:
+        return now_s + step_s
+    return _through_stages(w, machine, stages, now_s, step_s, network_s)
+
+
+@njit(**INNER)
+def _together_s(w, first, end):
+    """Device time of what the lanes of a unit do together, into ``w.cost`` too. Prompts that pass a part of the layers
+    are there for that part of the time."""
+    layered = others = 0.0
+    part = 1.0
+    for lane in range(first, end):
+        row, frac = w.step[lane], w.rates[lane, LAYERS_FRAC]
+        others += row[N_DECODES] + row[N_EXTRA] + row[N_FILL]
+        if frac == 1.0:
+            others += row[N_NEW]
+        else:
+            layered += row[N_NEW]
+            part = frac if part == 1.0 else max(part, frac)
+    tables, variant, cost = w.surfaces, w.lanes[first, DEPLOYMENT] * w.num_variants, w.cost
+    cost[0, :] = 0.0
+    shared_cost(tables, variant, cost[0], others + layered)
+    if part != 1.0:
+        cost[1, :] = 0.0
+        shared_cost(tables, variant, cost[1], others)
+        for c in range(cost.shape[1]):
+            cost[0, c] = part * cost[0, c] + (1.0 - part) * cost[1, c]
+    return cost[0, surface.TIME]
+
+
+@njit(**INNER)
+def _through_stages(w, machine, stages, now_s, step_s, network_s):
+    """When a batch leaves a pipeline: each stage takes it when the one before is done and its own last one is gone.
+
+    A blocking send waits until the next stage is free, and holds its own until then; otherwise the stage computes on,
+    and what it sends is under way meanwhile.
+    """
+    slowest_s = step_s * w.stage_share[machine]
+    others_s = (step_s - slowest_s) / (stages - 1)
+    send_s = network_s / stages if w.rules.overlaps_sends else 0.0
+    at_s = now_s
+    for stage in range(stages):
+        work_s = slowest_s if stage == 0 else others_s
+        at_s = max(at_s, w.stage_s[machine, stage]) + work_s
+        if w.rules.overlaps_sends:
+            w.stage_s[machine, stage] = at_s - min(send_s, work_s)
+        else:
+            if stage + 1 < stages:
+                at_s = max(at_s, w.stage_s[machine, stage + 1])
+            w.stage_s[machine, stage] = at_s
+    return at_s

@@ -1,0 +1,188 @@
+# pyright: basic
+"""The tables that the loop runs on: one row a request, lane, unit, machine or deployment; their columns by name."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from orrery.execution.surface import _kernel as surface
+from orrery.serving.simulation.memory import _kernel as memory
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NUMBERS = types.Array(types.float64, 1, "C")
+GRANT_RULE = types.int64(types.int64, types.int64, types.int64, types.int64, NUMBERS)
+ORDER_RULE = types.float64(*[types.float64] * 5, NUMBERS)
+ROUTE_RULE = types.int64(
+    NUMBERS, NUMBERS, NUMBERS, types.int64, types.int64, types.float64, types.float64, NUMBERS
+)  # fmt: skip
+OVERLAP_RULE = types.float64(*[types.float64] * 6, NUMBERS)
+TRANSFER_RULE = types.float64(*[types.float64] * 3, NUMBERS)
+
+TO_COME, WAITING, PREFILLING, DECODING, MOVING, SWAPPED, DONE, REFUSED = range(8)
+"""What a request is doing."""
+BOTH, PROMPTS, ANSWERS = range(3)
+"""What a lane serves."""
+NEVER = 2**62
+
+REQUEST = (
+    "status", "input", "output", "computed", "made", "joined", "blocks", "shared", "lane", "turn", "source",
+    "source_blocks", "source_shared", "lender", "lent", "first_follower", "next_follower", "session", "client",
+    "dropped", "cached", "preempted", "machine", "lent_tokens", "place",
+    "source_lender", "source_lent",
+)  # fmt: skip
+(STATUS, INPUT, OUTPUT, COMPUTED, MADE, JOINED, BLOCKS, SHARED, LANE, TURN, SOURCE, SOURCE_BLOCKS, SOURCE_SHARED,
+ LENDER, LENT, FIRST_FOLLOWER, NEXT_FOLLOWER, SESSION, CLIENT, DROPPED, CACHED, PREEMPTED, MACHINE, LENT_TOKENS,
+ PLACE, SOURCE_LENDER, SOURCE_LENT) = range(27)  # fmt: skip
+"""``req``: tokens of prompt and answer; tokens whose keys and values exist, and answer tokens made (both, of a decoding
+request, when it joined its batch at the lane's count ``joined``); blocks held, leading shared ids of them; its lane;
+order of admission; the lane that computed its prompt and still holds it (-1), with what it holds; the lane whose pool
+holds its last blocks (-1), and how many; who follows it; prompt tokens that compression drops; what happened to it;
+tokens in lent blocks that its next step attends to; whether it holds a place of a closed loop."""
+
+WHEN = ("enter", "priority", "last", "arrived", "admitted", "first", "finish")
+ENTER, PRIORITY, LAST, ARRIVED_S, ADMITTED_S, FIRST, FINISH = range(7)
+"""``when``, in seconds: at the queue, so after the front end (of followers: the pause before they come); the priority;
+the last token; then what is reported."""
+
+LANES = (
+    "unit", "pool", "role", "deployment", "max_seqs", "budget", "twin", "pooled", "waiting", "num_waiting",
+    "num_decoding", "steps", "context", "far", "guests", "num_prompts", "reserved", "num_ready", "num_fresh",
+    "layers_left", "layers_all", "next_end",
+)  # fmt: skip
+(UNIT, POOL, ROLE, DEPLOYMENT, MAX_SEQS, BUDGET, TWIN, POOLED, WAITING_ROOT, NUM_WAITING, NUM_DECODING, STEPS, CONTEXT,
+ FAR, GUESTS, NUM_PROMPTS, RESERVED, NUM_READY, NUM_FRESH, LAYERS_LEFT, LAYERS_ALL, NEXT_END) = range(22)  # fmt: skip
+"""``lanes``: where it belongs; its limits; the lane that shares its compute units (-1); bytes that one request may
+fill; the root of its queue; decode steps so far; tokens that decoding requests hold, those of them that are on other
+machines, and those of others that are here; seats kept for requests on their way; groups of layers that the prompts
+under way have still to pass, and all; the count of decode steps at which the next answer ends, at the earliest."""
+
+RATES = (
+    "decoded_s", "load_requests", "load_tokens", "link_s", "device_ways", "host_step_s", "host_per_sequence_s",
+    "host_overlap_frac", "link_bytes_per_s", "link_latency_s", "host_bytes_per_s", "host_latency_s",
+    "layers_frac", "prompt_padding", "answer_padding", "noted_s", "pool_noted_s",
+)  # fmt: skip
+(DECODED_S, LOAD_REQUESTS, LOAD_TOKENS, LINK_S, DEVICE_WAYS, HOST_STEP_S, HOST_PER_SEQUENCE_S, HOST_OVERLAP_FRAC,
+ LINK_BYTES_PER_S, LINK_LATENCY_S, HOST_BYTES_PER_S, HOST_LATENCY_S, LAYERS_FRAC, PROMPT_PADDING, ANSWER_PADDING,
+ NOTED_S, POOL_NOTED_S) = range(17)  # fmt: skip
+"""``rates``, by lane: end of its last decode step; unfinished requests, and their tokens to come; when its link is
+free; devices that work on one pass at a time; the host's part of a step; the ways of its cache to other machines and
+to the host's memory; of the step: the share of all layers that its prompts pass, and tokens that are only padding; when
+the timeline was brought up to date with the lane and (in the row of a pool's number) with the pool."""
+
+SEATS = ("decoding", "block_due", "end_due", "prompts", "grants", "ready", "fresh")
+SEAT_DECODING, SEAT_BLOCK_DUE, SEAT_END_DUE, SEAT_PROMPTS, SEAT_GRANTS, SEAT_READY, SEAT_FRESH = range(7)
+"""``seats``, by lane and seat: the decoding requests, with the counts of decode steps at which they need a block and
+at which they end; the prompts under way in order of admission, with the tokens granted in this step; requests that
+have come over a link; and those that joined since the last decode step."""
+
+N_PROMPTS, N_NEW, N_PAIRS, N_DECODES, N_CONTEXT, N_EXTRA, N_DELAY_S, N_LOAD, N_FILL = range(9)
+"""``step``, by lane: what was scheduled."""
+
+BEGAN, SPENT = range(2)
+"""``units``: start of the step in flight (nan: none), joules of it."""
+STAGES, SPLIT = range(2)
+"""``machines``: pipeline stages; which split of its compute units is in force."""
+KEPT, COMPRESS_S = range(2)
+"""``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token."""
+EVENTS, ADMITTED, SERVED, UPCOMING, ARRIVED = range(5)
+"""``counts``: root of the queue of events; then how many."""
+GRANT, ORDER, ROUTE, OVERLAP, TRANSFER, SWAP, ACCEPT = range(7)
+"""``knobs``: rows, of the rules that are called by address; and the chance of each level of guesses to hold."""
+
+TOTALS = (
+    "steps", "energy_j", "busy_s", "moved_bytes", "moved_s", "swapped_bytes", "swapped_s", "loaded_bytes",
+    "drafted_tokens", "accepted_tokens", "finetune_tokens", "prompt_tokens", "padded_tokens", "host_bound_s",
+    "log_rows", "width_s", "window_start_s", "window_end_s", "gap_sum_s", "gap_squares_s2",
+)  # fmt: skip
+(TOTAL_STEPS, ENERGY, BUSY, MOVED, MOVED_S, SWAPPED_BYTES, SWAPPED_S, LOADED, DRAFTED, ACCEPTED, FINETUNED, PROMPTED,
+ PADDED, HOST_BOUND, LOGGED, WIDTH, WINDOW_START, WINDOW_END, GAP_SUM, GAP_SQUARES) = range(20)  # fmt: skip
+(B_STEPS, B_BUSY, B_PROMPT, B_DECODE, B_RUNNING, B_WAITING, B_KV, B_ENERGY, B_ARRIVALS, B_FINISHES, B_PREEMPTED,
+ B_PADDED) = range(12)  # fmt: skip
+"""``timeline``: columns, as in ``result.TIMELINE``."""
+GAP_LEAST_S, GAP_BINS_PER_DECADE = 1e-6, 1000
+
+
+class Rules(NamedTuple):
+    """How a lane fills its steps."""
+
+    mixes: bool  # prompts and decodes share steps; otherwise prompts go first, alone
+    waits_for_empty: bool  # a batch is formed when the last one has ended
+    holds_batch: bool  # answers that are done stay in the batch until all are
+    returns_together: bool  # and leave with it
+    pads_prompts: bool  # all prompts of a batch are as long as the longest
+    reserves_output: bool
+    swaps: bool  # preempted sequences go to the host instead of being computed again
+    evicts_by_key: bool  # the last in the queue's order is preempted, not the last admitted
+    layer_group_tokens: int  # layered prefill: whole prompts, a run of layers a step; 0 = all layers at once
+    draft_levels: int  # tokens that a step may add beyond the sure one; 0 = nothing is guessed
+    checked_tokens: int  # guesses that a step checks
+    draft_s: float  # of guessing, and for each sequence
+    draft_sequence_s: float
+    fill_tokens: int  # fine-tuning fills steps up to so many tokens
+    fill_until_s: float  # while a step stays below
+    target_s: float  # split machines: step time to hold by moving compute units
+    load_hides: bool  # blocks from the host arrive while the step computes
+    transfer_hidden_frac: float  # of a hand-over that the prompt's own computing hides
+    has_overlap: bool
+    overlaps_sends: bool  # pipeline stages send while they compute the next batch
+    concurrency: int  # closed loop: requests in flight; 0 = open
+    needs_prefix: bool  # the router asks how much of a prompt each lane holds
+
+
+class World(NamedTuple):
+    """Everything there is."""
+
+    rules: Rules
+    knobs: Floats
+    req: Ints
+    when: Floats
+    order: Ints  # requests that follow nobody, by time
+    prefix_start: Ints
+    prefix_ids: Ints
+    draws: Floats  # (request, 2): uniform numbers for the router
+    key: Floats  # of the lanes' queues
+    links: Ints
+    due_s: Floats  # of the queue of events: followers, next ones of a closed loop, caches on their way
+    event_links: Ints
+    home: Ints  # by session: the lane that served it last
+    tag: Floats  # virtual time of fair queues; then by client: when its last request ends in it
+    counts: Ints
+    lanes: Ints
+    rates: Floats
+    seats: Ints
+    step: Floats
+    entry: Ints  # lanes that new requests may go to
+    exit: Ints  # lanes that take over after the prompt
+    unit_lane: Ints  # first lane of each unit, and the end
+    unit_machine: Ints
+    units: Floats
+    moments: Floats  # the clock: by unit
+    winners: Ints
+    machines: Ints
+    stage_share: Floats  # by machine: of a pass, on the slowest pipeline stage
+    stage_s: Floats  # (machine, stage): free from
+    memory: memory.Memory
+    held: Ints  # (deployment, blocks): bytes of a sequence of so many blocks
+    block_tokens: int
+    blocks_each: int  # of a shared prefix block; 0 = no prefix cache
+    surfaces: surface.Surface  # of all deployments (and, of split machines, by split and contention)
+    num_variants: int  # of one deployment
+    kept: Floats
+    num_layers: float
+    lending_s: float  # of one step with keys and values on another machine; negative: nothing is lent
+    cost: Floats  # scratch of the price
+    routing: Floats  # scratch of the router: requests, tokens, blocks found
+    gaps: Floats  # histogram
+    timeline: Floats  # (bins, columns)
+    log: Floats  # (rows, columns): steps inside the window
+    totals: Floats
+
+
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+"""Functions that only the loop calls: no doors to Python, no counting of references."""
+OUTER: dict[str, Any] = {"cache": True, "_nrt": False}
+HOT: dict[str, Any] = {**INNER, "forceinline": True}
