@@ -32,7 +32,7 @@ def known(seam: str) -> Mapping[str, Technique]:
 def named(seam: str, name: str) -> Technique:
     """The technique called ``name``; ScenarioError with the nearest names otherwise."""
     if (found := known(seam).get(name)) is None:
-        what = seam.partition(".")[2]
+        what = {"route": "router"}.get(seam.partition(".")[2], seam.partition(".")[2])
         near = nearest(name, known(seam))
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"write one of {', '.join(known(seam))}."
         raise ScenarioError(f"{what}: there is no {name!r}; {hint}")

@@ -1,14 +1,13 @@
 """The tables that the loop runs on, filled for the start of a run."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.engine.queue._kernel import clock_of
 from orrery.engine.streams import stream
-from orrery.execution.compression import kept_tokens
+from orrery.execution.compression import Compression, kept_tokens
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.memory._kernel import Memory, memory_of
@@ -45,19 +44,18 @@ def build(
     roles = table[:, tables.ROLE]
     if budget_tokens:
         table[:, tables.BUDGET] = budget_tokens
-    after = _column(requests.after, n, -1)
-    session, client = _column(requests.session, n, -1), _column(requests.client, n, 0)
     units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
     return tables.World(
-        rules=rules, knobs=knobs, req=_requests(service, requests, after, session, client),
-        when=_times(service, requests), order=np.flatnonzero(after < 0),
+        rules=rules, knobs=knobs, req=_requests(service, requests),
+        when=_times(service, requests),
+        order=np.flatnonzero(requests.after < 0) if requests.after.size else np.arange(n),
         prefix_start=requests.prefix_start if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_ids=requests.prefix_ids if blocks_each else np.zeros(1, dtype=np.int64),
         draws=stream(seed, "router").random((n, 2)) if service.router == "power-of-two" else np.zeros((n, 2)),
         key=np.zeros(n), links=np.full((n, 2), -1, dtype=np.int64), due_s=np.zeros(n),
         event_links=np.full((n, 2), -1, dtype=np.int64),
-        home=np.full(max(1, int(session.max()) + 1), -1, dtype=np.int64), tag=np.zeros(2 + max(0, int(client.max()))),
+        home=np.full(_distinct(requests.session), -1, dtype=np.int64), tag=np.zeros(1 + _distinct(requests.client)),
         counts=np.array([-1, 0, 0, 0, 0], dtype=np.int64), lanes=table, rates=assembled.rates.copy(),
         seats=np.zeros((lanes, len(tables.SEATS), min(n, int(table[:, tables.MAX_SEQS].max()))), dtype=np.int64),
         step=np.zeros((lanes, 9)), entry=np.flatnonzero(roles != tables.ANSWERS),
@@ -79,16 +77,21 @@ def _totals(window: Window) -> Floats:
     return totals
 
 
-def _requests(service: Service, requests: Requests, after: Ints, session: Ints, client: Ints) -> Ints:
-    table = np.zeros((requests.count, len(tables.REQUEST)), dtype=np.int64)
-    first, following = _followers(after)
-    columns: dict[int, Any] = {
-        tables.INPUT: requests.input_tokens, tables.OUTPUT: requests.output_tokens, tables.SOURCE: -1,
-        tables.LENDER: -1, tables.MACHINE: -1, tables.FIRST_FOLLOWER: first, tables.NEXT_FOLLOWER: following,
-        tables.SESSION: session, tables.CLIENT: client, tables.DROPPED: _dropped(service, requests),
-    }  # fmt: skip
-    for column, values in columns.items():
-        table[:, column] = values
+def _requests(service: Service, requests: Requests) -> Ints:
+    """The requests' table: one row that all start from, and the columns in which they differ."""
+    start = np.zeros(len(tables.REQUEST), dtype=np.int64)
+    start[[tables.SOURCE, tables.LENDER, tables.MACHINE, tables.FIRST_FOLLOWER, tables.NEXT_FOLLOWER,
+           tables.SESSION]] = -1  # fmt: skip
+    table = np.broadcast_to(start, (requests.count, start.size)).copy()
+    table[:, tables.INPUT], table[:, tables.OUTPUT] = requests.input_tokens, requests.output_tokens
+    if requests.after.size:
+        table[:, tables.FIRST_FOLLOWER], table[:, tables.NEXT_FOLLOWER] = _followers(requests.after)
+    for column, values in ((tables.SESSION, requests.session), (tables.CLIENT, requests.client)):
+        if values.size:
+            table[:, column] = values
+    compression = service.compression
+    if compression.kept_tokens_frac < 1.0 or compression.budget_tokens:
+        table[:, tables.DROPPED] = _dropped(compression, requests)
     return table
 
 
@@ -101,11 +104,8 @@ def _followers(after: Ints) -> tuple[Ints, Ints]:
     return first, following
 
 
-def _dropped(service: Service, requests: Requests) -> Ints:
+def _dropped(compression: Compression, requests: Requests) -> Ints:
     """Prompt tokens whose keys and values are dropped once the prompt is computed."""
-    compression = service.compression
-    if compression.kept_tokens_frac == 1.0 and not compression.budget_tokens:
-        return np.zeros(requests.count, dtype=np.int64)
     lengths, back = np.unique(requests.input_tokens, return_inverse=True)
     return np.array([x - kept_tokens(compression, x) for x in lengths.tolist()], dtype=np.int64)[back]
 
@@ -118,8 +118,9 @@ def _times(service: Service, requests: Requests) -> Floats:
     return table
 
 
-def _column(values: Ints, n: int, default: int) -> Ints:
-    return values if values.size else np.full(n, default, dtype=np.int64)
+def _distinct(values: Ints) -> int:
+    """One more than the largest of some numbers from 0; 1 for none."""
+    return max(1, int(values.max()) + 1) if values.size else 1
 
 
 def _memory(assembled: Assembled, requests: Requests, blocks_each: int) -> Memory:
