@@ -15,6 +15,11 @@ CAPACITY = ("simulate", *ONE, "--num-requests", "600", "--find-capacity")
 SWEEP = ("simulate", *ONE, "--num-requests", "100", "--jobs", "1", "--sweep", "tp=1,2", "--sweep", "rate=4,8")
 
 
+@pytest.fixture(autouse=True)
+def _wide_paper(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 def said(capsys):
     captured = capsys.readouterr()
     return captured.out, captured.err
