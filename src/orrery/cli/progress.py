@@ -8,7 +8,7 @@ from contextlib import contextmanager
 PATIENCE_S = 3.0
 """Loading the compiled simulator takes less; only compiling it takes longer."""
 
-COMPILING = "Compiling the simulator; this happens once and takes about a minute."
+COMPILING = "Compiling the simulator; this happens once and takes a minute or two."
 
 
 @contextmanager

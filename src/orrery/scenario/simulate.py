@@ -58,7 +58,7 @@ def simulate(
     """Serve a scenario's requests step by step, as its engine would.
 
     Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
-    end in seconds) are kept one by one. The first run on a machine compiles the simulator (about a minute, once), and
+    end in seconds) are kept one by one. The first run on a machine compiles the simulator (a minute or two, once), and
     ``patience`` is entered meanwhile.
     """
     asked = read_scenario({**(scenario.written() if scenario else {}), **settings})
