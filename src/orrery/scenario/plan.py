@@ -116,7 +116,7 @@ def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[st
     if scenario.max_devices is None and scenario.devices is None:
         notes.append(f"max_devices: {goal.max_devices} (one usual server)")
     if goal.objectives.limits() and not is_simulated:
-        notes.append("objectives are held against mean latencies; percentiles take the simulator")
+        notes.append("objectives are held against mean latencies; --simulate holds them against every request")
     for name in ("batch", "concurrency"):
         if getattr(scenario, name) is not None:
             notes.append(f"{name}: not used; a plan finds its own")

@@ -15,7 +15,7 @@ def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
     said = (
         f"trace {trace.name}: {found.num_requests} requests, {found.request_rate_per_s:.3g}/s, "
         f"mean {found.input_mean_tokens:.0f} in and {found.output_mean_tokens:.0f} out, "
-        f"longest {found.longest_tokens}; its means are used, bursts take the simulator"
+        f"longest {found.longest_tokens}; its means are used; `simulate` and `plan --simulate` replay it"
     )
     if scenario.rate:
         said += f"; at {scenario.rate:g} requests/s, as asked"
