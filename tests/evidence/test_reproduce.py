@@ -8,13 +8,13 @@ import pytest
 
 from orrery.evidence.paper_file import Claim, get_paper
 from orrery.evidence.reproduce import distserve, infinite_llm, layered_prefill, sarathi_serve, semi_pd, splitwise
-from orrery.evidence.reproduce.capacity import highest_rate
 from orrery.evidence.reproduce.expert_traffic import distinct_experts
 from orrery.evidence.reproduce.objectives import attained_frac, gap_s, tightest_scale_ratio
 from orrery.evidence.reproduce.prediction import predict, reproduced_keys
 from orrery.evidence.reproduce.setup import all_equal, deployment, layout_of, length_of, requests
 from orrery.evidence.reproduce.verdict import ratio, verdict
 from orrery.execution.memory import Infeasible
+from orrery.serving.capacity import highest_rate
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate

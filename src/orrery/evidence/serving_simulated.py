@@ -15,6 +15,7 @@ from orrery.serving.clock import steps_of, tick
 from orrery.serving.metrics.distribution import from_gaps
 from orrery.serving.metrics.latencies import Latencies, latencies
 from orrery.serving.requests import NONE, Floats, Ints, Requests
+from orrery.serving.simulation.assemble import memories_of
 from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate
@@ -235,16 +236,13 @@ def _percent(metric: str) -> float | None:
 
 def run(service: Service, workload: Workload) -> Ran | Infeasible:
     """Serve the traffic of ``workload``; Infeasible where a pool has no room for the model or for one request."""
-    memories: list[Memory] = []
-    for pool in service.pools:
-        memory = memory_of(pool.deployment)
-        if isinstance(memory, Infeasible):
-            return memory
-        memories.append(memory)
+    memories = memories_of(service)
+    if isinstance(memories, Infeasible):
+        return memories
     traffic = traffic_of(service, workload)
     if isinstance(traffic, Infeasible):
         return traffic
     found = simulate(service, traffic.requests, seed=SEED)
     if isinstance(found, Infeasible):
         return found
-    return Ran(service=service, workload=workload, traffic=traffic, simulated=found, memories=tuple(memories))
+    return Ran(service=service, workload=workload, traffic=traffic, simulated=found, memories=memories)

@@ -4,6 +4,7 @@ The rules are the files in ``techniques`` at the seam ``execution.overlap``; see
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from orrery.execution.step import step
 
 SEAM = "execution.overlap"
 
-__all__ = ["SEAM", "get_overlap", "knob_array", "norm_frac", "overlaps"]
+__all__ = ["SEAM", "device_knobs", "get_overlap", "knob_array", "norm_frac", "overlaps"]
 
 
 def overlaps() -> Mapping[str, Technique]:
@@ -27,6 +28,15 @@ def overlaps() -> Mapping[str, Technique]:
 def get_overlap(name: str) -> Technique:
     """The way to overlap called ``name``."""
     return technique_at(SEAM, name)
+
+
+def device_knobs(technique: Technique, deployment: Deployment) -> dict[str, float]:
+    """What a deployment tells those knobs that a way to overlap has: how many units, and how many devices a layer."""
+    names = {f.name for f in fields(technique.knobs)}
+    told = {
+        "num_units": float(deployment.cluster.device.num_compute_units), "num_devices": float(deployment.layout.tp),
+    }  # fmt: skip
+    return {name: value for name, value in told.items() if name in names}
 
 
 def norm_frac(deployment: Deployment, tokens: int) -> float:

@@ -24,8 +24,8 @@ HOST_RATE_FRAC = 0.82
 NVIDIA/nvbandwidth issue 24) and 25.1 of 31.5 on an A100 (issue 42)."""
 
 __all__ = [
-    "SEAM", "Transfer", "get_transfer", "host_link", "knob_array", "kv_bytes", "kv_bytes_per_token", "link_between",
-    "num_parallel", "transfers",
+    "SEAM", "Transfer", "get_transfer", "holders", "host_link", "knob_array", "kv_bytes", "kv_bytes_per_token",
+    "link_between", "num_parallel", "transfers",
 ]  # fmt: skip
 
 
@@ -48,15 +48,15 @@ def get_transfer(name: str) -> Technique:
 
 def kv_bytes(deployment: Deployment, tokens: float) -> float:
     """What one sequence of ``tokens`` keeps on all devices of a replica; heads that are held twice are sent twice."""
-    return cache_of(deployment).sequence_bytes(tokens) * _holders(deployment)
+    return cache_of(deployment).sequence_bytes(tokens) * holders(deployment)
 
 
 def kv_bytes_per_token(deployment: Deployment) -> float:
     """What one more token of a long sequence adds on all devices of a replica (layers that keep every token)."""
-    return cache_of(deployment).bytes_per_token * _holders(deployment)
+    return cache_of(deployment).bytes_per_token * holders(deployment)
 
 
-def _holders(deployment: Deployment) -> float:
+def holders(deployment: Deployment) -> float:
     """Devices that keep parts of one sequence, counted in fullest devices."""
     layout = deployment.layout
     return layout.tp * layout.cp / shard(deployment).stage_share

@@ -11,7 +11,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.plan import plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.resolve import Question, resolve
-from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.schema import Scenario, merged
 from orrery.serving.estimate import Estimate
 from orrery.serving.estimate import estimate as estimate_deployment
 
@@ -100,7 +100,7 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | C
 
     Settings are those of a scenario file; given beside a scenario they override it.
     """
-    asked = _merged(scenario, settings)
+    asked = merged(scenario, settings)
     question = resolve(asked)
     found = estimate_deployment(question.deployment, question.workload)
     if isinstance(found, Infeasible):
@@ -115,8 +115,4 @@ def plan(scenario: Scenario | None = None, /, **settings: Any) -> PlanAnswer:
 
     Settings are those of a scenario file; given beside a scenario they override it.
     """
-    return plan_scenario(_merged(scenario, settings))
-
-
-def _merged(scenario: Scenario | None, settings: dict[str, Any]) -> Scenario:
-    return read_scenario({**(scenario.written() if scenario else {}), **settings})
+    return plan_scenario(merged(scenario, settings))

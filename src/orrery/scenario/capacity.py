@@ -17,7 +17,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.requests import requests_for
-from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.schema import Scenario, merged, read_scenario
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import SimulatedAnswer, answer_of, check_traffic, warm_up
 from orrery.serving.capacity import bisected, closed_form, is_sustained
@@ -113,7 +113,7 @@ def find_capacity(
     Without objectives, the highest rate that is sustained. Settings are those of a scenario file; given beside a
     scenario they override it. CannotBe where even a trickle of requests misses an objective.
     """
-    asked = read_scenario({**(scenario.written() if scenario else {}), **settings})
+    asked = merged(scenario, settings)
     if asked.concurrency is not None:
         raise ScenarioError("concurrency: a capacity is a rate of arrivals; leave concurrency out.")
     check_traffic(asked)

@@ -19,7 +19,7 @@ from orrery.scenario.capacity import PROBE_REQUESTS, ROUNDS, WARMUP_FRAC
 from orrery.scenario.plan import IN_FULL, searched_for
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.requests import requests_for
-from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.schema import Scenario, merged, read_scenario
 from orrery.scenario.simulate import SimulatedAnswer, answer_of, warm_up
 from orrery.serving.capacity import is_sustained
 from orrery.serving.simulation.service import Pool, Service
@@ -82,7 +82,7 @@ def plan_simulated(
 
     Settings are those of a scenario file; given beside a scenario they override it.
     """
-    asked = read_scenario({**(scenario.written() if scenario else {}), **settings})
+    asked = merged(scenario, settings)
     searched = searched_for(asked, is_simulated=True)
     operations, goal = searched.found.plans, searched.goal
     if not operations:

@@ -174,6 +174,11 @@ class Scenario(BaseModel):
         return {k: list(v) if isinstance(v, tuple) else v for k, v in self.model_dump(exclude_defaults=True).items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
+def merged(scenario: Scenario | None, settings: Mapping[str, Any]) -> Scenario:
+    """A scenario with settings on top, which override its own."""
+    return read_scenario({**(scenario.written() if scenario else {}), **settings})
+
+
 def read_scenario(settings: Mapping[str, Any], where: str = "") -> Scenario:
     """The scenario these settings describe. ScenarioError lists everything wrong with them, a line each."""
     plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}

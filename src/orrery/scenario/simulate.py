@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import tariff_of
@@ -14,7 +16,7 @@ from orrery.scenario.ask import CannotBe, deployment_json
 from orrery.scenario.attainment import Attained, attained
 from orrery.scenario.objectives import percentile_limits, request_limits_s
 from orrery.scenario.requests import requests_for
-from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
 from orrery.serving.requests import Requests
@@ -61,7 +63,7 @@ def simulate(
     end in seconds) are kept one by one. The first run on a machine compiles the simulator (a minute or two, once), and
     ``patience`` is entered meanwhile.
     """
-    asked = read_scenario({**(scenario.written() if scenario else {}), **settings})
+    asked = merged(scenario, settings)
     service, notes = service_for(asked)
     check_traffic(asked)
     with patience or nullcontext():
@@ -117,8 +119,6 @@ def check_traffic(scenario: Scenario) -> None:
 
 def warm_up(service: Service) -> None:
     """Load or compile the loop, so that a run's time is the run's."""
-    import numpy as np
-
     one = Requests(arrive_s=np.zeros(1), input_tokens=np.ones(1, np.int64), output_tokens=np.ones(1, np.int64))
     found = run(service, one)
     if not isinstance(found, Infeasible):

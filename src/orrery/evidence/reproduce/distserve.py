@@ -12,7 +12,6 @@ import numpy as np
 
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup, get_paper
-from orrery.evidence.reproduce.capacity import highest_rate
 from orrery.evidence.reproduce.objectives import attained_frac, tightest_scale_ratio
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import Lognormal, deployment, length_of, requests
@@ -20,6 +19,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.transfer import kv_bytes, link_between
 from orrery.scenario.resolve import head_counts
+from orrery.serving.capacity import highest_rate
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool, Service

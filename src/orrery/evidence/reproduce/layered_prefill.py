@@ -7,12 +7,12 @@ from functools import cache
 import numpy as np
 
 from orrery.evidence.paper_file import Claim, Paper, Setup, get_paper
-from orrery.evidence.reproduce.capacity import highest_rate
 from orrery.evidence.reproduce.expert_traffic import distinct_experts, expert_bytes
 from orrery.evidence.reproduce.objectives import attained_frac, first_token_s, gap_s, whole_s
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import all_equal, deployment, length_of, requests
 from orrery.execution.memory import Infeasible
+from orrery.serving.capacity import highest_rate
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import Simulated

@@ -4,13 +4,13 @@ A rule at the seam ``execution.overlap`` wants the whole pass, what of it is col
 what two halves take beyond the whole: weights read twice, waves filled worse, collectives started twice.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.layout import Deployment
-from orrery.execution.overlap import get_overlap, knob_array
+from orrery.execution.overlap import device_knobs, get_overlap, knob_array
 from orrery.execution.step import step
 from orrery.execution.surface._kernel import MEMORY, NETWORK, TIME
 from orrery.execution.surface.channels import channels
@@ -90,9 +90,7 @@ def with_network(done: Pass, network_s: Floats) -> Pass:
 def overlapped_s(done: Pass, name: str, **knobs: float) -> Floats:
     """The passes under the overlap ``name``; what a device tells its knobs is told."""
     technique, d = get_overlap(name), done.deployment
-    names = {f.name for f in fields(technique.knobs)}
-    told = {"num_units": float(d.cluster.device.num_compute_units), "num_devices": float(d.layout.tp)}
-    values = knob_array(technique, **{k: v for k, v in told.items() if k in names}, **knobs)
+    values = knob_array(technique, **device_knobs(technique, d), **knobs)
     columns = (done.total_s, done.network_s, done.memory_s, done.split_extra_s, done.halves_network_extra_s)
     layers = float(d.model.num_layers)
     return np.array([technique.rule(*map(float, row), layers, values) for row in zip(*columns, strict=True)])

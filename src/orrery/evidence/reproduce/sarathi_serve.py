@@ -6,12 +6,12 @@ from functools import cache
 
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Claim, Paper, Setup
-from orrery.evidence.reproduce.capacity import highest_rate
 from orrery.evidence.reproduce.objectives import first_token_s, gap_s, queued_s
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import all_equal, deployment, length_of, requests
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
+from orrery.serving.capacity import highest_rate
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Pool, Service

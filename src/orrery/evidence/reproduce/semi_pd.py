@@ -7,11 +7,11 @@ import numpy as np
 
 from orrery.catalog.traces import load_trace
 from orrery.evidence.paper_file import Paper, Setup
-from orrery.evidence.reproduce.capacity import highest_rate
 from orrery.evidence.reproduce.objectives import attained_frac
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import all_equal, deployment, of_lengths
 from orrery.execution.memory import Infeasible
+from orrery.serving.capacity import highest_rate
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool, Service, Split

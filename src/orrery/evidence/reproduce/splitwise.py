@@ -14,12 +14,12 @@ import numpy as np
 
 from orrery.catalog.traces import load_trace, stats
 from orrery.evidence.paper_file import Claim, Paper, Setup
-from orrery.evidence.reproduce.capacity import highest_rate
 from orrery.evidence.reproduce.objectives import gap_s
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import Z_90, all_equal, deployment, length_of, requests
 from orrery.execution.memory import Infeasible
 from orrery.execution.transfer import kv_bytes, link_between
+from orrery.serving.capacity import highest_rate
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.requests import Floats, Requests
 from orrery.serving.simulation.result import Simulated

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import OrreryError, ScenarioError
-from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import warm_up
 from orrery.scenario.sweep.grid import Point, points_of, read_axes
@@ -70,7 +70,7 @@ def sweep(
     started = time.perf_counter()
     if not over:
         raise ScenarioError("sweep: nothing varies; write a setting and its values, such as tp=1,2,4.")
-    base = read_scenario({**(scenario.written() if scenario else {}), **settings})
+    base = merged(scenario, settings)
     points = points_of(base, read_axes(over))
     if finds_capacity and any(point.scenario.concurrency is not None for point in points):
         raise ScenarioError("concurrency: a capacity is a rate of arrivals; leave concurrency out.")

@@ -4,6 +4,7 @@ A replica is a machine. Its ranks that share experts are the lanes of one unit; 
 a unit; split between prompts and answers it has a unit for each. Independent data-parallel ranks are machines.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -16,10 +17,12 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.shard import has_exchange, shard
 from orrery.execution.sm_share import memory_demand_frac, with_share
+from orrery.execution.speculation import verified_tokens
 from orrery.execution.step import step
 from orrery.execution.surface import Surface, stacked, surface_of
 from orrery.execution.surface._kernel import CHANNELS, ENERGY
-from orrery.execution.transfer import host_link, kv_bytes, link_between
+from orrery.execution.transfer import holders, host_link, link_between
+from orrery.hardware.device import Device
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.tables import _kernel as tables
@@ -111,12 +114,9 @@ _ROLES = {"all": tables.BOTH, "prompts": tables.PROMPTS, "answers": tables.ANSWE
 
 def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
     """The fleet of a service; Infeasible where a model does not fit."""
-    memories: list[Memory] = []
-    for pool in service.pools:
-        found = memory_of(pool.deployment)
-        if isinstance(found, Infeasible):
-            return found
-        memories.append(found)
+    memories = memories_of(service)
+    if isinstance(memories, Infeasible):
+        return memories
     lists = _Lists()
     deployments: list[Deployment] = []
     for pool, memory in zip(service.pools, memories, strict=True):
@@ -133,9 +133,9 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
     budget = [m.max_num_batched_tokens for m in memory_by_lane]
     surfaces, variants = _surfaces(service, deployments, memory_by_lane, sizes, max(lists.max_seqs), max(budget))
     links = [_link(service, cut[lane]) for lane in range(lanes)]
-    hosts = [(host_link(d), _ways(d)) for d in cut]
+    hosts = [(host_link(d), holders(d)) for d in cut]
     return Assembled(
-        deployments=tuple(deployments), memories=tuple(memories), num_machines=len(lists.stages),
+        deployments=tuple(deployments), memories=memories, num_machines=len(lists.stages),
         unit_lane=_ints(lists.unit_lane), unit_machine=_ints(lists.unit_machine),
         lanes=_columns(
             tables.LANES, lanes, np.int64, unit=lists.lane_unit, pool=lists.lane_pool, role=lists.lane_role,
@@ -153,7 +153,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
         machines=np.array([[stages, _first_split(service)] for stages in lists.stages], dtype=np.int64),
         stage_share=np.array(lists.stage_share), capacity=capacity.astype(np.int64),
         host_capacity=np.full(
-            capacity.size, int(service.host_cache_bytes / max(_ways(d) for d in cut)), dtype=np.int64
+            capacity.size, int(service.host_cache_bytes / max(holders(d) for d in cut)), dtype=np.int64
         ),
         held=_held(service, deployments, memories, sizes), surfaces=surfaces, num_variants=variants,
         kept=np.array([
@@ -163,6 +163,17 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
         ]),
         num_layers=float(cut[0].model.num_layers), lending_s=_lending_s(service) if service.lends_cache else -1.0,
     )  # fmt: skip
+
+
+def memories_of(service: Service) -> tuple[Memory, ...] | Infeasible:
+    """The memory of a replica of each pool; Infeasible where a model does not fit."""
+    found: list[Memory] = []
+    for pool in service.pools:
+        memory = memory_of(pool.deployment)
+        if isinstance(memory, Infeasible):
+            return memory
+        found.append(memory)
+    return tuple(found)
 
 
 def _columns(names: tuple[str, ...], rows: int, dtype: Any, **given: Any) -> Any:
@@ -203,7 +214,7 @@ def _add_pool(lists: _Lists, service: Service, pool: Pool, memory: Memory, deplo
                 lists.add_lane(base + rank, _ROLES[pool.role], first, seqs)
 
 
-def _held(service: Service, deployments: list[Deployment], memories: list[Memory], sizes: Sizes) -> Ints:
+def _held(service: Service, deployments: list[Deployment], memories: Sequence[Memory], sizes: Sizes) -> Ints:
     """Bytes on the fullest device of a sequence of 0, 1, 2, … blocks, by deployment."""
     most = ceil(sizes.longest_tokens / sizes.block_tokens) + 2
     rows: list[list[float]] = []
@@ -215,14 +226,12 @@ def _held(service: Service, deployments: list[Deployment], memories: list[Memory
 
 
 def _surfaces(
-    service: Service, deployments: list[Deployment], memories: list[Memory], sizes: Sizes, seqs: int, budget: int
+    service: Service, deployments: list[Deployment], memories: Sequence[Memory], sizes: Sizes, seqs: int, budget: int
 ) -> tuple[Surface, int]:
     """The tables of all deployments; of a split machine, for every split, alone and in company."""
     speculation = service.speculation
     checked = 0
     if speculation is not None:
-        from orrery.execution.speculation import verified_tokens
-
         checked = verified_tokens(speculation) - 1
     filled = service.filling.step_tokens if service.filling else 0
     tokens = min(max(budget, seqs * (1 + checked), filled), LONGEST_PASS_TOKENS)
@@ -270,7 +279,7 @@ def _in_company(d: Deployment, own: float, other: float, is_prompts: bool, sizes
     return with_share(d, own, bandwidth_frac=min(1.0, mine / (mine + theirs)))
 
 
-def _demand_frac(d: Deployment, is_prompts: bool, sizes: Sizes, device: object) -> float:
+def _demand_frac(d: Deployment, is_prompts: bool, sizes: Sizes, device: Device) -> float:
     """What a usual step of a phase asks of the whole device's memory bandwidth."""
     none, one = np.array([0]), np.array([1])
     prompt = np.array([min(2048, max(1, sizes.longest_prompt_tokens))])
@@ -280,27 +289,14 @@ def _demand_frac(d: Deployment, is_prompts: bool, sizes: Sizes, device: object) 
         prompt_context_tokens=prompt if is_prompts else none, decode_sequences=none if is_prompts else decodes,
         decode_context_tokens=none if is_prompts else context,
     )  # fmt: skip
-    return min(1.0, memory_demand_frac(device, step(d, batch), 0))  # type: ignore[arg-type]
-
-
-def _ways(d: Deployment) -> float:
-    """Devices that hold a part of one sequence, counted in fullest devices."""
-    each = memory_bytes(d)
-    return kv_bytes(d, 1024.0) / each if each else 1.0
-
-
-def memory_bytes(d: Deployment) -> float:
-    """What 1,024 tokens of a sequence take on the fullest device."""
-    from orrery.execution.shard import cache_of
-
-    return cache_of(d).sequence_bytes(1024.0)
+    return min(1.0, memory_demand_frac(device, step(d, batch), 0))
 
 
 def _link(service: Service, d: Deployment) -> tuple[float, float]:
     """The way from a replica to the pools for answers, for the bytes of its fullest device."""
     targets = [p.deployment for p in service.pools if p.role == "answers"] or [d]
     links = [link_between(d, t, same_node=service.is_same_node) for t in targets]
-    return min(x.bandwidth_bytes_per_s for x in links) / _ways(d), max(x.latency_s for x in links)
+    return min(x.bandwidth_bytes_per_s for x in links) / holders(d), max(x.latency_s for x in links)
 
 
 def _lending_s(service: Service) -> float:

@@ -1,11 +1,10 @@
 """Serve requests step by step: dataclasses to arrays, the loop, arrays to dataclasses."""
 
-from dataclasses import fields
-
 import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
+from orrery.execution.overlap import device_knobs
 from orrery.execution.speculation import drafting_s, verified_tokens
 from orrery.serving.batching import Batching
 from orrery.serving.requests import Floats, Requests
@@ -40,9 +39,11 @@ def simulate(
         return assembled
     policy = named("serving.policy", service.policy or policy_of(engine))
     batching = batching_of(policy, service.policy_knobs, engine)
+    told = device_knobs(named("execution.overlap", service.overlap), service.pools[0].deployment)
+    overlap_knobs = told | dict(service.overlap_knobs)
     seams = [
         ("serving.queue", service.queue, service.queue_knobs), ("serving.route", service.router, service.router_knobs),
-        ("execution.overlap", service.overlap, _overlap_knobs(service)),
+        ("execution.overlap", service.overlap, overlap_knobs),
         ("execution.transfer", service.transfer, service.transfer_knobs),
         ("execution.transfer", service.swap, service.swap_knobs),
     ]  # fmt: skip
@@ -58,14 +59,6 @@ def simulate(
     )  # fmt: skip
     _kernel.run(world, rule_of(policy), *(rule_of(t) for t in found))
     return result_of(service, requests, assembled, world)
-
-
-def _overlap_knobs(service: Service) -> dict[str, float]:
-    """What the devices tell an overlap: how many units they have, and over how many of them a layer is cut."""
-    d = service.pools[0].deployment
-    names = {f.name for f in fields(named("execution.overlap", service.overlap).knobs)}
-    told = {"num_units": float(d.cluster.device.num_compute_units), "num_devices": float(d.layout.tp)}
-    return {k: v for k, v in told.items() if k in names} | dict(service.overlap_knobs)
 
 
 def _table(rows: list[list[float]]) -> Floats:
