@@ -43,6 +43,7 @@ class Collective:
     library: str = ""  # "nccl", "vllm", "vllm-eager", "tensorrt-llm", …; "" = the vendor's
     format: str = "bf16"
     has_peer_to_peer: bool = False
+    stride: int = 1  # members are every so-manyth device, as ranks of an outer dimension of a layout are
 
 
 def predict_collective(collective: Collective, device: Device) -> CollectiveTiming:
@@ -57,6 +58,7 @@ def predict_collective(collective: Collective, device: Device) -> CollectiveTimi
         collective.library,
         device,
         collective.has_peer_to_peer,
+        collective.stride,
     )
     size = collective.message_bytes
     if isinstance(size, np.ndarray):
@@ -80,18 +82,34 @@ def collective_calibration(collective: Collective, device: Device) -> Calibratio
 
 @lru_cache(maxsize=8192)
 def _plan(
-    kind: str, num_devices: int, devices_per_node: int, library: str, device: Device, has_peer_to_peer: bool
-) -> tuple[float, tuple[Candidate, ...]]:
+    kind: str, num_devices: int, devices_per_node: int, library: str, device: Device, has_peer_to_peer: bool,
+    stride: int = 1,
+) -> tuple[float, tuple[Candidate, ...]]:  # fmt: skip
     """The host's least time for a launch, and what there is to choose from; nothing for a group of one."""
     if kind not in KINDS:
         raise UnknownName("collective", kind, KINDS)
     if num_devices <= 1:
         return 0.0, ()
-    group = group_of(kind, num_devices, devices_per_node, device, has_peer_to_peer=has_peer_to_peer)
+    group = group_of(kind, num_devices, devices_per_node, device, has_peer_to_peer=has_peer_to_peer, stride=stride)
     constants = find(device, MEASURED_AS.get(kind, kind), library).constants
     found = candidates(group, device, constants)
     _check(group, device, found)
     return constants.get("host_s", 0.0), undominated(found)
+
+
+def coefficients(collective: Collective, device: Device) -> tuple[float, Floats]:
+    """What ``predict_collective`` takes the least of, for callers that ask for many sizes of many groups at once.
+
+    The host's least time of a launch, and one row an algorithm: latency_s, slope_s_per_bytes, root_s2_per_bytes, so
+    that t = max(host_s, min(latency + slope S + sqrt(root S))). ``message_bytes`` is not read; no rows for one device.
+    """
+    count = int(collective.num_devices) if not isinstance(collective.num_devices, np.ndarray) else 0
+    host_s, plan = _plan(
+        collective.kind, count, collective.devices_per_node, collective.library, device, collective.has_peer_to_peer,
+        collective.stride,
+    )  # fmt: skip
+    rows = [(c.latency_s, c.slope_s_per_bytes, c.root_s2_per_bytes) for c in plan]
+    return host_s, np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
 def _check(group: Group, device: Device, found: tuple[Candidate, ...]) -> None:

@@ -49,20 +49,22 @@ class Group:
 
 
 def group_of(
-    kind: str, num_devices: int, devices_per_node: int, device: Device, *, has_peer_to_peer: bool = False
-) -> Group:
+    kind: str, num_devices: int, devices_per_node: int, device: Device, *, has_peer_to_peer: bool = False,
+    stride: int = 1,
+) -> Group:  # fmt: skip
     """The group that ``num_devices`` neighbours form on ``device``'s links.
 
     ``devices_per_node`` of 0 is the device's own. A link that joins more devices than a chassis holds (a rack of
     NVLink, a pod of a torus) runs between chassis: their borders do not count. ``has_peer_to_peer`` matters on a bus
-    only.
+    only. With a ``stride`` only every so-manyth device of a fast domain is a member.
     """
     link = device.scaleup
     per_node = devices_per_node or max(device.devices_per_node, 1)
     if link.num_devices > LARGEST_CHASSIS_DEVICES:
         per_node = max(per_node, link.num_devices)
     return Group(
-        kind=kind, num_devices=num_devices, per_node=min(per_node, max(num_devices, 1)), topology=link.topology,
+        kind=kind, num_devices=num_devices, per_node=min(max(per_node // stride, 1), max(num_devices, 1)),
+        topology=link.topology,
         links=max(link.num_devices - 1, 0), has_reduction=link.has_reduction,
         has_peer_to_peer=has_peer_to_peer or link.topology != "bus",
     )  # fmt: skip

@@ -1,0 +1,49 @@
+"""A training framework as the execution floor sees it: what it keeps, fuses and hides, and what its host costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from orrery.base.sources import Fact
+from orrery.execution.train.layout import Recompute, Sharding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Framework:
+    """Defaults that a blank takes, and how a step is put together. Bytes are per parameter unless said otherwise."""
+
+    name: str  # "megatron-lm"
+    kernels: str  # whose measured kernels come nearest: "tensorrt-llm", "vllm", …
+    has_fused_attention: bool  # scores never reach memory
+    is_fused: bool  # norms, biases, activations and residuals are merged into few passes
+    is_sequence_parallel: bool  # default where tp > 1
+    has_dropout: bool
+    sharding: Sharding  # default where dp > 1
+    recompute: Recompute  # default
+    schedule: str  # default where pp > 1
+    overlaps_gradients: bool  # buckets are reduced while the backward pass goes on
+    overlaps_parameters: bool  # sharded parameters are gathered while the forward pass goes on
+    overlaps_tensor: bool  # tensor-parallel collectives run in pieces beside the products that need them
+    overlaps_weight_gradients: bool  # backward collectives of tensor parallelism run beside weight gradients
+    overlaps_pipeline: bool  # activations travel between stages while others are computed
+    weights_bytes: float  # of the copy that the optimizer's shard holds or the device computes with
+    gradient_bytes: float  # as they are kept and summed
+    master_bytes: float  # 32-bit copy beside 16-bit weights; 0 where the weights are it
+    moments_bytes: float  # both moments of Adam
+    bucket_bytes: float  # gradients that are reduced together
+    logits_bytes: float  # of one logit, all copies that live at once
+    host_layer_s: float  # the least time of a layer's forward pass: launching its kernels
+    host_backward_ratio: float  # of its backward pass, as a multiple
+    host_collective_s: float  # what each collective of a layer adds to that
+    step_s: float  # once a step: data, clipping, logging
+    matrix_ratio: float  # time of matrix products over that of measured ones alone (clocks under load, alignment)
+    elementwise_ratio: float  # time of element-wise work over that of the fused minimum
+    attention_ratio: float  # time of attention over that of the measured forward kernel
+    network_ratio: float  # time of collectives inside a node over those measured alone
+    scaleout_ratio: float  # the same between nodes
+    contention_ratio: float  # how much slower kernels run beside a collective
+    fragmentation_ratio: float  # allocator's peak over the sum of what lives
+    fixed_bytes: float  # of each device: workspaces that the allocator counts
+    selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
+    spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

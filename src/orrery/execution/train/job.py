@@ -1,0 +1,49 @@
+"""What is trained, on what, and how: everything but the layout is the same for all layouts of a search."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from orrery.execution.train.framework import Framework
+from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.recipe import Recipe
+from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Link
+from orrery.models.model import Model
+
+Task = Literal["pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"]
+"""What is learnt: all weights, low-rank additions to frozen ones (in 16 or 4 bits), small adapters, or nothing."""
+
+FROZEN = frozenset({"lora", "qlora", "adapter"})
+"""Tasks whose base weights have no gradients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Islands:
+    """Groups of nodes with fast links inside and a slower one between them: clusters, sites. [holmes-2023]"""
+
+    num_devices: int  # of one island
+    link: Link  # between islands, per device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainingJob:
+    """A model to train on a cluster with a framework and a recipe."""
+
+    model: Model
+    cluster: Cluster
+    framework: Framework
+    recipe: Recipe
+    seq_len: int
+    global_batch: int  # sequences
+    task: Task = "pretrain"
+    adapter_rank: int = 16
+    islands: Islands | None = None
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens that all ranks together read in one step."""
+        return self.global_batch * self.seq_len
+
+    def num_micro_batches(self, layout: TrainingLayout) -> int:
+        """Micro-batches that each data-parallel rank runs in one step."""
+        return self.global_batch // (layout.dp * layout.micro_batch)

@@ -1,0 +1,100 @@
+"""What a layer keeps between its forward and its backward pass, per micro-batch, by recomputation.
+
+Kept are the input of every linear layer, what attention's gradient reads (queries, keys, values, row sums; its output
+is the next layer's input), the inputs of activations and norms, and masks of dropouts; without a fused kernel also the
+scores. A layer of GPT so keeps 34 s b h + 5 a s^2 b bytes. [korthikanti-2022]
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.train.cut import Choice, Product, heads, tokens
+from orrery.execution.train.job import TrainingJob
+from orrery.models.model import Block, CompressedAttention, LatentAttention, SoftmaxAttention
+
+Floats = NDArray[np.float64]
+
+WIDE_BYTES, MASK_BYTES, ROW_SUM_BYTES = 2.0, 1.0, 4.0
+SCORES_BYTES = 2.0
+"""Of a softmax's output, without dropout; with it also a mask and what leaves it: five bytes in all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kept:
+    """Bytes that one micro-batch leaves in one layer of a device; arrays of the choices."""
+
+    everything: Floats  # no recomputation
+    selective: Floats  # without the core of attention, or what else the framework picks
+    boundary: Floats  # the layer's input alone: full recomputation
+
+
+def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Kept:
+    """Of one layer."""
+    t, hidden = tokens(job, choice).astype(np.float64), job.model.hidden_size
+    element = WIDE_BYTES if job.recipe.wide_format in ("bf16", "fp16") else 4.0
+    stream = t * hidden / choice.norm_ways
+    saved = element if not job.recipe.is_narrow else job.recipe.saved_input_bytes
+    inputs, wide = _inputs(block, products, choice, stream, t)
+    norms = t * block.norm_elements / choice.norm_ways * element
+    masks = stream * block.num_reduces * MASK_BYTES if job.framework.has_dropout else 0.0
+    activations, cores, scores = _activations(block, products, choice, t, element), _core(job, block, choice, t), 0.0
+    if isinstance(block.mixer, SoftmaxAttention) and not job.framework.has_fused_attention:
+        each = SCORES_BYTES + (SCORES_BYTES + MASK_BYTES if job.framework.has_dropout else 0.0)
+        scores = each * t * heads(block.mixer, choice.tp)[0] * job.seq_len
+    everything = saved * inputs + element * wide + norms + masks + activations + cores + scores
+    selective = everything - scores
+    if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
+        selective = 0.5 * element * (inputs + wide) + cores + element * stream
+    return Kept(everything=everything, selective=selective, boundary=element * stream + np.zeros(choice.tp.shape))
+
+
+def _inputs(block: Block, products: list[Product], choice: Choice, stream: Floats, t: Floats) -> tuple[Floats, Floats]:
+    """Elements of the distinct inputs of linear layers: those that narrow recipes save narrow, and the others."""
+    narrow, wide = np.zeros(choice.tp.shape), np.zeros(choice.tp.shape)
+    has_seen_stream: dict[bool, bool] = {}
+    for p in products:
+        is_column = p.linear.shard in ("column", "replicated", "vocab")
+        if is_column:  # reads the (normed) residual stream; attention's and the feed-forward part's are two copies
+            is_attention = p.linear.role == "attention"
+            if has_seen_stream.setdefault(is_attention, False):
+                continue
+            has_seen_stream[is_attention] = True
+            narrow = narrow + stream
+        else:
+            narrow = narrow + t * p.k * p.groups
+    if block.experts:
+        e, each = block.experts, float(block.experts.experts_per_token)
+        narrow = narrow + t * each * (e.hidden_size + e.ffn_size / choice.etp)
+        wide = wide + t * each * e.hidden_size
+    return narrow, wide
+
+
+def _activations(block: Block, products: list[Product], choice: Choice, t: Floats, element: float) -> Floats:
+    """What enters activations: both halves of a gated one."""
+    gated = 2.0 if any(p.linear.name.endswith("gate_up") for p in products) else 1.0
+    out = element * gated * t * block.activation_elements / choice.tp
+    if block.experts:
+        e = block.experts
+        ways = 2.0 if e.is_gated else 1.0
+        out = out + element * ways * t * e.experts_per_token * e.ffn_size / choice.etp
+    return out
+
+
+def _core(job: TrainingJob, block: Block, choice: Choice, t: Floats) -> Floats:
+    """Queries, keys and values, and a row sum for each query and head."""
+    mixer = block.mixer
+    if mixer is None:
+        return np.zeros(choice.tp.shape)
+    queries, keys = heads(mixer, choice.tp)
+    if isinstance(mixer, SoftmaxAttention):
+        elements = queries * mixer.head_size + keys * (mixer.head_size + mixer.value_head_size)
+    elif isinstance(mixer, LatentAttention):
+        elements = queries * (2 * (mixer.nope_head_size + mixer.rope_head_size) + mixer.value_head_size)
+    elif isinstance(mixer, CompressedAttention):
+        elements = (queries + 1) * mixer.head_size
+    else:
+        elements = queries * 0 + 4 * job.model.hidden_size // choice.tp
+    sums = ROW_SUM_BYTES * queries if job.framework.has_fused_attention else 0.0
+    return t * (WIDE_BYTES * elements + sums)

@@ -1,0 +1,66 @@
+"""How a training job is cut over devices."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+Sharding = Literal["none", "zero1", "zero2", "zero3"]
+"""What the data-parallel ranks share out: nothing, optimizer state, also gradients, also parameters (FSDP)."""
+
+Recompute = Literal["none", "selective", "full"]
+"""What the backward pass computes again: nothing, the core of attention (or what the framework picks), whole layers."""
+
+ContextKind = Literal["ring", "all-to-all"]
+"""How attention sees the whole sequence: keys and values go round, or heads are dealt out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingLayout:
+    """Degrees of parallelism and the choices that go with them; ``tp * cp * pp * dp`` devices in all.
+
+    Ranks are numbered tensor first, then context, data, and pipeline last, so that neighbours in a node talk most.
+    Experts are dealt over ``ep`` of the tp * cp * dp ranks of a stage, each cut ``etp`` ways; the rest are copies.
+    """
+
+    tp: int = 1
+    cp: int = 1
+    pp: int = 1
+    dp: int = 1
+    vp: int = 1  # model chunks of each pipeline rank (interleaving)
+    ep: int = 1
+    etp: int = 1  # ways in which one expert is cut
+    micro_batch: int = 1  # sequences
+    sharding: Sharding = "none"
+    sharding_group: int = 0  # ranks that share one copy of what is sharded (HSDP); 0 = all of dp * cp
+    secondary_group: int = 0  # ranks that keep a second, nearer copy of sharded parameters (ZeRO++ hpZ); 0 = none
+    recompute: Recompute = "none"
+    recompute_layers: int = 0  # full recomputation of only so many layers of each stage; 0 = of all
+    schedule: str = "1f1b"
+    context_kind: ContextKind = "ring"
+    is_sequence_parallel: bool = True  # norms and dropouts are cut too where tp > 1
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of the whole job."""
+        return self.tp * self.cp * self.pp * self.dp
+
+    @property
+    def num_data_ranks(self) -> int:
+        """Ranks that hold the same dense parameters: data and context."""
+        return self.dp * self.cp
+
+    @property
+    def num_expert_copies(self) -> int:
+        """Ranks that hold the same experts."""
+        return max(1, self.tp * self.cp * self.dp // (self.ep * self.etp))
+
+    def __str__(self) -> str:
+        words = [f"{k}{v}" for k in ("tp", "cp", "pp", "vp", "ep", "etp", "dp") if (v := getattr(self, k)) > 1]
+        words += [f"mb{self.micro_batch}"]
+        words += [self.sharding] if self.sharding != "none" else []
+        words += [f"recompute-{self.recompute}"] if self.recompute != "none" else []
+        words += [self.schedule] if self.pp > 1 else []
+        return " ".join(words)
+
+
+LAYOUT_FIELDS = tuple(f.name for f in fields(TrainingLayout))
+"""Names of everything that a layout says."""

@@ -1,0 +1,111 @@
+"""Element-wise work of a layer: norms, residual sums, dropouts, activations, rotations, and a recipe's casts.
+
+Words moved, per element: a norm reads one and writes one, its gradient reads two and writes one; a sum reads two and
+writes one; a gated activation reads two and writes one, its gradient reads three and writes two; a dropout also
+moves its mask. Each pass is one kernel that streams; what frameworks do not fuse is a pass of its own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery import kernels
+from orrery.execution.train.cut import Choice, Ints, Product, heads, tokens
+from orrery.execution.train.job import TrainingJob
+from orrery.kernels.ops import Elementwise
+from orrery.models.model import Block, SoftmaxAttention
+
+Floats = NDArray[np.float64]
+
+NORM_BACKWARD_RATIO = 3.0 / 2.0
+GATED_BACKWARD_RATIO = 5.0 / 3.0
+PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO = 2.0 / 3.0, 1.0
+"""Of a sum's three words: in and out; in the gradient two in and one out."""
+
+DROPOUT_RATIO = 2.5 / 3.0
+"""Of a sum's three words: one in, one out, half a word of mask."""
+
+BIAS_RATIO = 2.0 / 3.0
+LOSS_FORWARD_PASSES, LOSS_BACKWARD_PASSES = 3.0, 2.0
+"""Passes over the logits, each reading or writing 32 bits: cast, largest, sum of exponentials; gradient, cast."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Streams:
+    """Seconds of streaming work, forward and backward; arrays of the choices."""
+
+    forward: Floats
+    backward: Floats
+
+
+def _ask(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) -> Floats:
+    op = Elementwise(kind=kind, tokens=rows, width=width)
+    return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+
+
+def layer_streams(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Streams:
+    """Of one layer."""
+    t, hidden, framework = tokens(job, choice), job.model.hidden_size, job.framework
+    rows = np.maximum(t // choice.norm_ways, 1)
+    norm = _ask(job, "norm", rows, hidden) * (block.norm_elements / hidden)
+    total = _ask(job, "add", rows, hidden) * block.num_reduces
+    forward, backward = norm + total, NORM_BACKWARD_RATIO * norm + total
+    if framework.has_dropout:
+        share = DROPOUT_RATIO if not framework.is_fused else 0.5 / 3.0  # fused: only the mask is more to move
+        forward, backward = forward + share * total, backward + DROPOUT_RATIO * total
+    if not framework.is_fused:
+        biased = [p.n * p.groups for p in products if p.linear.has_bias]
+        if biased:
+            bias = _ask(job, "add", t, sum(biased[1:], biased[0]))
+            forward, backward = forward + BIAS_RATIO * bias, backward + BIAS_RATIO * bias
+    if block.activation_elements:
+        width = np.maximum(-(-block.activation_elements // choice.tp), 1)
+        if any(p.linear.name.endswith("gate_up") for p in products):
+            once = _ask(job, "gated_activation", t, width)
+            forward, backward = forward + once, backward + GATED_BACKWARD_RATIO * once
+        else:
+            once = _ask(job, "add", t, width)
+            forward, backward = forward + PLAIN_ACTIVATION_RATIO * once, backward + PLAIN_BACKWARD_RATIO * once
+    if isinstance(block.mixer, SoftmaxAttention) and block.mixer.rotary:
+        queries, keys = heads(block.mixer, choice.tp)
+        turned = _ask(job, "rope", t, (queries + keys) * block.mixer.head_size)
+        forward, backward = forward + turned, backward + turned
+    return Streams(forward=forward, backward=backward)
+
+
+def cast_streams(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Streams:
+    """A recipe's casts of one layer: of what enters its products, and of the gradients of what leaves them."""
+    zero = np.zeros(choice.tp.shape)
+    recipe = job.recipe
+    if not recipe.is_narrow:
+        return Streams(forward=zero, backward=zero)
+    t, narrow = tokens(job, choice), [p for p in products if p.linear.role not in ("router", "head")]
+    come = sum((p.k * p.groups for p in narrow), np.zeros_like(choice.tp))
+    leave = sum((p.n * p.groups for p in narrow), np.zeros_like(choice.tp))
+    if block.experts:
+        e, each = block.experts, block.experts.experts_per_token
+        come = come + each * (e.hidden_size + e.ffn_size // choice.etp)
+        leave = leave + each * ((2 if e.is_gated else 1) * e.ffn_size // choice.etp + e.hidden_size)
+    share = 1.0 - recipe.wide_layers_frac
+    return Streams(
+        forward=share * recipe.input_casts * _ask(job, "quantise", t, np.maximum(come, 1)),
+        backward=share * recipe.gradient_casts * _ask(job, "quantise", t, np.maximum(leave, 1)),
+    )
+
+
+def ends_streams(job: TrainingJob, choice: Choice) -> tuple[Streams, Streams]:
+    """The embedding's look-up with its scattered gradient, and the final norm with the loss over all logits."""
+    model, t = job.model, tokens(job, choice)
+    rows = np.maximum(t // choice.norm_ways, 1)
+    looked_up, norm = _ask(job, "embedding", rows, model.hidden_size), _ask(job, "norm", rows, model.hidden_size)
+    loss = np.zeros(choice.tp.shape)
+    if model.head:
+        loss = 2.0 * _ask(job, "softmax", t, np.maximum(-(-model.vocab_size // choice.tp), 1))  # 32-bit words
+    return (
+        Streams(forward=looked_up, backward=2.0 * looked_up),
+        Streams(
+            forward=norm + 0.5 * LOSS_FORWARD_PASSES * loss,
+            backward=NORM_BACKWARD_RATIO * norm + 0.5 * LOSS_BACKWARD_PASSES * loss,
+        ),
+    )

@@ -1,0 +1,121 @@
+"""Matrix products of a layer's forward and backward pass: y = x W^T, dx = dy W, dW = dy^T x.
+
+All products of one direction and format are asked for in one call. Times are those of measured kernels alone; what
+clocks under load and everything else take is the framework's ``matrix_ratio``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery import kernels
+from orrery.execution.train.cut import Choice, Product, tokens
+from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.kernels.ops import Gemm, MoE
+from orrery.models.model import Experts
+
+Floats = NDArray[np.float64]
+
+RANDOM_ROUTING = -1.0
+"""Experts in training are balanced by a loss or a bias: every token picks at random, all experts alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Passes:
+    """Seconds (or anything that adds up) of the three products; arrays of the choices."""
+
+    forward: Floats
+    input_gradient: Floats
+    weight_gradient: Floats
+
+    def __add__(self, other: "Passes") -> "Passes":
+        return Passes(
+            forward=self.forward + other.forward, input_gradient=self.input_gradient + other.input_gradient,
+            weight_gradient=self.weight_gradient + other.weight_gradient,
+        )  # fmt: skip
+
+    def times(self, factor: float) -> "Passes":
+        """Everything ``factor`` times."""
+        return Passes(
+            forward=self.forward * factor, input_gradient=self.input_gradient * factor,
+            weight_gradient=self.weight_gradient * factor,
+        )  # fmt: skip
+
+
+def nothing(choice: Choice) -> Passes:
+    """No work at all."""
+    zero = np.zeros(choice.tp.shape)
+    return Passes(forward=zero, input_gradient=zero, weight_gradient=zero)
+
+
+def product_times(job: TrainingJob, products: list[Product], choice: Choice, cuts: int = 1) -> list[Passes]:
+    """Of each product, with the tokens cut into so many pieces one after the other."""
+    narrow = [i for i, p in enumerate(products) if not is_wide(job, p)]
+    wide = [i for i, p in enumerate(products) if is_wide(job, p)]
+    recipe = job.recipe
+    out: list[Passes] = [nothing(choice)] * len(products)
+    formats = (recipe.forward_format, recipe.input_gradient_format, recipe.weight_gradient_format)
+    kept_wide = (recipe.wide_format, recipe.wide_format, recipe.wide_format)
+    for members, chosen in ((narrow, formats), (wide, kept_wide)):
+        if members:
+            for i, times in zip(members, _ask(job, [products[i] for i in members], choice, chosen, cuts), strict=True):
+                out[i] = times
+    if recipe.is_narrow and recipe.wide_layers_frac and narrow:
+        kept = _ask(job, [products[i] for i in narrow], choice, kept_wide, cuts)
+        for i, times in zip(narrow, kept, strict=True):
+            out[i] = out[i].times(1.0 - recipe.wide_layers_frac) + times.times(recipe.wide_layers_frac)
+    return out
+
+
+def is_wide(job: TrainingJob, product: Product) -> bool:
+    """Whether a product stays in 16 bits: routers and heads do, in every recipe."""
+    return not job.recipe.is_narrow or product.linear.role in ("router", "head")
+
+
+def _ask(
+    job: TrainingJob, products: list[Product], choice: Choice, formats: tuple[str, str, str], cuts: int
+) -> list[Passes]:
+    t = np.maximum(tokens(job, choice) // cuts, 1)
+    m = np.stack([t] * len(products))
+    n, k, groups = (np.stack([getattr(p, x) for p in products]) for x in ("n", "k", "groups"))
+    has_weights = job.task not in FROZEN
+    same = len(set(formats)) == 1
+    if same:  # one call for all three
+        shapes = [(m, n, k), (m, k, n)] + ([(n, k, m)] if has_weights else [])
+        sizes = [np.stack([s[i] for s in shapes]) for i in range(3)]
+        found = list(_time(job, sizes[0], sizes[1], sizes[2], np.stack([groups] * len(shapes)), formats[0]))
+    else:
+        found = [_time(job, m, n, k, groups, formats[0]), _time(job, m, k, n, groups, formats[1])]
+        found += [_time(job, n, k, m, groups, formats[2])] if has_weights else []
+    if not has_weights:
+        found.append(np.zeros(m.shape))
+    return [
+        Passes(forward=cuts * found[0][i], input_gradient=cuts * found[1][i], weight_gradient=cuts * found[2][i])
+        for i in range(len(products))
+    ]
+
+
+def _time(job: TrainingJob, m: object, n: object, k: object, groups: object, format: str) -> Floats:
+    op = Gemm(m=m, n=n, k=k, batch=groups, format=format, quantises_input=False)  # pyright: ignore[reportArgumentType]
+    return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+
+
+def product_flops(job: TrainingJob, products: list[Product], choice: Choice) -> Floats:
+    """Of the forward pass; each backward product takes as many."""
+    total = sum((p.parameters for p in products), np.zeros(choice.tp.shape))
+    return 2.0 * tokens(job, choice) * total
+
+
+def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Passes:
+    """Of the routed experts of one layer: grouped products of the tokens that reach this device."""
+    recipe = job.recipe
+    t = np.maximum(tokens(job, choice) // cuts, 1) * choice.ep * choice.etp
+    op = MoE(
+        tokens=t, hidden_size=experts.hidden_size, ffn_size=experts.ffn_size, num_experts=experts.num_experts,
+        experts_per_token=experts.experts_per_token, format=recipe.forward_format, tp=choice.etp, ep=choice.ep,
+        is_gated=experts.is_gated, skew=RANDOM_ROUTING,
+    )  # fmt: skip
+    time_s = cuts * kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+    has_weights = job.task not in FROZEN
+    return Passes(forward=time_s, input_gradient=time_s, weight_gradient=time_s if has_weights else 0.0 * time_s)

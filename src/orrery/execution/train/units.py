@@ -1,0 +1,163 @@
+"""The average layer and both ends of a model on one device, for many choices at once: raw seconds, operations, bytes.
+
+Raw: what kernels and collectives take as measured alone. The training floor applies the framework's ratios, hides what
+can be hidden, and multiplies by layers and micro-batches, so its cost does not grow with either.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.train.attention import attention_flops, attention_times
+from orrery.execution.train.cut import Choice, held, product, tokens
+from orrery.execution.train.exchanges import layer_exchanges
+from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.kept import kept
+from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams
+from orrery.execution.train.products import Passes, expert_times, nothing, product_flops, product_times
+from orrery.models.model import Block
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layer:
+    """One layer (or the average of several kinds) and one micro-batch; arrays of the choices."""
+
+    products: Passes
+    experts: Passes
+    attention_forward_s: Floats
+    attention_backward_s: Floats
+    stream_forward_s: Floats  # element-wise work
+    stream_backward_s: Floats
+    cast_forward_s: Floats
+    cast_backward_s: Floats
+    tensor_forward_s: Floats
+    tensor_backward_s: Floats
+    context_forward_s: Floats
+    context_backward_s: Floats
+    expert_forward_s: Floats
+    expert_backward_s: Floats
+    forward_flops: Floats  # on this device, as a model's operations are counted
+    attention_flops: Floats
+    dense_parameters: Floats
+    expert_parameters: Floats
+    trained_parameters: Floats
+    everything_bytes: Floats
+    selective_bytes: Floats
+    boundary_bytes: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class End:
+    """The embedding, or the head with its loss; arrays of the choices."""
+
+    products: Passes
+    stream_forward_s: Floats
+    stream_backward_s: Floats
+    forward_flops: Floats
+    parameters: Floats
+    logits: Floats  # elements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """Everything that a layout's cost is put together from."""
+
+    job: TrainingJob
+    choice: Choice
+    num_layers: int
+    layer: Layer
+    embedding: End
+    head: End
+
+
+def units(job: TrainingJob, choice: Choice) -> Units:
+    """Ask the kernels and the network once for every choice."""
+    blocks = (*job.model.encoder, *job.model.blocks)
+    num_layers = sum(b.count for b in blocks)
+    layers = [(b.count / num_layers, _layer(job, b, choice)) for b in blocks]
+    return Units(
+        job=job, choice=choice, num_layers=num_layers, layer=_average(layers), embedding=_embedding(job, choice),
+        head=_head(job, choice),
+    )  # fmt: skip
+
+
+def _layer(job: TrainingJob, block: Block, choice: Choice) -> Layer:
+    products = [product(x, block.mixer, choice.tp) for x in block.linears]
+    zero = np.zeros(choice.tp.shape)
+    core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
+    streams, casts = layer_streams(job, block, products, choice), cast_streams(job, block, products, choice)
+    exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
+    parameters = held(block, products, choice)
+    flops, extra = product_flops(job, products, choice), zero
+    if block.experts:
+        extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
+        extra = extra / choice.etp
+    seen = attention_flops(job, block.mixer, choice) if block.mixer else zero
+    trained = parameters.dense + parameters.experts
+    if job.task in FROZEN:
+        adapted = [p for p in products if p.linear.role == "attention" and p.linear.shard == "column"]
+        widths = sum((p.linear.in_features + p.n * p.groups for p in adapted), np.zeros_like(choice.tp))
+        trained = job.adapter_rank * widths.astype(np.float64)
+    return Layer(
+        products=sum(product_times(job, products, choice), nothing(choice)),
+        experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
+        attention_forward_s=core[0], attention_backward_s=core[1],
+        stream_forward_s=streams.forward, stream_backward_s=streams.backward,
+        cast_forward_s=casts.forward, cast_backward_s=casts.backward,
+        tensor_forward_s=exchanges.tensor_forward, tensor_backward_s=exchanges.tensor_backward,
+        context_forward_s=exchanges.context_forward, context_backward_s=exchanges.context_backward,
+        expert_forward_s=exchanges.expert_forward, expert_backward_s=exchanges.expert_backward,
+        forward_flops=flops + extra, attention_flops=np.asarray(seen, dtype=np.float64),
+        dense_parameters=parameters.dense, expert_parameters=parameters.experts, trained_parameters=trained,
+        everything_bytes=kept_bytes.everything, selective_bytes=kept_bytes.selective,
+        boundary_bytes=kept_bytes.boundary,
+    )  # fmt: skip
+
+
+def _average(layers: list[tuple[float, Layer]]) -> Layer:
+    """Kinds of layers in the proportion in which the model has them."""
+    if len(layers) == 1:
+        return layers[0][1]
+    mixed: dict[str, Any] = {}
+    for name in Layer.__slots__:
+        parts = [(share, getattr(layer, name)) for share, layer in layers]
+        if isinstance(parts[0][1], Passes):
+            total = parts[0][1].times(parts[0][0])
+            for share, passes in parts[1:]:
+                total = total + passes.times(share)
+            mixed[name] = total
+        else:
+            mixed[name] = sum(share * value for share, value in parts)
+    return Layer(**mixed)
+
+
+def _embedding(job: TrainingJob, choice: Choice) -> End:
+    streams: Streams = ends_streams(job, choice)[0]
+    zero = np.zeros(choice.tp.shape)
+    parameters = job.model.embedding_parameters / choice.tp + job.model.tower_parameters
+    return End(
+        products=nothing(choice), stream_forward_s=streams.forward, stream_backward_s=streams.backward,
+        forward_flops=zero, parameters=np.asarray(parameters, dtype=np.float64), logits=zero,
+    )  # fmt: skip
+
+
+def _head(job: TrainingJob, choice: Choice) -> End:
+    model, streams = job.model, ends_streams(job, choice)[1]
+    zero = np.zeros(choice.tp.shape)
+    other = float(model.other_parameters)
+    if model.head is None:
+        return End(
+            products=nothing(choice), stream_forward_s=streams.forward, stream_backward_s=streams.backward,
+            forward_flops=zero, parameters=zero + other, logits=zero,
+        )  # fmt: skip
+    cut = product(model.head, None, choice.tp)
+    return End(
+        products=product_times(job, [cut], choice)[0],
+        stream_forward_s=streams.forward, stream_backward_s=streams.backward,
+        forward_flops=product_flops(job, [cut], choice), parameters=cut.parameters + other,
+        logits=tokens(job, choice).astype(np.float64) * cut.n,
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""What each device of a training job holds at its fullest, by category.
+
+State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what a
+layer keeps, and with recomputation the working set of one layer. Ends: logits of the last stage. On top: gathered
+layers of sharded parameters, buckets, and what the allocator loses.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.units import Units
+from orrery.training.columns import Columns
+from orrery.training.sync import Stage
+
+Floats = NDArray[np.float64]
+
+CATEGORIES = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "fragmentation", "fixed")
+FROZEN_4BIT_BYTES = 0.5 + 4.0 / 64.0 + 0.25 / 64.0
+"""NF4 with a scale for 64 weights, itself in 8 bits. [dettmers-2023]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Held:
+    """Bytes of one device by category; arrays of the layouts. ``total`` is the allocator's peak."""
+
+    parts: dict[str, Floats]
+
+    @property
+    def total(self) -> Floats:
+        """All categories together."""
+        return sum(self.parts.values(), np.zeros(1))
+
+
+def held_bytes(
+    job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], *, stage: Stage, layers: Floats,
+    in_flight: Floats, copies: Floats, has_head: NDArray[np.bool_],
+) -> Held:  # fmt: skip
+    """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers."""
+    f, recipe, layer = job.framework, job.recipe, units.layer
+    is_frozen = job.task in FROZEN
+    full, every = x.sharding == 3, stage.dense + stage.experts
+
+    def shared(least: int) -> Floats:
+        """Parameters on a device where sharding of at least that stage divides them."""
+        ways = np.where(x.sharding >= least, x.sharding_group, 1)
+        expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
+        return stage.dense / ways + stage.experts / expert_ways
+
+    trained = shared(1) if not is_frozen else stage.trained / np.where(x.sharding >= 1, x.sharding_group, 1)
+    base = f.weights_bytes if not is_frozen else FROZEN_4BIT_BYTES if job.task == "qlora" else 2.0
+    weights = copies * (base * shared(3) + recipe.weight_copy_bytes * np.where(full, shared(3), every))
+    weights = weights + (f.weights_bytes * stage.trained if is_frozen else 0.0)
+    gradient = recipe.gradient_bytes or f.gradient_bytes
+    gradients = gradient * (shared(2) if not is_frozen else stage.trained)
+    master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
+    optimizer = (master + (recipe.moments_bytes or f.moments_bytes)) * trained
+    if job.task == "forward_backward":
+        optimizer = 0.0 * optimizer
+    kept = np.choose(np.minimum(x.recompute, 2), [layer.everything_bytes[which], layer.selective_bytes[which],
+                                                  layer.boundary_bytes[which]])  # fmt: skip
+    part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
+    kept = part * kept + (1.0 - part) * layer.everything_bytes[which]
+    again = np.where(x.recompute == 2, layer.everything_bytes[which] - layer.boundary_bytes[which], 0.0)
+    activations = in_flight * layers * kept + again
+    logits = np.where(has_head, f.logits_bytes * units.head.logits[which], 0.0)
+    gathered = recipe.gathered_weight_bytes * (2.0 * stage.layer_dense + 2.0 * stage.layer_experts) * full
+    second = np.where(x.secondary_group > 0, recipe.gathered_weight_bytes * stage.dense, 0.0) / np.maximum(
+        x.secondary_group, 1
+    )
+    unsummed = np.where(full, gradient * (stage.layer_dense + stage.layer_experts), 0.0)
+    bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
+    parts = {
+        "weights": weights, "gradients": gradients, "optimizer": optimizer, "activations": activations,
+        "logits": logits, "buffers": gathered + second + unsummed + bucket,
+    }  # fmt: skip
+    live = sum(parts.values(), np.zeros(1))
+    loose = activations + logits + parts["buffers"]
+    parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
+    parts["fixed"] = np.full(live.shape, f.fixed_bytes)
+    return Held(parts=parts)

@@ -1,0 +1,120 @@
+"""Seconds of one layer and of the ends once a framework runs them: its ratios, its overlaps, its host."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.train.units import End, Units
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pace:
+    """One layer (or end) and micro-batch: work of the device, and what it waits for. Arrays of the choices."""
+
+    forward_s: Floats
+    input_gradient_s: Floats
+    weight_gradient_s: Floats
+    again_selective_s: Floats  # recomputation
+    again_full_s: Floats
+    tensor_forward_s: Floats  # exposed
+    tensor_backward_s: Floats
+    context_forward_s: Floats
+    context_backward_s: Floats
+    expert_forward_s: Floats
+    expert_backward_s: Floats
+    host_forward_s: Floats  # what launching takes longer than the device
+    host_backward_s: Floats
+
+
+def layer_pace(units: Units) -> Pace:
+    """Of the average layer."""
+    job, x, f = units.job, units.layer, units.job.framework
+    device_forward = (
+        f.matrix_ratio * (x.products.forward + x.experts.forward) + f.attention_ratio * x.attention_forward_s
+        + f.elementwise_ratio * (x.stream_forward_s + x.cast_forward_s)
+    )  # fmt: skip
+    device_inputs = (
+        f.matrix_ratio * (x.products.input_gradient + x.experts.input_gradient)
+        + f.attention_ratio * x.attention_backward_s + f.elementwise_ratio * (x.stream_backward_s + x.cast_backward_s)
+    )  # fmt: skip
+    device_weights = f.matrix_ratio * (x.products.weight_gradient + x.experts.weight_gradient)
+    near = network_ratio(units, units.choice.tp)
+    tensor_forward, tensor_backward = near * x.tensor_forward_s, near * x.tensor_backward_s
+    if f.overlaps_tensor:  # in tp pieces beside the products that make or need them
+        tensor_forward = _in_pieces(units, tensor_forward, f.matrix_ratio * x.products.forward)
+        tensor_backward = _in_pieces(units, tensor_backward, f.matrix_ratio * x.products.input_gradient)
+    elif f.overlaps_weight_gradients:
+        tensor_backward = _beside(tensor_backward, device_weights, f.contention_ratio)
+    span = network_ratio(units, units.choice.tp * units.choice.cp)
+    context_forward = _ring(units, span * x.context_forward_s, f.attention_ratio * x.attention_forward_s)
+    context_backward = _ring(units, span * x.context_backward_s, f.attention_ratio * x.attention_backward_s)
+    far = network_ratio(units, units.choice.ep * units.choice.etp)
+    expert_forward, expert_backward = far * x.expert_forward_s, far * x.expert_backward_s
+    busy = device_forward + tensor_forward + context_forward + expert_forward
+    busy_back = device_inputs + device_weights + tensor_backward + context_backward + expert_backward
+    again = f.attention_ratio * x.attention_forward_s
+    if f.selective == "operators":
+        again = 0.5 * f.matrix_ratio * x.products.forward + f.elementwise_ratio * x.stream_forward_s
+    launch = f.host_layer_s + f.host_collective_s * _collectives(units)
+    host = np.maximum(launch - busy, 0.0)
+    return Pace(
+        forward_s=device_forward, input_gradient_s=device_inputs, weight_gradient_s=device_weights,
+        again_selective_s=again, again_full_s=busy + host,
+        tensor_forward_s=tensor_forward, tensor_backward_s=tensor_backward,
+        context_forward_s=context_forward, context_backward_s=context_backward,
+        expert_forward_s=expert_forward, expert_backward_s=expert_backward,
+        host_forward_s=host,
+        host_backward_s=np.maximum(f.host_backward_ratio * launch * _learns(job.task) - busy_back, 0.0),
+    )  # fmt: skip
+
+
+def _collectives(units: Units) -> Floats:
+    """Collectives that the host launches in one layer and direction."""
+    choice, blocks = units.choice, (*units.job.model.encoder, *units.job.model.blocks)
+    reduces = sum(b.count * b.num_reduces for b in blocks) / units.num_layers
+    routed = sum(2 * b.count for b in blocks if b.experts) / units.num_layers
+    tensor = reduces * np.where(choice.is_sequence_parallel, 2.0, 1.0) * (choice.tp > 1)
+    return tensor + routed * (choice.ep > 1) + (choice.cp - 1.0)
+
+
+def _learns(task: str) -> float:
+    """Backward launches: of both gradients, or of those to the inputs alone."""
+    return 1.0 if task in ("pretrain", "full_finetune", "forward_backward") else 0.7
+
+
+def end_pace(units: Units, end: End) -> tuple[Floats, Floats, Floats]:
+    """Forward, input-gradient and weight-gradient seconds of the embedding or the head."""
+    f = units.job.framework
+    return (
+        f.matrix_ratio * end.products.forward + f.elementwise_ratio * end.stream_forward_s,
+        f.matrix_ratio * end.products.input_gradient + f.elementwise_ratio * end.stream_backward_s,
+        f.matrix_ratio * end.products.weight_gradient,
+    )
+
+
+def network_ratio(units: Units, span_devices: NDArray[np.int64]) -> Floats:
+    """How much slower collectives run than measured alone: inside a node, or between nodes."""
+    f, link = units.job.framework, units.job.cluster.device.scaleup
+    inside = max(units.job.cluster.devices_per_node, link.num_devices if link.num_devices > 16 else 0)
+    return np.where(span_devices <= inside, f.network_ratio, f.scaleout_ratio)
+
+
+def _in_pieces(units: Units, collective_s: Floats, product_s: Floats) -> Floats:
+    """A collective cut into tp pieces beside its product: the first piece waits, the rest hide as far as they can."""
+    pieces = np.maximum(units.choice.tp, 1)
+    return collective_s / pieces + np.maximum(collective_s * (1.0 - 1.0 / pieces) - product_s, 0.0)
+
+
+def _beside(collective_s: Floats, work_s: Floats, contention_ratio: float) -> Floats:
+    """What a collective adds to work that waits for nobody and runs beside it, slowed by its contention."""
+    return np.maximum(collective_s - work_s, 0.0) + (contention_ratio - 1.0) * np.minimum(collective_s, work_s)
+
+
+def _ring(units: Units, collective_s: Floats, attention_s: Floats) -> Floats:
+    """A ring hides each hop behind the previous block of attention; dealt-out heads hide nothing."""
+    cp = units.choice.cp
+    hidden = np.where(units.choice.is_ring, attention_s * (cp - 1) / np.maximum(cp, 1), 0.0)
+    return np.maximum(collective_s - hidden, 0.0)

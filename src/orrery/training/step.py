@@ -1,0 +1,238 @@
+"""One step of many layouts at once: seconds by part, memory of the fullest rank, and what it is worth.
+
+A step is m micro-batches through the slowest stage, the schedule's idle time, what data parallelism exposes, and the
+update. Nothing here depends on m or on the number of layers but through products, so the cost of asking does not.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.train.exchanges import ELEMENT_BYTES, curves_of
+from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.units import Units, units
+from orrery.training.columns import Columns, choices, distinct
+from orrery.training.memory import Held, held_bytes
+from orrery.training.pace import Pace, end_pace, layer_pace
+from orrery.training.pipeline import get_schedule
+from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+PARTS = (
+    "forward", "backward", "weight gradients", "recomputation", "tensor parallel", "context parallel",
+    "expert parallel", "sharding", "launches", "bubble", "hand-overs", "gradient reduction", "parameter gathering",
+    "update", "once a step",
+)  # fmt: skip
+"""Where the seconds of a step go, in the order in which they are shown; they add up to the step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The answer for every layout; arrays of one entry a layout."""
+
+    job: TrainingJob
+    columns: Columns
+    parts: dict[str, Floats]  # seconds, keys are PARTS
+    first: Held  # bytes of a device of the first pipeline stage
+    last: Held  # and of the last
+    model_flops: Floats  # of one step over all devices, without recomputation
+    hardware_flops: Floats  # of one step on one device, with it
+
+    @cached_property
+    def time_s(self) -> Floats:
+        """Seconds of a step."""
+        return sum(self.parts.values(), np.zeros(1))
+
+    @cached_property
+    def memory_bytes(self) -> Floats:
+        """The allocator's peak on the fullest device."""
+        return np.maximum(self.first.total, self.last.total)
+
+    @property
+    def tokens_per_s_per_device(self) -> Floats:
+        """Tokens a second, over all devices, each."""
+        x = self.columns
+        return self.job.tokens_per_step / self.time_s / (x.tp * x.cp * x.pp * x.dp)
+
+
+def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = None) -> Steps:
+    """Cost every layout of ``x``; ``ready`` hands in units that the caller has asked for already."""
+    if ready is None:
+        choice, which = choices(x)
+        ready = units(job, choice), which
+    found, which = ready
+    pace, ends = layer_pace(found), (end_pace(found, found.embedding), end_pace(found, found.head))
+    m = job.global_batch / (x.dp * x.micro_batch)
+    layers = (-(-found.num_layers // (x.pp * x.vp)) * x.vp).astype(np.float64)
+    stage_first, stage_last = _stages(found, x, which, layers)
+    fuller = Stage(
+        dense=np.maximum(stage_first.dense, stage_last.dense), experts=stage_first.experts,
+        trained=stage_first.trained, layer_dense=stage_first.layer_dense, layer_experts=stage_first.layer_experts,
+    )  # fmt: skip
+    sync = sync_of(job, x, fuller)
+    each = _layer_parts(job, x, pace, which, sync)
+    busy, idle_base = _slowest(found, x, which, layers, each, ends)
+    parts = {name: m * seconds for name, seconds in busy.items()}
+    in_flight, copies, sends, parts["bubble"] = _pipeline(x, m, idle_base)
+    parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
+    parts |= _exposed(job, x, busy, sync, fuller)
+    parts["update"] = update_s(job, x, fuller)
+    parts["once a step"] = np.full(len(x), job.framework.step_s)
+    one = x.pp == 1
+    first = held_bytes(job, x, found, which, stage=stage_first, layers=layers, in_flight=in_flight, copies=copies,
+                       has_head=one)  # fmt: skip
+    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers, in_flight=_last_in_flight(x, in_flight),
+                      copies=copies, has_head=np.ones(len(x), dtype=np.bool_))  # fmt: skip
+    model, hardware = _flops(job, found, x, which, m)
+    return Steps(
+        job=job, columns=x, parts={name: parts[name] for name in PARTS}, first=first, last=last, model_flops=model,
+        hardware_flops=hardware,
+    )  # fmt: skip
+
+
+def _stages(found: Units, x: Columns, which: Ints, layers: Floats) -> tuple[Stage, Stage]:
+    """Parameters of a device of the first and of the last stage."""
+    layer = found.layer
+    dense, experts = layer.dense_parameters[which], layer.expert_parameters[which]
+    trained = layer.trained_parameters[which]
+    embedding, head = found.embedding.parameters[which], found.head.parameters[which]
+    is_tied, one = found.job.model.is_head_tied, x.pp == 1
+    top = np.where(one, embedding, 0.0) + (np.where(one, 0.0, head) if is_tied else head)
+    bottom = np.where(one, top, embedding)
+    is_frozen = found.job.task in FROZEN
+
+    def stage(ends: Floats) -> Stage:
+        return Stage(
+            dense=layers * dense + ends, experts=layers * experts, layer_dense=dense, layer_experts=experts,
+            trained=layers * trained + (0.0 if is_frozen else ends),
+        )  # fmt: skip
+
+    return stage(bottom), stage(top)
+
+
+def _layer_parts(job: TrainingJob, x: Columns, pace: Pace, which: Ints, sync: Sync) -> dict[str, Floats]:
+    """Seconds of one layer and micro-batch by part, recomputation and sharded parameters included."""
+    f = job.framework
+    again = np.choose(x.recompute, [np.zeros(len(x)), pace.again_selective_s[which], pace.again_full_s[which]])
+    forward, backward = pace.forward_s[which], pace.input_gradient_s[which]
+    weights = pace.weight_gradient_s[which]
+    tensor = pace.tensor_forward_s[which] + pace.tensor_backward_s[which]
+    context = pace.context_forward_s[which] + pace.context_backward_s[which]
+    expert = pace.expert_forward_s[which] + pace.expert_backward_s[which]
+    gather, rest = sync.layer_gather_s, sync.layer_regather_s + sync.layer_reduce_s
+    if f.overlaps_parameters:  # the next layer's parameters travel while this one computes
+        gather = _beside(gather, forward, f.contention_ratio)
+        rest = _beside(rest, backward + weights + again, f.contention_ratio)
+    return {
+        "forward": forward, "backward": backward, "weight gradients": weights, "recomputation": again,
+        "tensor parallel": tensor, "context parallel": context, "expert parallel": expert, "sharding": gather + rest,
+        "launches": pace.host_forward_s[which] + pace.host_backward_s[which],
+    }  # fmt: skip
+
+
+def _beside(collective_s: Floats, work_s: Floats, contention_ratio: float) -> Floats:
+    """What a collective adds to work beside it."""
+    return np.maximum(collective_s - work_s, 0.0) + (contention_ratio - 1.0) * np.minimum(collective_s, work_s)
+
+
+Triple = tuple[Floats, Floats, Floats]
+
+
+def _slowest(
+    found: Units, x: Columns, which: Ints, layers: Floats, each: dict[str, Floats], ends: tuple[Triple, Triple]
+) -> tuple[dict[str, Floats], Triple]:
+    """The slowest stage's parts of one micro-batch; and F, B, W of the others' mean, which the bubble is made of."""
+    part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
+    each = each | {"recomputation": each["recomputation"] * part}
+    (e_f, e_b, e_w), (h_f, h_b, h_w) = (tuple(v[which] for v in end) for end in ends)
+    one = x.pp == 1
+    embedding, head = e_f + e_b + e_w, h_f + h_b + h_w
+    is_head = head >= embedding
+    f_end = np.where(one, e_f + h_f, np.where(is_head, h_f, e_f))
+    b_end = np.where(one, e_b + h_b, np.where(is_head, h_b, e_b))
+    w_end = np.where(one, e_w + h_w, np.where(is_head, h_w, e_w))
+    busy = {name: layers * seconds for name, seconds in each.items()}
+    busy["forward"] = busy["forward"] + f_end
+    busy["backward"] = busy["backward"] + b_end
+    busy["weight gradients"] = busy["weight gradients"] + w_end
+    others = np.maximum(x.pp - 1, 1)
+    left = (found.num_layers - layers) / others
+    waits = 0.5 * sum((each[n] for n in ("tensor parallel", "context parallel", "expert parallel", "sharding",
+                                         "launches")), np.zeros(1))  # fmt: skip
+    rest_f, rest_b, rest_w = (
+        np.where(one, 0.0, whole) / others for whole in (e_f + h_f - f_end, e_b + h_b - b_end, e_w + h_w - w_end)
+    )
+    return busy, (
+        left * (each["forward"] + waits) + rest_f,
+        left * (each["backward"] + each["recomputation"] + waits) + rest_b,
+        left * each["weight gradients"] + rest_w,
+    )
+
+
+def _pipeline(x: Columns, m: Floats, base: Triple) -> tuple[Floats, Floats, Floats, Floats]:
+    """In flight, copies, hand-overs a micro-batch, and idle seconds, by each layout's schedule."""
+    in_flight, copies = np.ones(len(x)), np.ones(len(x))
+    sends, idle = np.zeros(len(x)), np.zeros(len(x))
+    for number, name in enumerate(x.schedules):
+        here = (x.schedule == number) & (x.pp > 1)
+        if here.any():
+            numbers = get_schedule(name)(x.pp[here], x.vp[here], m[here].astype(np.int64))
+            in_flight[here], copies[here] = numbers.in_flight_ratio, numbers.parameter_copies_ratio
+            sends[here] = numbers.sends_ratio
+            idle[here] = numbers.idle_s(base[0][here], base[1][here], base[2][here])
+    return in_flight, copies, sends, idle
+
+
+def _last_in_flight(x: Columns, in_flight: Floats) -> Floats:
+    """Micro-batches that the last stage holds: one under 1F1B, as many as the others where both ends take turns."""
+    out = in_flight.copy()
+    for number, name in enumerate(x.schedules):
+        here = (x.schedule == number) & (x.pp > 1)
+        if here.any() and get_schedule(name).placement == "loop" and name != "gpipe":
+            out[here] = np.minimum(out[here], np.maximum(in_flight[here] - (x.pp[here] - 1.0), 1.0))
+    return out
+
+
+def _hand_overs(job: TrainingJob, x: Columns, found: Units, m: Floats, sends: Floats) -> Floats:
+    """Activations to the next stage and gradients back: all of them, or where they overlap those of the fill alone."""
+    if int(x.pp.max()) == 1:
+        return np.zeros(len(x))
+    ways = x.cp * np.where(x.is_sequence_parallel, x.tp, 1)
+    message = ELEMENT_BYTES * x.micro_batch * job.seq_len * job.model.hidden_size / ways
+    stride = x.tp * x.cp * x.dp
+    first, group = distinct(stride[None, :])
+    curve = curves_of(job, "send_recv", [(2, int(stride[i])) for i in first])
+    once = curve.time_s(group, message)
+    ratio = np.where(stride < job.cluster.devices_per_node, job.framework.network_ratio, job.framework.scaleout_ratio)
+    times = x.pp - 1.0 if job.framework.overlaps_pipeline else x.pp - 1.0 + m * sends
+    return np.where(x.pp > 1, 2.0 * once * ratio * times, 0.0)
+
+
+def _exposed(job: TrainingJob, x: Columns, busy: dict[str, Floats], sync: Sync, stage: Stage) -> dict[str, Floats]:
+    """What of the gradients' reduction and the parameters' gathering no computation hides."""
+    f = job.framework
+    backward = busy["backward"] + busy["weight gradients"] + busy["recomputation"]
+    reduce_s, gather_s = sync.reduce_s, sync.gather_s
+    wire = np.maximum(gradient_bytes(job) * (stage.dense + stage.experts), 1.0)
+    last = np.minimum(f.bucket_bytes / wire, 1.0)
+    if f.overlaps_gradients:
+        reduce_s = np.maximum(_beside(reduce_s, backward, f.contention_ratio), last * reduce_s)
+    if f.overlaps_parameters:
+        gather_s = np.maximum(_beside(gather_s, busy["forward"], f.contention_ratio), last * gather_s)
+    return {"gradient reduction": reduce_s, "parameter gathering": gather_s}
+
+
+def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -> tuple[Floats, Floats]:
+    """Operations of a step: the model's over all devices, and one mean device's with recomputation."""
+    layer = found.layer
+    linear, core = layer.forward_flops[which], layer.attention_flops[which]
+    ends = found.head.forward_flops[which]
+    backward = 1.0 if job.task in FROZEN else 2.0
+    per_replica = m * (found.num_layers * ((1.0 + backward) * linear + 3.0 * core) + (1.0 + backward) * ends)
+    again = m * found.num_layers * np.where(x.recompute == 2, linear + core, np.where(x.recompute == 1, core, 0.0))
+    ways = x.tp * x.cp
+    return per_replica * ways * x.dp, (per_replica + again) / x.pp

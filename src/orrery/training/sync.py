@@ -1,0 +1,130 @@
+"""What data parallelism adds to a step: gradients summed, sharded state gathered, weights updated.
+
+Gradients of dense parameters meet over all data and context ranks, those of experts over the ranks that hold the same
+experts. Sharded state lives in groups of ``sharding_group`` ranks; copies of the groups sum their shards (HSDP).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery import kernels
+from orrery.execution.train.exchanges import curves_of
+from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.kernels.ops import Elementwise
+from orrery.training.columns import Columns, distinct
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sync:
+    """Seconds of collectives measured alone; arrays of the layouts.
+
+    Step: once a step for the whole stage (zero0 to zero2). Layer: once a layer and micro-batch (zero3).
+    """
+
+    reduce_s: Floats  # gradients, whole stage
+    gather_s: Floats  # updated parameters, whole stage
+    layer_gather_s: Floats  # parameters of one layer before its forward pass
+    layer_regather_s: Floats  # and again before its backward pass, from the nearer copy where there is one
+    layer_reduce_s: Floats  # gradients of one layer after its backward pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """Parameters of the fullest pipeline stage on one device; arrays of the layouts."""
+
+    dense: Floats
+    experts: Floats
+    trained: Floats
+    layer_dense: Floats  # of one layer
+    layer_experts: Floats
+
+
+def gradient_bytes(job: TrainingJob) -> float:
+    """What a gradient travels in."""
+    return job.recipe.gradient_wire_bytes or job.recipe.gradient_bytes or job.framework.gradient_bytes
+
+
+class _Groups:
+    """Collective times of the groups that occur, looked up by (ranks, stride) of each layout."""
+
+    def __init__(self, job: TrainingJob, ranks: Ints, stride: Ints) -> None:
+        first, self.which = distinct(np.stack([ranks, stride])) if ranks.size > 1 else (np.zeros(1, np.int64),) * 2
+        self.job, self.known = job, [(int(ranks[i]), int(stride[i])) for i in first]
+        inside = job.cluster.devices_per_node
+        link = job.cluster.device.scaleup.num_devices
+        inside = max(inside, link if link > 16 else 0)
+        near, far = job.framework.network_ratio, job.framework.scaleout_ratio
+        self.ratio = np.array([near if n * step <= inside else far for n, step in self.known])[self.which]
+
+    def time_s(self, kind: str, message_bytes: Floats) -> Floats:
+        """Of one collective a layout."""
+        return self.ratio * curves_of(self.job, kind, self.known).time_s(self.which, message_bytes)
+
+
+def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
+    """All collectives of data parallelism."""
+    shards = x.sharding_group
+    inner = _Groups(job, shards, x.tp)
+    outer = _Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)
+    experts = _Groups(job, x.expert_copies, x.ep * x.etp)
+    wire, sent = gradient_bytes(job), job.recipe.gathered_weight_bytes
+    is_plain, is_full = x.sharding == 0, x.sharding == 3
+    trains_all = job.task not in FROZEN
+    dense = stage.dense if trains_all else stage.trained
+    expert = stage.experts if trains_all else 0.0 * stage.experts
+    once = (~is_full).astype(np.float64)
+    summed = once * is_plain * (inner.time_s("all_reduce", wire * dense))
+    shared = once * ~is_plain * inner.time_s("reduce_scatter", wire * dense)
+    copies = once * outer.time_s("all_reduce", wire * np.where(is_plain, dense, dense / shards))
+    routed = once * np.where(
+        is_plain, experts.time_s("all_reduce", wire * expert), experts.time_s("reduce_scatter", wire * expert)
+    )
+    updated = inner.time_s("all_gather", sent * dense) + experts.time_s("all_gather", sent * expert)
+    gathered = once * ~is_plain * updated
+    layer = is_full.astype(np.float64)
+    layer_gather = layer * (
+        inner.time_s("all_gather", sent * stage.layer_dense) + experts.time_s("all_gather", sent * stage.layer_experts)
+    )
+    again = layer_gather
+    if x.secondary_group.any():
+        second = _Groups(job, np.where(x.secondary_group > 0, x.secondary_group, shards), x.tp)
+        again = layer * second.time_s("all_gather", sent * stage.layer_dense)
+    reduced = 0.0 * layer
+    if trains_all:
+        reduced = layer * (
+            inner.time_s("reduce_scatter", wire * stage.layer_dense)
+            + outer.time_s("all_reduce", wire * stage.layer_dense / shards)
+            + experts.time_s("reduce_scatter", wire * stage.layer_experts)
+        )
+    return Sync(
+        reduce_s=summed + shared + copies + routed, gather_s=gathered, layer_gather_s=layer_gather,
+        layer_regather_s=again, layer_reduce_s=reduced,
+    )  # fmt: skip
+
+
+def update_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
+    """Adam and what goes with it, streamed through memory: norm of the gradients, both moments, both copies, casts."""
+    f, recipe = job.framework, job.recipe
+    if job.task == "forward_backward":
+        return np.zeros(len(x))
+    held = recipe.gradient_bytes or f.gradient_bytes
+    moments = recipe.moments_bytes or f.moments_bytes
+    master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
+    moved = 2.0 * held + 2.0 * moments + 2.0 * master + (f.weights_bytes if master else 2.0 * f.weights_bytes)
+    ways = np.where(x.sharding > 0, x.sharding_group, 1)
+    expert_ways = np.where(x.sharding > 0, x.expert_copies, 1)
+    own = stage.dense / ways + stage.experts / expert_ways if job.task not in FROZEN else stage.trained / ways
+    zeroed = held * (stage.trained if job.task in FROZEN else stage.dense + stage.experts) * (x.sharding < 2)
+    casts = recipe.weight_casts * (2.0 + 1.0) * (stage.dense + stage.experts)
+    words = (moved * own + zeroed + casts) / SUM_BYTES
+    op = Elementwise(kind="add", tokens=np.maximum(words / WIDTH, 1.0).astype(np.int64), width=WIDTH)
+    return f.elementwise_ratio * kernels.predict(op, job.cluster.device, f.kernels).time_s
+
+
+SUM_BYTES, WIDTH = 6.0, 1024
+"""Bytes of one element of a 16-bit sum, as which the stream is timed; elements a row."""
