@@ -12,6 +12,7 @@ from orrery.scenario.fields import BY_NAME, SETTINGS, Setting
 from orrery.scenario.file import load_scenario, save_scenario
 from orrery.scenario.objectives import METRICS, read_objectives
 from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.schema_training import WORDS as ONE_OF
 
 WORDS = st.text("aZ09-_./\\\"'#=[]{}~é漢🙂", min_size=1, max_size=20)
 
@@ -36,6 +37,8 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.lists(
             st.tuples(st.sampled_from(METRICS), st.integers(1, 10**8)).map("{0[0]}:{0[1]}".format), max_size=3
         )
+    if setting.name in ONE_OF:
+        return st.sampled_from(ONE_OF[setting.name])
     return WORDS
 
 

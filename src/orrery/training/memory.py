@@ -17,6 +17,9 @@ from orrery.training.sync import Stage
 
 Floats = NDArray[np.float64]
 
+USABLE_FRAC = 0.985
+"""Share of the reported capacity that a process may fill: the driver, its context and libraries hold the rest."""
+
 CATEGORIES = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "fragmentation", "fixed")
 FROZEN_4BIT_BYTES = 0.5 + 4.0 / 64.0 + 0.25 / 64.0
 """NF4 with a scale for 64 weights, itself in 8 bits. [dettmers-2023]"""
@@ -40,25 +43,9 @@ def held_bytes(
 ) -> Held:  # fmt: skip
     """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers."""
     f, recipe, layer = job.framework, job.recipe, units.layer
-    is_frozen = job.task in FROZEN
     full, every = x.sharding == 3, stage.dense + stage.experts
-
-    def shared(least: int) -> Floats:
-        """Parameters on a device where sharding of at least that stage divides them."""
-        ways = np.where(x.sharding >= least, x.sharding_group, 1)
-        expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
-        return stage.dense / ways + stage.experts / expert_ways
-
-    trained = shared(1) if not is_frozen else stage.trained / np.where(x.sharding >= 1, x.sharding_group, 1)
-    base = f.weights_bytes if not is_frozen else FROZEN_4BIT_BYTES if job.task == "qlora" else 2.0
-    weights = copies * (base * shared(3) + recipe.weight_copy_bytes * np.where(full, shared(3), every))
-    weights = weights + (f.weights_bytes * stage.trained if is_frozen else 0.0)
     gradient = recipe.gradient_bytes or f.gradient_bytes
-    gradients = gradient * (shared(2) if not is_frozen else stage.trained)
-    master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
-    optimizer = (master + (recipe.moments_bytes or f.moments_bytes)) * trained
-    if job.task == "forward_backward":
-        optimizer = 0.0 * optimizer
+    weights, gradients, optimizer = _state(job, x, stage, copies)
     kept = np.choose(np.minimum(x.recompute, 2), [layer.everything_bytes[which], layer.selective_bytes[which],
                                                   layer.boundary_bytes[which]])  # fmt: skip
     part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
@@ -81,3 +68,34 @@ def held_bytes(
     parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
     parts["fixed"] = np.full(live.shape, f.fixed_bytes)
     return Held(parts=parts)
+
+
+def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -> tuple[Floats, Floats, Floats]:
+    """Weights, gradients and optimizer state of a device."""
+    f, recipe = job.framework, job.recipe
+    is_frozen = job.task in FROZEN
+
+    def shared(least: int) -> Floats:
+        """Parameters on a device where sharding of at least that stage divides them."""
+        ways = np.where(x.sharding >= least, x.sharding_group, 1)
+        expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
+        return stage.dense / ways + stage.experts / expert_ways
+
+    base = f.weights_bytes if not is_frozen else FROZEN_4BIT_BYTES if job.task == "qlora" else 2.0
+    weights = copies * (base + recipe.weight_copy_bytes) * shared(3)
+    gradient = recipe.gradient_bytes or f.gradient_bytes
+    if is_frozen:
+        weights = weights + f.weights_bytes * stage.trained
+        gradients, trained = gradient * stage.trained, stage.trained / np.where(x.sharding > 0, x.sharding_group, 1)
+    else:
+        gradients, trained = gradient * shared(2), shared(1)
+    master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
+    moments = recipe.moments_bytes or f.moments_bytes
+    optimizer = (master + moments) * trained * (job.task != "forward_backward")
+    return weights, gradients, optimizer
+
+
+def state_bytes(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
+    """Weights, gradients and optimizer state together, one copy of the parameters: the least that a device holds."""
+    weights, gradients, optimizer = _state(job, x, stage, 1.0)
+    return weights + gradients + optimizer

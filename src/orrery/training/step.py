@@ -14,7 +14,7 @@ from orrery.execution.train.exchanges import ELEMENT_BYTES, curves_of
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
-from orrery.training.memory import Held, held_bytes
+from orrery.training.memory import Held, held_bytes, state_bytes
 from orrery.training.pace import Pace, end_pace, layer_pace
 from orrery.training.pipeline import get_schedule
 from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
@@ -41,6 +41,7 @@ class Steps:
     last: Held  # and of the last
     model_flops: Floats  # of one step over all devices, without recomputation
     hardware_flops: Floats  # of one step on one device, with it
+    moved_bytes: Floats  # through the memory of one device in one step
 
     @cached_property
     def time_s(self) -> Floats:
@@ -90,7 +91,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     model, hardware = _flops(job, found, x, which, m)
     return Steps(
         job=job, columns=x, parts={name: parts[name] for name in PARTS}, first=first, last=last, model_flops=model,
-        hardware_flops=hardware,
+        hardware_flops=hardware, moved_bytes=_moved(job, found, x, which, m, parts["update"]),
     )  # fmt: skip
 
 
@@ -236,3 +237,35 @@ def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -
     again = m * found.num_layers * np.where(x.recompute == 2, linear + core, np.where(x.recompute == 1, core, 0.0))
     ways = x.tp * x.cp
     return per_replica * ways * x.dp, (per_replica + again) / x.pp
+
+
+def _moved(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats, update: Floats) -> Floats:
+    """Bytes through one device's memory: of products by their sizes, of streaming work by the time it takes."""
+    layer, f = found.layer, job.framework
+    passes = np.where(x.recompute == 2, 4.0, 3.0)
+    streams = f.elementwise_ratio * (layer.stream_forward_s + layer.stream_backward_s)[which]
+    each = passes * layer.forward_bytes[which] + streams * job.cluster.device.memory_bandwidth_bytes_per_s
+    return m * found.num_layers / x.pp * each + update * job.cluster.device.memory_bandwidth_bytes_per_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bounds:
+    """What a layout takes at least, for less than it costs to ask how much it takes; arrays of the layouts."""
+
+    time_s: Floats
+    memory_bytes: Floats
+
+
+def bounds_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints]) -> Bounds:
+    """Device work of the slowest stage and the update alone; state and one micro-batch's activations alone."""
+    found, which = ready
+    pace = layer_pace(found)
+    m = job.global_batch / (x.dp * x.micro_batch)
+    layers = (-(-found.num_layers // (x.pp * x.vp)) * x.vp).astype(np.float64)
+    first, last = _stages(found, x, which, layers)
+    each = (pace.forward_s + pace.input_gradient_s + pace.weight_gradient_s)[which]
+    return Bounds(
+        time_s=m * layers * each,
+        memory_bytes=np.maximum(state_bytes(job, x, first), state_bytes(job, x, last))
+        + layers * found.layer.boundary_bytes[which],
+    )  # fmt: skip

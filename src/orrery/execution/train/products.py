@@ -14,8 +14,11 @@ from orrery.execution.train.cut import Choice, Product, tokens
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.kernels.ops import Gemm, MoE
 from orrery.models.model import Experts
+from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
+
+WIDE_BYTES = 2.0
 
 RANDOM_ROUTING = -1.0
 """Experts in training are balanced by a loss or a bias: every token picks at random, all experts alike."""
@@ -105,6 +108,16 @@ def product_flops(job: TrainingJob, products: list[Product], choice: Choice) -> 
     """Of the forward pass; each backward product takes as many."""
     total = sum((p.parameters for p in products), np.zeros(choice.tp.shape))
     return 2.0 * tokens(job, choice) * total
+
+
+def product_bytes(job: TrainingJob, products: list[Product], choice: Choice) -> Floats:
+    """Of the forward pass: both operands and the result in the formats of memory; each backward product moves as many."""
+    t, narrow = tokens(job, choice), get_format(job.recipe.forward_format).bytes_per_element
+    total = np.zeros(choice.tp.shape)
+    for p in products:
+        each = WIDE_BYTES if is_wide(job, p) else narrow
+        total = total + p.groups * (each * (t * p.k + p.n * p.k) + WIDE_BYTES * t * p.n)
+    return total
 
 
 def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Passes:

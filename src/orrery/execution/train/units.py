@@ -16,7 +16,15 @@ from orrery.execution.train.exchanges import layer_exchanges
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.kept import kept
 from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams
-from orrery.execution.train.products import Passes, expert_times, nothing, product_flops, product_times
+from orrery.execution.train.products import (
+    WIDE_BYTES,
+    Passes,
+    expert_times,
+    nothing,
+    product_bytes,
+    product_flops,
+    product_times,
+)
 from orrery.models.model import Block
 
 Floats = NDArray[np.float64]
@@ -42,6 +50,7 @@ class Layer:
     expert_backward_s: Floats
     forward_flops: Floats  # on this device, as a model's operations are counted
     attention_flops: Floats
+    forward_bytes: Floats  # through memory, by products
     dense_parameters: Floats
     expert_parameters: Floats
     trained_parameters: Floats
@@ -92,10 +101,11 @@ def _layer(job: TrainingJob, block: Block, choice: Choice) -> Layer:
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, block, products, choice)
     exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
     parameters = held(block, products, choice)
-    flops, extra = product_flops(job, products, choice), zero
+    flops, extra, moved = product_flops(job, products, choice), zero, product_bytes(job, products, choice)
     if block.experts:
         extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
         extra = extra / choice.etp
+        moved = moved + WIDE_BYTES * parameters.experts
     seen = attention_flops(job, block.mixer, choice) if block.mixer else zero
     trained = parameters.dense + parameters.experts
     if job.task in FROZEN:
@@ -112,6 +122,7 @@ def _layer(job: TrainingJob, block: Block, choice: Choice) -> Layer:
         context_forward_s=exchanges.context_forward, context_backward_s=exchanges.context_backward,
         expert_forward_s=exchanges.expert_forward, expert_backward_s=exchanges.expert_backward,
         forward_flops=flops + extra, attention_flops=np.asarray(seen, dtype=np.float64),
+        forward_bytes=moved,
         dense_parameters=parameters.dense, expert_parameters=parameters.experts, trained_parameters=trained,
         everything_bytes=kept_bytes.everything, selective_bytes=kept_bytes.selective,
         boundary_bytes=kept_bytes.boundary,

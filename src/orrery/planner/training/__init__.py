@@ -1,0 +1,1 @@
+"""The best layout to train with: every one that makes sense, costed, and why the others fall out."""

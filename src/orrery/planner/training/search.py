@@ -1,0 +1,214 @@
+"""Exhaustive search of training layouts, with pruning that provably changes nothing.
+
+Every layout of the space is in one of three states at the end: costed in full; ruled out by a bound; or senseless. Two
+bounds are used, both cheaper than the full cost and never above it::
+
+    memory >= state on the fullest device (weights, gradients, optimizer) + one micro-batch's least activations
+    time   >= m x (the slowest stage's products, attention and streams) + update
+
+A layout is ruled out only when the memory bound exceeds the device, or when a layout that was costed already fits, is
+no slower than the time bound, and needs no more memory than the memory bound: then it is on no front and not best.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.units import units
+from orrery.planner.pareto import front
+from orrery.planner.training.space import Family, Wanted, families, layouts
+from orrery.training.allowed import broken
+from orrery.training.columns import Columns, choices
+from orrery.training.memory import USABLE_FRAC
+from orrery.training.pipeline import schedules
+from orrery.training.step import Bounds, Steps, bounds_of, step_of
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+CHUNK = 1 << 15
+"""Layouts costed at once: columns of this length stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Killed:
+    """What one constraint did to one family of layouts, and the one that came closest."""
+
+    family: Family
+    constraint: str  # a rule of ``training.allowed``, or "memory"
+    layouts: int
+    need_bytes: float = 0.0  # of the layout that needs least
+    have_bytes: float = 0.0
+    nearest: TrainingLayout | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One costed layout that fits."""
+
+    layout: TrainingLayout
+    time_s: float
+    memory_bytes: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What a search came back with."""
+
+    best: list[Point] = field(default_factory=list[Point])  # the fastest, best first
+    front: list[Point] = field(default_factory=list[Point])  # nothing is both faster and smaller
+    killed: list[Killed] = field(default_factory=list[Killed])
+    evaluated: int = 0  # costed in full
+    ruled_out: int = 0  # by a bound
+    num_layouts: int = 0  # of the space
+
+
+Progress = Callable[[int, int], None]
+"""(families done, families in all)"""
+
+
+def search(
+    job: TrainingJob, wanted: Wanted, *, count: int = 10, prunes: bool = True, progress: Progress | None = None
+) -> Found:
+    """The ``count`` fastest layouts that fit, the front of time and memory, and what fell out and why.
+
+    ``prunes`` False costs everything: the same answer, more slowly.
+    """
+    every = list(families(job, wanted))
+    names = tuple(n for n in schedules() if wanted.schedule in (None, n))
+    out, keep = Found(), _Keep(count)
+    have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+    for done, family in enumerate(_promising(every)):
+        if progress:
+            progress(done, len(every))
+        x = layouts(job, wanted, family, names)
+        out.num_layouts += len(x)
+        _family(job, family, x, have, keep, out, prunes)
+    if progress:
+        progress(len(every), len(every))
+    out.best, out.front = keep.best(), keep.front()
+    return out
+
+
+def _promising(every: Iterable[Family]) -> Iterator[Family]:
+    """Families in the order of what usually works, so that good layouts rule out others early."""
+    yield from sorted(every, key=lambda f: (f.cp, f.tp > 8, f.pp, -f.tp))
+
+
+def _family(job: TrainingJob, family: Family, x: Columns, have: float, keep: "_Keep", out: Found, prunes: bool) -> None:
+    """One family: rules, bounds, costs."""
+    bad = np.zeros(len(x), dtype=np.bool_)
+    for name, mask in broken(job, x).items():
+        if number := int(mask.sum()):
+            out.killed.append(Killed(family=family, constraint=name, layouts=number))
+            bad |= mask
+    x = x.only(~bad)
+    if not len(x):
+        return
+    choice, which = choices(x)
+    found = units(job, choice)
+    missed = _Missed()
+    for start in range(0, len(x), CHUNK):
+        rows = slice(start, start + CHUNK)
+        part, index = x.only(rows), which[rows]
+        if prunes:
+            bounds: Bounds = bounds_of(job, part, (found, index))
+            fits = bounds.memory_bytes <= have
+            worth = fits & ~keep.beats(bounds)
+            missed.add(part, bounds.memory_bytes, fits)
+            out.ruled_out += int((~worth).sum())
+            part, index = part.only(worth), index[worth]
+            if not len(part):
+                continue
+        steps = step_of(job, part, (found, index))
+        out.evaluated += len(part)
+        memory = steps.memory_bytes
+        fits = memory <= have
+        missed.add(part, memory, fits)
+        keep.add(steps, fits)
+    if missed.count:
+        out.killed.append(Killed(
+            family=family, constraint="memory", layouts=missed.count, need_bytes=missed.need_bytes, have_bytes=have,
+            nearest=missed.nearest,
+        ))  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Missed:
+    """Layouts of a family that do not fit: how many, and the one that needs least."""
+
+    count: int = 0
+    need_bytes: float = np.inf
+    nearest: TrainingLayout | None = None
+
+    def add(self, x: Columns, memory_bytes: Floats, fits: Flags) -> None:
+        """Some more layouts."""
+        if fits.all():
+            return
+        self.count += int((~fits).sum())
+        row = int(np.argmin(np.where(fits, np.inf, memory_bytes)))
+        if memory_bytes[row] < self.need_bytes:
+            self.need_bytes, self.nearest = float(memory_bytes[row]), x.layout(row)
+
+
+class _Keep:
+    """The fastest layouts so far, and the front of time and memory."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.heap: list[tuple[float, int, Point]] = []  # slowest first
+        self.order = 0
+        self.points: list[Point] = []
+        self.time_s, self.memory_bytes = np.zeros(0), np.zeros(0)
+
+    def beats(self, bounds: Bounds) -> Flags:
+        """Which bounded layouts can be neither on the front nor among the fastest."""
+        if len(self.heap) < self.count or not self.time_s.size:
+            return np.zeros(bounds.time_s.size, dtype=np.bool_)
+        slowest = -self.heap[0][0]
+        smallest = np.minimum.accumulate(self.memory_bytes)  # the front stands by rising time, falling memory
+        at = np.searchsorted(self.time_s, bounds.time_s, side="right") - 1
+        is_behind = (at >= 0) & (smallest[np.maximum(at, 0)] <= bounds.memory_bytes)
+        return is_behind & (bounds.time_s >= slowest)
+
+    def add(self, steps: Steps, fits: Flags) -> None:
+        """Costed layouts."""
+        rows = np.flatnonzero(fits)
+        if not rows.size:
+            return
+        time_s, memory = steps.time_s[rows], steps.memory_bytes[rows]
+        limit = -self.heap[0][0] if len(self.heap) == self.count else np.inf
+        fastest = np.argsort(time_s, kind="stable")[: self.count]
+        for i in fastest[time_s[fastest] < limit]:
+            self._push(self._point(steps, int(rows[i]), float(time_s[i]), float(memory[i])))
+        near = front(-time_s, -memory)
+        fresh = [self._point(steps, int(rows[i]), float(time_s[i]), float(memory[i])) for i in near]
+        both = self.points + fresh
+        kept = front(-np.array([p.time_s for p in both]), -np.array([p.memory_bytes for p in both]))
+        self.points = [both[int(i)] for i in kept]
+        self.time_s = np.array([p.time_s for p in self.points])
+        self.memory_bytes = np.array([p.memory_bytes for p in self.points])
+
+    def _point(self, steps: Steps, row: int, time_s: float, memory: float) -> Point:
+        return Point(layout=steps.columns.layout(row), time_s=time_s, memory_bytes=memory)
+
+    def _push(self, point: Point) -> None:
+        self.order -= 1
+        entry = (-point.time_s, self.order, point)
+        if len(self.heap) < self.count:
+            heapq.heappush(self.heap, entry)
+        elif entry > self.heap[0]:
+            heapq.heapreplace(self.heap, entry)
+
+    def best(self) -> list[Point]:
+        """The fastest, best first."""
+        return [p for _, _, p in sorted(self.heap, key=lambda e: (-e[0], -e[1]))]
+
+    def front(self) -> list[Point]:
+        """By rising time."""
+        return self.points

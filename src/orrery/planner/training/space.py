@@ -1,0 +1,171 @@
+"""Every layout worth asking about, as columns, family by family.
+
+A family fixes what cuts the model and the devices: tp, cp, pp, ep, etp. Inside it everything else varies: chunks,
+schedule, micro-batch, sharding, recomputation. Sizes are divisors, so every layout of the space uses all devices and
+the whole batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.training.allowed import head_counts, num_experts
+from orrery.training.columns import RECOMPUTES, SHARDINGS, Columns
+
+Ints = NDArray[np.int64]
+
+MOST_TENSOR_NODES = 2
+"""Tensor parallelism is tried within a node and across two: beyond that no framework is run."""
+
+LEAST_CONTEXT_TOKENS = 512
+"""A context-parallel rank holds at least so many tokens: with fewer its products are too small to be worth cutting."""
+
+MOST_MICRO_BATCH = 64
+MOST_CHUNKS = 16
+EVERY_RECOMPUTED_LAYERS = 32
+"""Partial full recomputation is tried for so many evenly spaced numbers of layers of a stage."""
+
+CHUNKED = ("interleaved", "zero-bubble-v")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the user fixed; None varies."""
+
+    tp: int | None = None
+    cp: int | None = None
+    pp: int | None = None
+    dp: int | None = None
+    vp: int | None = None
+    ep: int | None = None
+    etp: int | None = None
+    micro_batch: int | None = None
+    sharding: str | None = None
+    sharding_group: int | None = None
+    recompute: str | None = None
+    recompute_layers: int | None = None
+    schedule: str | None = None
+    context_kind: str | None = None
+    is_sequence_parallel: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Layouts that cut the model alike."""
+
+    tp: int
+    cp: int
+    pp: int
+    dp: int
+    ep: int
+    etp: int
+
+    def __str__(self) -> str:
+        return str(TrainingLayout(tp=self.tp, cp=self.cp, pp=self.pp, dp=self.dp, ep=self.ep, etp=self.etp))[:-4]
+
+
+def divisors(n: int, most: int = 1 << 30) -> list[int]:
+    """Of ``n``, rising, up to ``most``."""
+    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return [d for d in sorted({*small, *(n // d for d in small)}) if d <= most]
+
+
+def families(job: TrainingJob, wanted: Wanted) -> Iterator[Family]:
+    """Every way to cut the model and the devices."""
+    devices, model = job.cluster.num_devices, job.model
+    layers = sum(b.count for b in (*model.encoder, *model.blocks))
+    widest = min(job.cluster.devices_per_node * MOST_TENSOR_NODES, devices)
+    heads = head_counts(job)
+    tensor = [t for t in divisors(devices, widest) if all(h % t == 0 for h in heads)]
+    most = job.seq_len // LEAST_CONTEXT_TOKENS
+    context = [c for c in divisors(devices) if c == 1 or (job.seq_len % (2 * c) == 0 and c <= most)]
+    stages = [p for p in divisors(devices) if p <= layers and layers % p == 0]
+    experts = divisors(num_experts(job)) if num_experts(job) else [1]
+    for tp, cp, pp in product(_one(wanted.tp, tensor), _one(wanted.cp, context), _one(wanted.pp, stages)):
+        if devices % (tp * cp * pp):
+            continue
+        dp = devices // (tp * cp * pp)
+        if wanted.dp not in (None, dp) or job.global_batch % dp:
+            continue
+        ranks = tp * cp * dp
+        for ep in _one(wanted.ep, experts):
+            widths = [e for e in divisors(tp) if ranks % (ep * e) == 0] if num_experts(job) else [1]
+            for etp in _one(wanted.etp, widths):
+                if ranks % (ep * etp) == 0:
+                    yield Family(tp=tp, cp=cp, pp=pp, dp=dp, ep=ep, etp=etp)
+
+
+def _one(fixed: int | None, free: list[int]) -> list[int]:
+    return free if fixed is None else [fixed]
+
+
+def layouts(job: TrainingJob, wanted: Wanted, family: Family, schedules: tuple[str, ...]) -> Columns:
+    """Everything that varies inside one family."""
+    layers = sum(b.count for b in (*job.model.encoder, *job.model.blocks)) // family.pp
+    pipes = list(_pipes(wanted, family, layers, schedules))
+    micro = _one(wanted.micro_batch, divisors(job.global_batch // family.dp, MOST_MICRO_BATCH))
+    recomputes = list(_recomputes(wanted, layers))
+    shards = list(_shards(wanted, family, job.cluster.devices_per_node))
+    sequence = [True, False] if family.tp > 1 else [False]
+    if wanted.is_sequence_parallel is not None:
+        sequence = [wanted.is_sequence_parallel and family.tp > 1]
+    rings = ["ring", "all-to-all"] if family.cp > 1 else ["ring"]
+    rings = [wanted.context_kind] if wanted.context_kind else rings
+    axes = [pipes, micro, recomputes, shards, sequence, rings]
+    index = np.indices([len(a) for a in axes]).reshape(len(axes), -1)
+    count = index.shape[1]
+
+    def pick(axis: int, table: list[int]) -> Ints:
+        return np.array(table, dtype=np.int64)[index[axis]]
+
+    same = {n: np.full(count, getattr(family, n), dtype=np.int64) for n in ("tp", "cp", "pp", "dp", "ep", "etp")}
+    return Columns(
+        **same, vp=pick(0, [v for v, _ in pipes]), schedule=pick(0, [s for _, s in pipes]), micro_batch=pick(1, micro),
+        recompute=pick(2, [r for r, _ in recomputes]), recompute_layers=pick(2, [n for _, n in recomputes]),
+        sharding=pick(3, [s for s, _, _ in shards]), sharding_group=pick(3, [g for _, g, _ in shards]),
+        secondary_group=pick(3, [g for _, _, g in shards]),
+        is_sequence_parallel=np.array(sequence)[index[4]], is_ring=np.array([r == "ring" for r in rings])[index[5]],
+        schedules=schedules,
+    )  # fmt: skip
+
+
+def _pipes(wanted: Wanted, family: Family, layers: int, schedules: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """(vp, schedule) pairs of a family."""
+    if family.pp == 1:
+        yield 1, 0
+        return
+    for number, name in enumerate(schedules):
+        if wanted.schedule in (None, name):
+            chunks = [v for v in divisors(layers, MOST_CHUNKS) if v > 1] if name in CHUNKED else [1]
+            for vp in _one(wanted.vp, chunks):
+                yield vp, number
+
+
+def _recomputes(wanted: Wanted, layers: int) -> Iterator[tuple[int, int]]:
+    """(kind, layers) pairs: nothing, the framework's pick, whole layers of all or of part of a stage."""
+    for number, name in enumerate(RECOMPUTES):
+        if wanted.recompute in (None, name):
+            yield number, 0
+            if name == "full":
+                step = max(1, layers // EVERY_RECOMPUTED_LAYERS)
+                for count in _one(wanted.recompute_layers, list(range(step, layers, step))):
+                    yield number, count
+
+
+def _shards(wanted: Wanted, family: Family, per_node: int) -> Iterator[tuple[int, int, int]]:
+    """(kind, group, nearer copy): over all data ranks, or within the node with copies between nodes (HSDP)."""
+    ranks = family.dp * family.cp
+    near = max(1, per_node // family.tp)
+    for number, name in enumerate(SHARDINGS):
+        if wanted.sharding not in (None, name) or (number and ranks == 1) or (name == "zero2" and family.pp > 1):
+            continue
+        groups = [ranks] + ([near] if number and 1 < near < ranks and ranks % near == 0 else [])
+        for group in _one(wanted.sharding_group, groups):
+            yield number, group, 0
+            if name == "zero3" and group == ranks and 1 < near < ranks and ranks % near == 0:
+                yield number, group, near

@@ -1,0 +1,36 @@
+"""The types of settings as pydantic checks them."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from orrery.scenario.fields import BY_NAME
+
+
+def _no_bool(value: Any) -> Any:
+    """``true`` is not a number here, whatever Python thinks."""
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no number")
+    return value
+
+
+def _printable(value: str | None) -> str | None:
+    """Names and paths are typed by people: no control characters."""
+    if value is not None and not value.isprintable():
+        raise ValueError("write it without control characters")
+    return value
+
+
+def bounds(name: str) -> dict[str, Any]:
+    """Default and limits of a number, as the list of settings states them."""
+    setting = BY_NAME[name]
+    low = {"gt": setting.least} if setting.excludes_least else {"ge": setting.least}
+    return {"default": None, "le": setting.most, "allow_inf_nan": False} | low if setting.kind == "number" else {
+        "default": None, "ge": int(setting.least), "le": int(setting.most)
+    }  # fmt: skip
+
+
+Count = Annotated[int | None, BeforeValidator(_no_bool)]
+Number = Annotated[float | None, BeforeValidator(_no_bool)]
+Switch = bool | None
+Word = Annotated[str | None, Field(min_length=1, max_length=4096), AfterValidator(_printable)]

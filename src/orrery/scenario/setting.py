@@ -1,0 +1,73 @@
+"""What one setting of a scenario is; it imports nothing heavy, so that help stays quick."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["word", "count", "number", "words", "switch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One key of a scenario; its flag is the key with dashes. ``least`` and ``most`` bound numbers."""
+
+    name: str
+    kind: Kind
+    help: str
+    example: str
+    metavar: str = ""
+    least: float = 1
+    most: float = 1_000_000
+    excludes_least: bool = False
+    commands: frozenset[str] = frozenset({"estimate", "why", "plan", "simulate"})
+
+    @property
+    def flag(self) -> str:
+        """As typed: ``--input-tokens``."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def expects(self) -> str:
+        """What to write, in words."""
+        if self.kind == "count":
+            return f"a whole number from {self.least:,.0f} to {self.most:,.0f}"
+        if self.kind == "number":
+            low = f"above {self.least:g}" if self.excludes_least else f"from {self.least:g}"
+            return f"a number {low} to {self.most:,.6g}"
+        return {"word": "text", "switch": "true or false"}.get(self.kind, "a list of texts")
+
+
+ONE = frozenset({"estimate", "why"})
+PLAN = frozenset({"plan"})
+SIMULATE = frozenset({"simulate"})
+SERVING = ONE | PLAN | SIMULATE
+TRAIN = frozenset({"train"})
+EVERY = SERVING | TRAIN
+"""Commands, by what they are about."""
+
+
+def count(
+    name: str, help: str, example: int, *, most: float = 1_000_000, least: float = 1,
+    commands: frozenset[str] = SERVING,
+) -> Setting:  # fmt: skip
+    return Setting(
+        name=name, kind="count", help=help, example=str(example), metavar="N", least=least, most=most, commands=commands
+    )
+
+
+def number(
+    name: str, help: str, example: float, *, most: float, least: float = 0.0, excludes_least: bool = True,
+    metavar: str = "X", commands: frozenset[str] = SERVING,
+) -> Setting:  # fmt: skip
+    return Setting(
+        name=name, kind="number", help=help, example=f"{example:g}", metavar=metavar, least=least, most=most,
+        excludes_least=excludes_least, commands=commands,
+    )  # fmt: skip
+
+
+def switch(name: str, help: str, *, commands: frozenset[str] = SIMULATE) -> Setting:
+    """True or false."""
+    return Setting(name=name, kind="switch", help=help, example="true", commands=commands)
+
+
+def word(name: str, help: str, example: str, metavar: str, *, commands: frozenset[str] = SERVING) -> Setting:
+    return Setting(name=name, kind="word", help=help, example=f'"{example}"', metavar=metavar, commands=commands)

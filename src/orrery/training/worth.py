@@ -1,0 +1,42 @@
+"""What steps are worth: utilisation, power and energy, tokens, days."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import OutOfRange
+from orrery.execution.train.job import TrainingJob
+from orrery.kernels import energy
+from orrery.numerics.registry import get_format
+from orrery.training.step import Steps
+
+Floats = NDArray[np.float64]
+
+
+def peak_flops_per_s(job: TrainingJob) -> float:
+    """The dense peak that utilisation is counted against: of the format that the recipe multiplies in."""
+    device = job.cluster.device
+    try:
+        return device.peak_flops_per_s(get_format(job.recipe.forward_format).rates)[1]
+    except OutOfRange:
+        return device.vector_flops_per_s
+
+
+def mfu_frac(steps: Steps) -> Floats:
+    """The model's operations (causal attention, no recomputation) over what the devices could do in the time."""
+    x = steps.columns
+    devices = x.tp * x.cp * x.pp * x.dp
+    return steps.model_flops / (steps.time_s * devices * peak_flops_per_s(steps.job))
+
+
+def power_w(steps: Steps) -> Floats:
+    """Mean power of one device over a step, from its operations and bytes; devices that wait idle."""
+    return energy.power_w(
+        steps.job.cluster.device, steps.job.recipe.forward_format, steps.hardware_flops / steps.time_s,
+        steps.moved_bytes / steps.time_s,
+    )  # fmt: skip
+
+
+def energy_j(steps: Steps) -> Floats:
+    """Of one step over all devices."""
+    x = steps.columns
+    return power_w(steps) * steps.time_s * (x.tp * x.cp * x.pp * x.dp)
