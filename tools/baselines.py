@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from orrery.evidence.checked import Checked
-from orrery.evidence.serving_row import Row, read_row
+from orrery.evidence.row import Row
+from orrery.evidence.serving_row import read_row
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.shard import cache_of, shard

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario as Scenario
     from orrery.scenario.simulate import simulate as simulate
     from orrery.scenario.sweep import sweep as sweep
+    from orrery.scenario.train import train as train
+    from orrery.scenario.train_plan import train_plan as train_plan
 
 __version__ = "0.1.0"
 
@@ -42,6 +44,8 @@ _HOME = {
     "save_scenario": "orrery.scenario.file",
     "simulate": "orrery.scenario.simulate",
     "sweep": "orrery.scenario.sweep",
+    "train": "orrery.scenario.train",
+    "train_plan": "orrery.scenario.train_plan",
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
@@ -61,6 +65,8 @@ __all__ = [
     "save_scenario",
     "simulate",
     "sweep",
+    "train",
+    "train_plan",
 ]
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.evidence.serving_row import Row, read_row
+from orrery.evidence.row import Row
+from orrery.evidence.serving_row import read_row
 
 PLAIN = {
     "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "1", "engine": "vllm", "mode": "static",

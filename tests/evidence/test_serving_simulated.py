@@ -6,8 +6,9 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.evidence import serving_simulated
 from orrery.evidence.check import check_table
+from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service
-from orrery.evidence.serving_row import Row, read_row
+from orrery.evidence.serving_row import read_row
 from orrery.evidence.serving_simulated import CLIENT_PAUSE_S, MOST, run, traffic_of
 from orrery.evidence.tables import read_table
 from orrery.execution.memory import Infeasible

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from orrery.base.errors import OrreryError
+from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service
-from orrery.evidence.serving_row import Row
 from orrery.evidence.serving_rows import metric_of, predict, static_bound_s
 from orrery.evidence.serving_simulated import Ran
 from orrery.evidence.split import sides

@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "estimate": "One configuration: how fast, how much memory, energy and money, and what limits it.",
     "simulate": "Requests served step by step: percentiles, queues, cache, energy and money.",
     "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
+    "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
     "why": "Unfold one number of an estimate down to the facts it came from.",
     "show": "What is known: devices, models, formats, techniques, engines, prices, traces.",
     "check": "Score tables of measured runs against the model.",

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.evidence import collective_rows, kernel_rows, serving_rows
+from orrery.evidence import collective_rows, kernel_rows, serving_rows, training_rows
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.checked import Checked
 from orrery.evidence.columns import check_by, check_columns, kinds_of
@@ -25,8 +25,6 @@ from orrery.evidence.write import write_rows
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
-
-TRAINING_IS_MISSING = "training is not modelled yet"
 
 
 def check(
@@ -59,7 +57,8 @@ def check_table(table: Table, on_progress: Progress | None = None, *, is_learned
         collective_rows.answer(table, rows, answers)
     if (rows := _rows(counted & (kinds == "serving"))).size:
         serving_rows.answer(table, rows, answers, on_progress)
-    answers.decline(_rows(counted & (kinds == "training")), TRAINING_IS_MISSING)
+    if (rows := _rows(counted & (kinds == "training"))).size:
+        training_rows.answer(table, rows, answers, on_progress)
     return Checked(table=table, measured=measured, answers=answers, counted=counted)
 
 

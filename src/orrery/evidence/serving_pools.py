@@ -5,7 +5,8 @@ attention rank); ``workers`` counts them and ``devices`` is what they take toget
 """
 
 from orrery.base.errors import ScenarioError
-from orrery.evidence.serving_row import Row, has_pools, longest_tokens, read_row
+from orrery.evidence.row import Row
+from orrery.evidence.serving_row import has_pools, longest_tokens, read_row
 from orrery.serving.simulation.service import Pool, Role, Service
 from orrery.serving.workload import Workload
 

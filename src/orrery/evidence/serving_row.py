@@ -1,14 +1,13 @@
 """One row of a serving table as a deployment and a workload; every default that a blank takes is written down."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
-from math import ceil, isfinite, sqrt
+from math import ceil, sqrt
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import UNVERSIONED, get_engine, version_at
 from orrery.catalog.models import get_model
+from orrery.evidence.row import Row
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
@@ -26,52 +25,6 @@ ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
 
 PLAIN_TECHNIQUES = frozenset({"", "none"})
-
-Cells = Mapping[str, str]
-
-
-@dataclass(slots=True)
-class Row:
-    """The cells of one row, and the defaults that its blanks took."""
-
-    cells: Cells
-    assumed: list[str] = field(default_factory=list[str])
-
-    def word(self, column: str) -> str:
-        """A cell as text; empty where it is blank or there is no such column."""
-        return self.cells.get(column, "")
-
-    def count(self, column: str) -> int:
-        """A cell as a whole number; 0 where it is blank."""
-        return round(self.number(column))
-
-    def number(self, column: str) -> float:
-        """A cell as a number; 0 where it is blank. Negative ones are refused."""
-        if not (text := self.word(column)):
-            return 0.0
-        try:
-            value = float(text)
-        except ValueError:
-            raise ScenarioError(f"{column} is not a number") from None
-        if value < 0:
-            raise ScenarioError(f"{column} is negative")
-        if not isfinite(value):
-            raise ScenarioError(f"{column} is not a finite number")
-        return value
-
-    def needed(self, column: str) -> float:
-        """A cell that must be a number above zero."""
-        if not self.word(column):
-            raise ScenarioError(f"{column} is blank")
-        if (value := self.number(column)) <= 0:
-            raise ScenarioError(f"{column} is zero")
-        return value
-
-    def default(self, column: str, value: str) -> str:
-        """Take ``value`` for a blank, and remember it once."""
-        if (note := f"{column}: {value}") not in self.assumed:
-            self.assumed.append(note)
-        return value
 
 
 def has_pools(row: Row) -> bool:

@@ -10,8 +10,8 @@ from orrery.base.cost import Interval
 from orrery.base.errors import OrreryError, UnknownName
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.metrics import FITS, METRICS, OUTCOME_COLUMNS, base_metric
+from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service
-from orrery.evidence.serving_row import Row
 from orrery.evidence.serving_simulated import Ran, run
 from orrery.evidence.tables import Table
 from orrery.execution.layout import Deployment

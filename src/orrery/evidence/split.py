@@ -25,7 +25,7 @@ SHAPE_COLUMNS: dict[str, tuple[str, ...]] = {
     "collective": ("collective", "num_devices", "message_bytes"),
     "moe_dispatch": ("hidden_size", "num_experts", "experts_per_token"),
     "serving": ("model", "num_devices"),
-    "training": ("model", "num_devices"),
+    "training": ("model", "num_layers", "hidden_size", "num_devices"),
 }
 """What identifies a shape, by op or kind of table."""
 

@@ -81,11 +81,12 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
         expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
         return stage.dense / ways + stage.experts / expert_ways
 
-    base = f.weights_bytes if not is_frozen else FROZEN_4BIT_BYTES if job.task == "qlora" else 2.0
+    own = recipe.weights_bytes or f.weights_bytes
+    base = own if not is_frozen else FROZEN_4BIT_BYTES if job.task == "qlora" else 2.0
     weights = copies * (base + recipe.weight_copy_bytes) * shared(3)
     gradient = recipe.gradient_bytes or f.gradient_bytes
     if is_frozen:
-        weights = weights + f.weights_bytes * stage.trained
+        weights = weights + own * stage.trained
         gradients, trained = gradient * stage.trained, stage.trained / np.where(x.sharding > 0, x.sharding_group, 1)
     else:
         gradients, trained = gradient * shared(2), shared(1)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.execution.train.hidden import expert_exposed, tensor_exposed
 from orrery.execution.train.units import End, Units
 
 Floats = NDArray[np.float64]
@@ -41,18 +42,11 @@ def layer_pace(units: Units) -> Pace:
         + f.attention_ratio * x.attention_backward_s + f.elementwise_ratio * (x.stream_backward_s + x.cast_backward_s)
     )  # fmt: skip
     device_weights = f.matrix_ratio * (x.products.weight_gradient + x.experts.weight_gradient)
-    near = network_ratio(units, units.choice.tp)
-    tensor_forward, tensor_backward = near * x.tensor_forward_s, near * x.tensor_backward_s
-    if f.overlaps_tensor:  # in tp pieces beside the products that make or need them
-        tensor_forward = _in_pieces(units, tensor_forward, f.matrix_ratio * x.products.forward)
-        tensor_backward = _in_pieces(units, tensor_backward, f.matrix_ratio * x.products.input_gradient)
-    elif f.overlaps_weight_gradients:
-        tensor_backward = _beside(tensor_backward, device_weights, f.contention_ratio)
+    tensor_forward, tensor_backward = tensor_exposed(units, network_ratio(units, units.choice.tp))
     span = network_ratio(units, units.choice.tp * units.choice.cp)
     context_forward = _ring(units, span * x.context_forward_s, f.attention_ratio * x.attention_forward_s)
     context_backward = _ring(units, span * x.context_backward_s, f.attention_ratio * x.attention_backward_s)
-    far = network_ratio(units, units.choice.ep * units.choice.etp)
-    expert_forward, expert_backward = far * x.expert_forward_s, far * x.expert_backward_s
+    expert_forward, expert_backward = expert_exposed(units, network_ratio(units, units.choice.ep * units.choice.etp))
     busy = device_forward + tensor_forward + context_forward + expert_forward
     busy_back = device_inputs + device_weights + tensor_backward + context_backward + expert_backward
     again = f.attention_ratio * x.attention_forward_s
@@ -100,17 +94,6 @@ def network_ratio(units: Units, span_devices: NDArray[np.int64]) -> Floats:
     f, link = units.job.framework, units.job.cluster.device.scaleup
     inside = max(units.job.cluster.devices_per_node, link.num_devices if link.num_devices > 16 else 0)
     return np.where(span_devices <= inside, f.network_ratio, f.scaleout_ratio)
-
-
-def _in_pieces(units: Units, collective_s: Floats, product_s: Floats) -> Floats:
-    """A collective cut into tp pieces beside its product: the first piece waits, the rest hide as far as they can."""
-    pieces = np.maximum(units.choice.tp, 1)
-    return collective_s / pieces + np.maximum(collective_s * (1.0 - 1.0 / pieces) - product_s, 0.0)
-
-
-def _beside(collective_s: Floats, work_s: Floats, contention_ratio: float) -> Floats:
-    """What a collective adds to work that waits for nobody and runs beside it, slowed by its contention."""
-    return np.maximum(collective_s - work_s, 0.0) + (contention_ratio - 1.0) * np.minimum(collective_s, work_s)
 
 
 def _ring(units: Units, collective_s: Floats, attention_s: Floats) -> Floats:

@@ -69,7 +69,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     pace, ends = layer_pace(found), (end_pace(found, found.embedding), end_pace(found, found.head))
     m = job.global_batch / (x.dp * x.micro_batch)
     layers = (-(-found.num_layers // (x.pp * x.vp)) * x.vp).astype(np.float64)
-    stage_first, stage_last = _stages(found, x, which, layers)
+    stage_first, _, stage_last = stages(found, x, which, layers)
     fuller = Stage(
         dense=np.maximum(stage_first.dense, stage_last.dense), experts=stage_first.experts,
         trained=stage_first.trained, layer_dense=stage_first.layer_dense, layer_experts=stage_first.layer_experts,
@@ -78,7 +78,8 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     each = _layer_parts(job, x, pace, which, sync)
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
-    in_flight, copies, sends, parts["bubble"] = _pipeline(x, m, idle_base)
+    in_flight, in_flight_last, copies = in_flight_of(x, m)
+    sends, parts["bubble"] = _pipeline(x, m, idle_base)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
     parts |= _exposed(job, x, busy, sync, fuller)
     parts["update"] = update_s(job, x, fuller)
@@ -86,7 +87,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     one = x.pp == 1
     first = held_bytes(job, x, found, which, stage=stage_first, layers=layers, in_flight=in_flight, copies=copies,
                        has_head=one)  # fmt: skip
-    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers, in_flight=_last_in_flight(x, in_flight),
+    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers, in_flight=in_flight_last,
                       copies=copies, has_head=np.ones(len(x), dtype=np.bool_))  # fmt: skip
     model, hardware = _flops(job, found, x, which, m)
     return Steps(
@@ -95,8 +96,8 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     )  # fmt: skip
 
 
-def _stages(found: Units, x: Columns, which: Ints, layers: Floats) -> tuple[Stage, Stage]:
-    """Parameters of a device of the first and of the last stage."""
+def stages(found: Units, x: Columns, which: Ints, layers: Floats) -> tuple[Stage, Stage, Stage]:
+    """Parameters of a device of the first stage, of one in between, and of the last."""
     layer = found.layer
     dense, experts = layer.dense_parameters[which], layer.expert_parameters[which]
     trained = layer.trained_parameters[which]
@@ -112,7 +113,7 @@ def _stages(found: Units, x: Columns, which: Ints, layers: Floats) -> tuple[Stag
             trained=layers * trained + (0.0 if is_frozen else ends),
         )  # fmt: skip
 
-    return stage(bottom), stage(top)
+    return stage(bottom), stage(np.zeros(len(x))), stage(top)
 
 
 def _layer_parts(job: TrainingJob, x: Columns, pace: Pace, which: Ints, sync: Sync) -> dict[str, Floats]:
@@ -174,28 +175,28 @@ def _slowest(
     )
 
 
-def _pipeline(x: Columns, m: Floats, base: Triple) -> tuple[Floats, Floats, Floats, Floats]:
-    """In flight, copies, hand-overs a micro-batch, and idle seconds, by each layout's schedule."""
-    in_flight, copies = np.ones(len(x)), np.ones(len(x))
+def _pipeline(x: Columns, m: Floats, base: Triple) -> tuple[Floats, Floats]:
+    """Hand-overs a micro-batch, and idle seconds, by each layout's schedule."""
     sends, idle = np.zeros(len(x)), np.zeros(len(x))
     for number, name in enumerate(x.schedules):
         here = (x.schedule == number) & (x.pp > 1)
         if here.any():
             numbers = get_schedule(name)(x.pp[here], x.vp[here], m[here].astype(np.int64))
-            in_flight[here], copies[here] = numbers.in_flight_ratio, numbers.parameter_copies_ratio
             sends[here] = numbers.sends_ratio
             idle[here] = numbers.idle_s(base[0][here], base[1][here], base[2][here])
-    return in_flight, copies, sends, idle
+    return sends, idle
 
 
-def _last_in_flight(x: Columns, in_flight: Floats) -> Floats:
-    """Micro-batches that the last stage holds: one under 1F1B, as many as the others where both ends take turns."""
-    out = in_flight.copy()
+def in_flight_of(x: Columns, m: Floats) -> tuple[Floats, Floats, Floats]:
+    """Micro-batches in flight on the fullest and on the last rank, and copies of the parameters, by schedule."""
+    most, least, copies = np.ones(len(x)), np.ones(len(x)), np.ones(len(x))
     for number, name in enumerate(x.schedules):
         here = (x.schedule == number) & (x.pp > 1)
-        if here.any() and get_schedule(name).placement == "loop" and name != "gpipe":
-            out[here] = np.minimum(out[here], np.maximum(in_flight[here] - (x.pp[here] - 1.0), 1.0))
-    return out
+        if here.any():
+            numbers = get_schedule(name)(x.pp[here], x.vp[here], m[here].astype(np.int64))
+            most[here], least[here] = numbers.in_flight_ratio, numbers.last_in_flight_ratio
+            copies[here] = numbers.parameter_copies_ratio
+    return most, least, copies
 
 
 def _hand_overs(job: TrainingJob, x: Columns, found: Units, m: Floats, sends: Floats) -> Floats:
@@ -262,7 +263,7 @@ def bounds_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints]) -> Bounds
     pace = layer_pace(found)
     m = job.global_batch / (x.dp * x.micro_batch)
     layers = (-(-found.num_layers // (x.pp * x.vp)) * x.vp).astype(np.float64)
-    first, last = _stages(found, x, which, layers)
+    first, _, last = stages(found, x, which, layers)
     each = (pace.forward_s + pace.input_gradient_s + pace.weight_gradient_s)[which]
     return Bounds(
         time_s=m * layers * each,

@@ -115,7 +115,8 @@ def update_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
     held = recipe.gradient_bytes or f.gradient_bytes
     moments = recipe.moments_bytes or f.moments_bytes
     master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
-    moved = 2.0 * held + 2.0 * moments + 2.0 * master + (f.weights_bytes if master else 2.0 * f.weights_bytes)
+    own = recipe.weights_bytes or f.weights_bytes
+    moved = 2.0 * held + 2.0 * moments + 2.0 * master + (own if master else 2.0 * own)
     ways = np.where(x.sharding > 0, x.sharding_group, 1)
     expert_ways = np.where(x.sharding > 0, x.expert_copies, 1)
     own = stage.dense / ways + stage.experts / expert_ways if job.task not in FROZEN else stage.trained / ways

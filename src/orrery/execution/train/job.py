@@ -38,6 +38,10 @@ class TrainingJob:
     task: Task = "pretrain"
     adapter_rank: int = 16
     islands: Islands | None = None
+    tensor_overlap: str = ""  # a technique's name; "" = what the framework does
+    tensor_knobs: tuple[tuple[str, float], ...] = ()
+    expert_overlap: str = ""
+    expert_knobs: tuple[tuple[str, float], ...] = ()
 
     @property
     def tokens_per_step(self) -> int:

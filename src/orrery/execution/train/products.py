@@ -111,7 +111,7 @@ def product_flops(job: TrainingJob, products: list[Product], choice: Choice) -> 
 
 
 def product_bytes(job: TrainingJob, products: list[Product], choice: Choice) -> Floats:
-    """Of the forward pass: both operands and the result in the formats of memory; each backward product moves as many."""
+    """Of the forward pass: operands and results in the formats of memory; each backward product moves as many."""
     t, narrow = tokens(job, choice), get_format(job.recipe.forward_format).bytes_per_element
     total = np.zeros(choice.tp.shape)
     for p in products:

@@ -1,0 +1,147 @@
+"""Training frameworks by name: documented defaults, and what measured runs say their layers and steps cost.
+
+``facts/frameworks/<name>.toml`` holds the defaults; ``like`` names the framework whose facts hold where a file says
+nothing. ``facts/training.toml`` holds what measured runs taught, one table for each kind of run::
+
+    [sources.runs]
+    title = "Published training runs, tables of docs/scorecard.md"
+    retrieved = "2026-11"
+
+    [[framework]]
+    name = "megatron-lm"  # "" = any
+    generation = "hopper"  # of the device; "" = any
+    precision = "fp8"  # a recipe; "" = any
+    source = "runs"
+    at = "31 rows to fit, 33 for the intervals"
+
+    [framework.constants]  # those of ASSUMED, or some of them
+    matrix_ratio = 1.12
+
+    [framework.spread."pretrain.step_time_s"]  # truth / prediction at four quantiles
+    low_80 = 0.92
+    high_80 = 1.11
+    low_95 = 0.8
+    high_95 = 1.3
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import FactError, UnknownName
+from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.execution.train.framework import Framework
+from orrery.hardware.device import Device
+
+FOLDER = Path(__file__).parent / "facts" / "frameworks"
+FITTED = Path(__file__).parent / "facts" / "training.toml"
+
+DEFAULT_FRAMEWORK = "pytorch"
+"""What a run that names no framework is taken to use."""
+
+ASSUMED = {
+    "host_layer_s": 1.5e-4, "host_backward_ratio": 1.5, "host_collective_s": 3e-5, "step_s": 5e-3,
+    "matrix_ratio": 1.1, "elementwise_ratio": 1.3, "attention_ratio": 1.2, "network_ratio": 1.2,
+    "scaleout_ratio": 1.2, "contention_ratio": 1.1, "fragmentation_ratio": 1.05, "fixed_bytes": 5e8,
+}  # fmt: skip
+"""Where no measured run says anything: some fifteen launches of 10 microseconds a layer, and a little of the rest."""
+
+
+@cache
+def framework_names() -> tuple[str, ...]:
+    """Every framework with a fact file."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def get_framework(name: str = "", device: Device | None = None, precision: str = "") -> Framework:
+    """The framework called ``name`` (blank = plain PyTorch) with what is known of it on ``device`` with a recipe."""
+    plain = _plain(name or DEFAULT_FRAMEWORK)
+    by_alias = _aliases()
+    if plain not in by_alias:
+        raise UnknownName("framework", name, framework_names())
+    return _framework(by_alias[plain], device.generation if device else "", precision)
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "-").replace(" ", "-")
+
+
+@cache
+def _aliases() -> dict[str, str]:
+    out: dict[str, str] = {}
+    for name in framework_names():
+        out |= dict.fromkeys((name, *_raw(name).get("aliases", ())), name)
+    return out
+
+
+@cache
+def _raw(name: str) -> dict[str, Any]:
+    return read_toml(FOLDER / f"{name}.toml")
+
+
+@cache
+def _documented(name: str) -> tuple[str, Mapping[str, Fact]]:
+    """Whose kernels come nearest, and the facts, those of the framework that this one is ``like`` underneath."""
+    raw = _raw(name)
+    sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
+    own = {key: parse_fact(f"{name}.toml", key, entry, sources) for key, entry in raw.get("facts", {}).items()}
+    if "like" not in raw:
+        return raw["kernels"], own
+    kernels, facts = _documented(raw["like"])
+    return raw.get("kernels", kernels), {**facts, **own}
+
+
+@cache
+def _framework(name: str, generation: str, precision: str) -> Framework:
+    kernels, facts = _documented(name)
+    constants, spreads = _fitted(name, generation, precision)
+    facts = {**facts, **constants}
+    known = {f.name for f in fields(Framework)}
+    if unknown := facts.keys() - known:
+        raise FactError(f"{name}.toml: Framework has no {', '.join(sorted(unknown))}.")
+    values: dict[str, Any] = {key: fact.value for key, fact in facts.items()}
+    try:
+        return Framework(name=name, kernels=kernels, spreads=spreads, facts=facts, **values)
+    except TypeError as error:
+        raise FactError(f"{name}.toml: {error}") from None
+
+
+@cache
+def _fitted_entries() -> tuple[list[dict[str, Any]], dict[str, Source]]:
+    if not FITTED.exists():
+        return [], {}
+    raw = read_toml(FITTED)
+    return raw["framework"], {key: Source(**table) for key, table in raw["sources"].items()}
+
+
+def _fitted(name: str, generation: str, precision: str) -> tuple[dict[str, Fact], Mapping[str, Mapping[str, float]]]:
+    """Constants and spreads; each from the nearest entry that states it."""
+    facts = {key: Fact(name=key, value=value, basis=Basis.ASSUMED) for key, value in ASSUMED.items()}
+    spreads: dict[str, Mapping[str, float]] = {}
+    entries, sources = _fitted_entries()
+    mine = [e for e in entries if _serves(e, name, generation, precision)]
+    for entry in sorted(mine, key=nearness):
+        if unknown := entry.get("constants", {}).keys() - ASSUMED.keys():
+            raise FactError(f"{FITTED.name}: no such constant: {', '.join(sorted(unknown))}.")
+        source, at = sources[entry["source"]], entry["at"]
+        facts |= {key: Fact(name=key, value=float(value), basis=Basis.MEASURED, source=source, at=at)
+                  for key, value in entry.get("constants", {}).items()}  # fmt: skip
+        spreads |= entry.get("spread", {})
+    return facts, spreads
+
+
+def _serves(entry: Mapping[str, Any], name: str, generation: str, precision: str) -> bool:
+    """Whether an entry speaks of such runs: every word that it states is theirs."""
+    wanted = {"name": name, "generation": generation, "precision": precision}
+    return all(entry.get(key, "") in ("", word) for key, word in wanted.items())
+
+
+def nearness(entry: Mapping[str, Any]) -> tuple[bool, bool, bool]:
+    """Sorts entries from far to near: the framework counts most, then the device's generation, then the precision.
+
+    So: framework, generation and precision; framework and generation; framework and precision; framework; generation
+    and precision; generation; precision; any.
+    """
+    return bool(entry.get("name")), bool(entry.get("generation")), bool(entry.get("precision"))

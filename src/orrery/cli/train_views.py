@@ -1,0 +1,191 @@
+"""Training answers as a person reads them in a terminal."""
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from orrery.base.cost import Interval
+from orrery.base.units import text
+from orrery.cli.output import console
+from orrery.scenario.train import TrainAnswer
+from orrery.scenario.train_plan import TrainPlanAnswer
+from orrery.scenario.train_run import Run
+from orrery.training.ranks import Rank
+
+BOUND_BY = {
+    "compute": "arithmetic", "network": "the links", "bubble": "the pipeline's bubble", "memory": "memory bandwidth",
+    "overhead": "launches and the host",
+}  # fmt: skip
+
+CATEGORIES = (
+    ("W", "weights", "blue"), ("G", "gradients", "cyan"), ("O", "optimizer", "green"), ("A", "activations", "yellow"),
+    ("L", "logits", "magenta"), ("B", "buffers", "red"), ("F", "fragmentation", "white"),
+    ("X", "fixed", "bright_black"),
+)  # fmt: skip
+"""Letter, category, colour."""
+
+RANKS_SHOWN = 4
+WIDEST_BAR, LEAST_BAR, FIGURES = 48, 10, 52
+PART_BAR = 30
+
+
+def print_train(answer: TrainAnswer) -> None:
+    """One configuration: numbers with intervals, where the step goes, memory of the ranks, and the whole run."""
+    out, job = console(), answer.job
+    out.print(
+        f"[bold]{job.model.name}[/] on {job.cluster.num_devices} x {job.cluster.device.name} ({answer.layout}), "
+        f"{job.recipe.name}, {job.framework.name}, {job.global_batch} x {job.seq_len} tokens a step"
+    )
+    out.print(_figures(answer))
+    out.print(_parts(answer))
+    out.print(f"Limited by {BOUND_BY[answer.bound_by]}.")
+    _print_memory(out, answer)
+    if answer.run:
+        _print_run(out, answer.run)
+
+
+def _figures(answer: TrainAnswer) -> Table:
+    table, intervals = Table(box=SIMPLE, pad_edge=False), answer.intervals()
+    for column in ("", "mean", "80 % interval"):
+        table.add_column(column, justify="left" if not column else "right")
+    for label, name, unit in (
+        ("step", "step_time_s", "s"), ("tokens a second and device", "tokens_per_s_per_device", ""),
+        ("model flops utilisation", "mfu_frac", "%"), ("peak memory", "peak_memory_bytes", "bytes"),
+    ):  # fmt: skip
+        value: float = getattr(answer, name)
+        table.add_row(label, _said(value, unit), _interval(intervals.get(name), unit))
+    table.add_row("power of a device", text(answer.power_w, "w"), "")
+    table.add_row("energy a token", text(answer.energy_j_per_token, "j"), "")
+    if (usd := answer.usd_per_million_tokens) is not None:
+        table.add_row("a million tokens", f"${usd:.3g}", "")
+    return table
+
+
+def _said(value: float, unit: str) -> str:
+    if unit == "%":
+        return f"{100.0 * value:.1f} %"
+    return text(value, unit) if unit else f"{value:,.0f}"
+
+
+def _interval(interval: Interval | None, unit: str) -> str:
+    return f"{_said(interval.low_80, unit)} to {_said(interval.high_80, unit)}" if interval else ""
+
+
+def _parts(answer: TrainAnswer) -> Table:
+    """Where the step goes, the biggest first."""
+    table = Table(box=SIMPLE, pad_edge=False, title="Where the step goes", title_justify="left")
+    for column in ("part", "time", "share", ""):
+        table.add_column(column, justify="right" if column in ("time", "share") else "left")
+    for name, seconds in sorted(answer.parts.items(), key=lambda item: -item[1]):
+        if seconds > 0:
+            share = seconds / answer.step_time_s
+            table.add_row(name, text(seconds, "s"), f"{100 * share:.1f} %", "█" * round(PART_BAR * share))
+    return table
+
+
+def _print_memory(out: Console, answer: TrainAnswer) -> None:
+    legend = ", ".join(f"{letter} {name}" for letter, name, _ in CATEGORIES)
+    out.print(f"Memory by pipeline rank, GB ({legend}, · free)")
+    shown = answer.ranks
+    if len(shown) > RANKS_SHOWN:
+        shown = (*shown[: RANKS_SHOWN - 1], shown[-1])
+    capacity = answer.job.cluster.device.memory_capacity_bytes
+    for rank in shown:
+        out.print(Text(f"{rank.rank:>4} ").append_text(_bar(rank, capacity, out.width)))
+
+
+def _bar(rank: Rank, capacity_bytes: float, columns: int) -> Text:
+    width = max(LEAST_BAR, min(WIDEST_BAR, columns - FIGURES))
+    bar, figures, used = Text("["), Text(), 0
+    for letter, name, colour in CATEGORIES:
+        size = rank.parts[name]
+        cells = min(round(size / capacity_bytes * width), width - used)
+        used += cells
+        bar.append(letter * cells, style=colour)
+        if size > 0.005 * capacity_bytes:
+            figures.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
+    total = f" = {rank.peak_bytes / 1e9:.3g} of {capacity_bytes / 1e9:.3g}"
+    return bar.append("·" * (width - used) + "]").append_text(figures).append(total)
+
+
+def _print_run(out: Console, run: Run) -> None:
+    usd = f", ${run.usd:,.0f}" if run.usd is not None else ""
+    out.print(
+        f"{run.tokens:.3g} tokens: {run.num_steps:,} steps, {run.days:,.1f} days, {text(run.energy_j, 'j')}{usd}."
+    )
+    if run.goodput:
+        g = run.goodput
+        out.print(
+            f"{run.checkpoint} checkpoints of {text(run.checkpoint_bytes, 'bytes')} every "
+            f"{text(run.checkpoint_interval_s, 's')}, {text(run.checkpoint_blocked_s, 's')} blocked each; "
+            f"{g.num_failures:.1f} failures."
+        )
+        out.print(
+            f"Goodput {100 * g.useful_frac:.1f} %: checkpoints take {100 * g.checkpoint_frac:.1f} %, lost work "
+            f"{100 * g.lost_frac:.1f} %, recovery {100 * g.recovery_frac:.1f} %."
+        )
+
+
+def print_train_plan(answer: TrainPlanAnswer) -> None:
+    """The fastest layouts, the front of time and memory, what falls out, and how to launch the winner."""
+    out, job = console(), answer.job
+    out.print(
+        f"[bold]{job.model.name}[/] on {job.cluster.num_devices} x {job.cluster.device.name}, {job.recipe.name}, "
+        f"{job.framework.name}: {answer.num_layouts:,} layouts, {answer.evaluated:,} costed and {answer.ruled_out:,} "
+        f"ruled out by bounds in {answer.seconds:.1f} s"
+    )
+    if answer.infeasible:
+        out.print(f"Infeasible: {answer.infeasible}", markup=False)
+    if answer.plans:
+        out.print(_plan_table(answer))
+        out.print(_front_table(answer))
+    _print_why_not(out, answer)
+    if answer.launch:
+        out.print(f"Launch with ({', '.join(answer.launch)}; all of them with --json):")
+        name = job.framework.name if job.framework.name in answer.launch else next(iter(answer.launch))
+        out.print(answer.launch[name], markup=False, highlight=False, soft_wrap=True)
+
+
+def _plan_table(answer: TrainPlanAnswer) -> Table:
+    table = Table(box=SIMPLE, pad_edge=False)
+    for column in ("layout", "step", "MFU", "tokens/s/device", "memory", "$/M tokens", "bubble", "network"):
+        table.add_column(column, justify="left" if column == "layout" else "right")
+    for plan in answer.plans:
+        usd = plan.usd_per_million_tokens
+        network = sum(plan.parts[n] for n in ("tensor parallel", "context parallel", "expert parallel", "sharding",
+                                              "hand-overs", "gradient reduction", "parameter gathering"))  # fmt: skip
+        table.add_row(
+            str(plan.layout), text(plan.step_time_s, "s"), f"{100 * plan.mfu_frac:.1f} %",
+            f"{plan.tokens_per_s_per_device:,.0f}", text(plan.peak_memory_bytes, "bytes"),
+            "" if usd is None else f"{usd:.3g}", f"{100 * plan.parts['bubble'] / plan.step_time_s:.1f} %",
+            f"{100 * network / plan.step_time_s:.1f} %",
+        )  # fmt: skip
+    return table
+
+
+FRONT_SHOWN = 6
+
+
+def _front_table(answer: TrainPlanAnswer) -> Table:
+    """Nothing is both faster and smaller than these."""
+    table = Table(box=SIMPLE, pad_edge=False, title="Time against memory", title_justify="left")
+    for column in ("layout", "step", "memory"):
+        table.add_column(column, justify="left" if column == "layout" else "right")
+    step = max(1, len(answer.front) // FRONT_SHOWN)
+    for point in answer.front[::step][:FRONT_SHOWN]:
+        table.add_row(str(point.layout), text(point.time_s, "s"), text(point.memory_bytes, "bytes"))
+    return table
+
+
+def _print_why_not(out: Console, answer: TrainPlanAnswer) -> None:
+    if not answer.killed:
+        return
+    said = ", ".join(f"{count:,} {name}" for name, count in answer.why_not().items())
+    out.print(f"Why not the others: {said}.")
+    for killed in [k for k in answer.killed if k.nearest is not None][:3]:
+        out.print(
+            f"  {killed.family}: {killed.layouts:,} layouts need more memory; the smallest, {killed.nearest}, takes "
+            f"{text(killed.need_bytes, 'bytes')} of {text(killed.have_bytes, 'bytes')}",
+            markup=False,
+        )

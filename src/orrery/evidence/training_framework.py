@@ -1,0 +1,138 @@
+"""With which framework and recipe a row of a training table ran, and which of its settings the row changes."""
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, get_framework
+from orrery.evidence.row import Row
+from orrery.execution.train.framework import Framework
+from orrery.execution.train.recipe import Recipe
+from orrery.execution.train.recipe_registry import get_recipe
+from orrery.hardware.device import Device
+
+FUSED_ATTENTION_SINCE = "2023"
+"""Year from which runs of Megatron have fused attention: FlashAttention came out in mid-2022. [dao-2022]"""
+
+UNFUSED_GENERATION = "volta"
+"""FlashAttention needs the tensor cores of Turing or later. [dao-2022]"""
+
+MEGATRON = frozenset({"megatron-lm", "megatron-llama", "megatron-deepspeed"})
+"""Frameworks whose rows list the flags that a run had: what is not listed was off."""
+
+SWITCHES = {
+    "overlap-grad-reduce": "overlaps_gradients", "overlap-param-gather": "overlaps_parameters",
+    "tp-comm-overlap": "overlaps_tensor", "sequence-parallel": "is_sequence_parallel",
+    "use-flash-attn": "has_fused_attention",
+}  # fmt: skip
+"""Megatron's flags, and what they switch on."""
+
+_ARXIV = re.compile(r"arXiv:(\d\d)\d\d\.")
+
+
+def recipe_of(row: Row, device: Device) -> Recipe:
+    """The recipe behind ``precision``, made sharper by how the source spelled it."""
+    word, spelled = row.word("precision").casefold(), row.word("precision_as_published").casefold()
+    if not word:
+        return get_recipe(row.default("precision", _usual_precision(row, device)))
+    if word == "bf16" and ("pure" in spelled or "bf16-true" in spelled):
+        return get_recipe("bf16_pure")
+    if word == "fp8":
+        for name, words in (("fp8_current", ("fp8-cs", "float8", "current")), ("mxfp8", ("fp8-mx", "mxfp8")),
+                            ("fp8_block", ("fp8-sc", "block"))):  # fmt: skip
+            if any(w in spelled for w in words):
+                return get_recipe(name)
+    return get_recipe(word)
+
+
+def _usual_precision(row: Row, device: Device) -> str:
+    """FP8 in MLPerf where the device has it (submissions do not say), BF16 where the device has that, else FP16."""
+    peaks = device.dense_flops_per_s
+    if row.word("mlperf_round") and "fp8" in peaks and device.vendor.casefold() == "nvidia":
+        return "fp8"
+    return next((p for p in ("bf16", "fp16") if p in peaks), "fp32")
+
+
+def framework_of(row: Row, device: Device, recipe: Recipe, *, has_dropout: bool) -> Framework:
+    """The framework, with the flags, words and dates of the row applied to its defaults."""
+    name = row.word("framework") or row.default("framework", f"{DEFAULT_FRAMEWORK} (documented defaults)")
+    name = name.split(" ")[0]
+    if "same configs as NeMo perf scripts" in row.word("note"):
+        name = row.default("settings", "nemo (the note says so)").split(" ")[0]
+    base = get_framework(name, device, recipe.name)
+    changes = _flags(row, base, device) | _words(row, base)
+    if base.has_dropout and not has_dropout:
+        changes["has_dropout"] = False
+    return _changed(base, tuple(sorted((k, v) for k, v in changes.items() if getattr(base, k) != v)))
+
+
+@lru_cache(maxsize=1024)
+def _changed(framework: Framework, changes: tuple[tuple[str, bool | float], ...]) -> Framework:
+    """One object for equal settings, so that what is known of them is worked out once."""
+    return replace(framework, **dict(changes)) if changes else framework  # pyright: ignore[reportArgumentType]
+
+
+def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | float]:
+    """Megatron's listed flags; and those of a run that lists them where none is listed."""
+    options = {w.strip() for w in row.word("framework_options").casefold().split(";") if w.strip()}
+    out: dict[str, bool | float] = {SWITCHES[o]: True for o in options if o in SWITCHES}
+    if framework.name not in MEGATRON:
+        return out
+    if "no sequence parallel" in row.word("note"):
+        out["is_sequence_parallel"] = False
+    if row.word("precision") == "fp16" and options and "accumulate-allreduce-grads-in-fp32" not in options:
+        out["gradient_bytes"] = 2.0
+    is_old = "" < _year(row) < FUSED_ATTENTION_SINCE or device.generation == UNFUSED_GENERATION
+    if is_old and "has_fused_attention" not in out:
+        out["has_fused_attention"] = False
+        row.default("attention", "scores in memory (the run is older than fused attention, or the device has none)")
+    return out
+
+
+def _year(row: Row) -> str:
+    """The year of the run, or of the paper that reports it; blank where neither is known."""
+    if day := row.word("measured_date"):
+        return day[:4]
+    found = _ARXIV.search(row.word("source"))
+    return f"20{found[1]}" if found else ""
+
+
+def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
+    """What technique, torch_compile, note and version say in words."""
+    out: dict[str, bool | float] = {}
+    technique, note = row.word("technique").casefold(), row.word("note").casefold()
+    if "offload" in technique or "offloads to cpu" in note:
+        raise ScenarioError("offloading activations or weights is not modelled in training")
+    if "unpacked" in technique:
+        raise ScenarioError("samples are not packed: how many tokens a step has is not known")
+    if row.word("mlperf_round") and not framework.is_fused:
+        row.default("kernels", "fused (MLPerf's submissions are tuned)")
+        out["is_fused"] = True
+    if row.word("torch_compile").casefold() in ("yes", "true", "1") or "compile" in technique:
+        out["is_fused"] = True
+    if "eager" in note:
+        out["has_fused_attention"] = False
+    version = row.word("framework_version")
+    if framework.name == "megatron-llama" and version.endswith(" DistributedOptimizer"):
+        out |= {"overlaps_gradients": False, "overlaps_parameters": False}
+    if "each row adds one technique to the row above" in note:
+        out |= _added(technique)
+    return out
+
+
+STACK = ("packed dataset", "compile", "chunked cross entropy", "activation checkpointing", "optimizer in backward",
+         "activation offloading", "8-bit adamw")  # fmt: skip
+"""torchtune's table of techniques, each on top of those before it."""
+
+
+def _added(technique: str) -> dict[str, bool | float]:
+    """The settings of one line of that table; adapters keep those that do not touch the optimizer."""
+    word = technique.removeprefix("+")
+    place = STACK.index(word) if word in STACK else len(STACK)
+    out: dict[str, bool | float] = {"is_fused": place >= STACK.index("compile")}
+    if place < STACK.index("chunked cross entropy"):
+        out["logits_bytes"] = 12.0
+    if word in STACK and place >= STACK.index("optimizer in backward"):
+        out["gradient_bytes"] = 0.0
+    return out

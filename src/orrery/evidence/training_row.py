@@ -1,0 +1,114 @@
+"""One row of a training table as a job and a layout; every default that a blank takes is written down."""
+
+import re
+from functools import lru_cache
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence.metrics import METRICS, OUT_OF_MEMORY, OUTCOME_COLUMNS
+from orrery.evidence.row import Row
+from orrery.evidence.training_cluster import cluster_of, device_of
+from orrery.evidence.training_framework import framework_of, recipe_of
+from orrery.evidence.training_layout import layout_of
+from orrery.evidence.training_model import model_of
+from orrery.execution.train.framework import Framework
+from orrery.execution.train.job import FROZEN, Task, TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.recipe import Recipe
+from orrery.hardware.cluster import Cluster
+from orrery.models.model import Model
+
+TASKS: dict[str, Task] = {
+    "": "pretrain", "pretrain": "pretrain", "pretraining": "pretrain", "full_finetune": "full_finetune",
+    "finetune": "full_finetune", "sft": "full_finetune", "lora": "lora", "qlora": "qlora", "adapter": "adapter",
+    "adapter_v2": "adapter", "forward_backward": "forward_backward",
+}  # fmt: skip
+
+ADAPTER_RANKS = {"litgpt": 8, "torchtune": 8, "huggingface-trainer": 8, "nemo": 32, "megatron-bridge": 32}
+"""Rank of low-rank additions that each framework's recipes set (lora_r, lora_rank, dim)."""
+
+INSTRUCTION_TOKENS = 512
+"""Length that a fine-tuning row without one is taken to have: instruction samples are short. Assumed."""
+
+PADDED_FRAC = 0.5
+"""Half of the tokens of BERT's samples of 512 are padding, which packing and unpadding leave out. [krell-2021]"""
+
+_RANK = re.compile(r"rank (\d+)", re.IGNORECASE)
+
+
+def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
+    """What was trained and how it was cut. Raises an OrreryError whose text is the reason to decline."""
+    device = device_of(row)
+    model = model_of(row)
+    task = _task(row)
+    recipe = recipe_of(row, device)
+    framework = framework_of(row, device, recipe, has_dropout=_has_dropout(row, model))
+    seq_len = _seq_len(row, model, task)
+    layout, global_batch = layout_of(row, model, device, framework, recipe, task, seq_len)
+    cluster = cluster_of(row, device, layout.num_devices)
+    job = _job(
+        model, cluster, framework, recipe, seq_len, global_batch, task,
+        _adapter_rank(row, framework) if task in FROZEN else 16,
+    )  # fmt: skip
+    return job, layout
+
+
+@lru_cache(maxsize=4096)
+def _job(
+    model: Model, cluster: Cluster, framework: Framework, recipe: Recipe, seq_len: int, global_batch: int, task: Task,
+    rank: int,
+) -> TrainingJob:  # fmt: skip
+    """One object for all rows that describe the same job, so that their layouts can be answered together."""
+    return TrainingJob(
+        model=model, cluster=cluster, framework=framework, recipe=recipe, seq_len=seq_len,
+        global_batch=global_batch, task=task, adapter_rank=rank,
+    )  # fmt: skip
+
+
+def _task(row: Row) -> Task:
+    word = row.word("task").casefold()
+    if word not in TASKS:
+        raise ScenarioError(f"task {word} is not modelled")
+    if not word:
+        row.default("task", "pretrain")
+    return TASKS[word]
+
+
+def _has_dropout(row: Row, model: Model) -> bool:
+    """Models of the Llama line train without dropout, and so does whatever has gated or squared activations."""
+    options = row.word("framework_options").casefold()
+    is_gated = any(x.name == "gate_up" for b in model.blocks for x in b.linears)
+    return not (is_gated or "swiglu" in options or "squared-relu" in options or row.word("gated_ffn") == "true")
+
+
+def _seq_len(row: Row, model: Model, task: Task) -> int:
+    """Tokens of a sample. A blank is what the model was made for, or what instruction samples have."""
+    if "strip padding" in row.word("note"):
+        seq = round(PADDED_FRAC * row.needed("seq_len"))
+        row.default("seq_len", f"{seq} (without padding)")
+        return seq
+    if row.word("seq_len"):
+        return round(row.needed("seq_len"))
+    if task in ("pretrain", "forward_backward"):
+        return int(row.default("seq_len", str(min(model.max_context_tokens, 4096))))
+    return int(row.default("seq_len", str(INSTRUCTION_TOKENS)))
+
+
+def _adapter_rank(row: Row, framework: Framework) -> int:
+    if found := _RANK.search(row.word("note")):
+        return int(found[1])
+    return int(row.default("adapter_rank", str(ADAPTER_RANKS.get(framework.name, 16))))
+
+
+def is_out_of_memory(row: Row) -> bool:
+    """Whether the run ended because memory did not suffice."""
+    return any(row.word(c).casefold() in OUT_OF_MEMORY for c in OUTCOME_COLUMNS)
+
+
+def stated_metrics(row: Row) -> tuple[str, ...]:
+    """The metrics of the schema that a row states, in the schema's order."""
+    return tuple(m for m in METRICS["training"] if row.word(m))
+
+
+def counts_full_attention(row: Row) -> bool:
+    """Whether the row's operations count every pair of tokens, though attention is causal (the note says so)."""
+    return "full s^2 attention" in row.word("note")

@@ -1,0 +1,122 @@
+"""The mapping game: which tensors of a program live in a small fast memory, and at which address.
+
+A tensor takes ``size_bytes`` from operation ``start`` to ``end`` (both included). Two tensors that live at the same
+time may not share addresses: in the plane of address and time their rectangles do not overlap. The prize is the time
+that the program saves.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from orrery.base.errors import ScenarioError
+
+SLOW = -1.0
+"""The offset of a tensor that stays in the slow memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A rectangle that may be put into the fast memory, and what that saves."""
+
+    name: str
+    size_bytes: float
+    start: int
+    end: int
+    saved_s: float
+
+    def __post_init__(self) -> None:
+        if self.size_bytes <= 0 or self.end < self.start:
+            raise ScenarioError(
+                f"{self.name}: {self.size_bytes:g} bytes from {self.start} to {self.end}; write a size above 0 and an "
+                "end not before the start."
+            )
+
+    @property
+    def lifetime(self) -> int:
+        """Operations that it lives through."""
+        return self.end - self.start + 1
+
+    def meets(self, other: "Tensor") -> bool:
+        """Whether both live at some operation."""
+        return self.start <= other.end and other.start <= self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingGame:
+    """A program's tensors, its time with all of them in the slow memory, and the fast memory's capacity."""
+
+    capacity_bytes: float
+    base_s: float
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryMapping:
+    """Where every tensor of a game lies."""
+
+    game: MappingGame
+    offset_bytes: tuple[float, ...]  # ``SLOW`` where it stays outside
+
+    @property
+    def saved_s(self) -> float:
+        """What the tensors in the fast memory save together."""
+        return sum(t.saved_s for t, at in zip(self.game.tensors, self.offset_bytes, strict=True) if at != SLOW)
+
+    @property
+    def time_s(self) -> float:
+        """The program's time."""
+        return self.game.base_s - self.saved_s
+
+    @property
+    def is_legal(self) -> bool:
+        """Whether all fits inside the capacity, and no two rectangles overlap."""
+        placed = [(t, at) for t, at in zip(self.game.tensors, self.offset_bytes, strict=True) if at != SLOW]
+        inside = all(at >= 0.0 and at + t.size_bytes <= self.game.capacity_bytes for t, at in placed)
+        return inside and not any(
+            a.meets(b) and x < y + b.size_bytes and y < x + a.size_bytes
+            for i, (a, x) in enumerate(placed)
+            for b, y in placed[:i]
+        )
+
+
+Placed = tuple[tuple[int, float], ...]
+"""Tensors that are in the fast memory, by their index, and their offsets."""
+
+
+def free_offsets(game: MappingGame, placed: Iterable[tuple[int, float]], index: int) -> tuple[float, ...]:
+    """Offsets at which a tensor fits snugly: on the floor or on top of a neighbour, lowest first."""
+    tensor = game.tensors[index]
+    busy = sorted((at, at + game.tensors[i].size_bytes) for i, at in placed if game.tensors[i].meets(tensor))
+    found: list[float] = []
+    floor_bytes = 0.0
+    for low, high in [*busy, (game.capacity_bytes, game.capacity_bytes)]:
+        if low - floor_bytes >= tensor.size_bytes:
+            found.append(floor_bytes)
+        floor_bytes = max(floor_bytes, high)
+    return tuple(found)
+
+
+def by_worth(game: MappingGame) -> list[int]:
+    """Tensors that save anything, by what they save for the area they take, best first."""
+    worth = [(t.saved_s / (t.size_bytes * t.lifetime), i) for i, t in enumerate(game.tensors) if t.saved_s > 0.0]
+    return [i for _, i in sorted(worth, key=lambda x: (-x[0], x[1]))]
+
+
+def fill(game: MappingGame, placed: Placed, order: Iterable[int]) -> Placed:
+    """Put tensors in, in order, each at the lowest offset where it fits; leave out what does not."""
+    kept = list(placed)
+    for i in order:
+        if offsets := free_offsets(game, kept, i):
+            kept.append((i, offsets[0]))
+    return tuple(kept)
+
+
+def mapping_of(game: MappingGame, placed: Placed) -> MemoryMapping:
+    """The whole mapping, tensors that are not placed staying in the slow memory."""
+    at = dict(placed)
+    return MemoryMapping(game=game, offset_bytes=tuple(at.get(i, SLOW) for i in range(len(game.tensors))))
+
+
+def worth_of(game: MappingGame, placed: Placed) -> float:
+    """What is saved, in seconds."""
+    return sum(game.tensors[i].saved_s for i, _ in placed)

@@ -1,0 +1,140 @@
+"""What collectives of a layer add to its products once an overlap technique has hidden what it can."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.technique import Technique
+from orrery.execution.seam import knob_array, technique_at
+from orrery.execution.train.cut import Choice, Product, product
+from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, expert_s, tensor_s
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.overlap import Pair
+from orrery.execution.train.products import Passes, expert_times, nothing, product_times
+from orrery.execution.train.units import Units
+from orrery.models.model import Block
+
+Floats = NDArray[np.float64]
+
+TENSOR, EXPERT = "execution.tensor_overlap", "execution.expert_overlap"
+
+SEQUENCE_FREE_FRAC = 2.0 / 3.0
+"""With sequence parallelism a third of the backward collectives feed both products, and hide nowhere.
+[korthikanti-2022]"""
+
+
+def tensor_technique(job: TrainingJob) -> str:
+    """By name: the user's, or what the framework's flags amount to."""
+    if job.tensor_overlap:
+        return job.tensor_overlap
+    f = job.framework
+    return "pieces" if f.overlaps_tensor else "weight-gradients" if f.overlaps_weight_gradients else "serial"
+
+
+def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
+    """Seconds that tensor parallelism adds to one layer, forward and backward; ``ratio`` slows its collectives."""
+    job, x, f = units.job, units.layer, units.job.framework
+    technique = technique_at(TENSOR, tensor_technique(job))
+    if not x.tensor_forward_s.any():
+        return x.tensor_forward_s, x.tensor_backward_s
+    mr = f.matrix_ratio
+
+    def pair(compute_s: Floats, weight_s: Floats, network_s: Floats, kind: str) -> Pair:
+        return Pair(
+            compute_s=compute_s, network_s=ratio * network_s, num_collectives=2.0,
+            cut_compute_s=lambda cuts: mr * getattr(_cut(units, cuts, 1), kind),
+            cut_columns_s=lambda cuts: mr * getattr(_cut(units, 1, cuts), kind),
+            cut_network_s=lambda cuts: ratio * _cut_tensor(units, cuts), backward_weight_s=weight_s,
+            contention_ratio=f.contention_ratio,
+        )  # fmt: skip
+
+    zero = np.zeros(ratio.shape)
+    forward, inputs = mr * x.products.forward, mr * x.products.input_gradient
+    weights = mr * x.products.weight_gradient
+    ahead = _by_rank(units, technique, pair(forward, zero, x.tensor_forward_s, "forward"))
+    back = _by_rank(units, technique, pair(inputs, weights, x.tensor_backward_s, "input_gradient"))
+    return np.maximum(ahead - forward, 0.0), np.maximum(back - inputs - weights, 0.0)
+
+
+def _by_rank(units: Units, technique: Technique, pair: Pair) -> Floats:
+    """The technique's answer; knobs that follow from the layout are set for each tensor degree on its own."""
+    given = dict(units.job.tensor_knobs)
+    if technique.name not in ("pieces", "weight-gradients"):
+        return technique.rule(pair, knob_array(technique, **given))
+    out = pair.serial_s.copy()
+    choice = units.choice
+    keys = choice.tp * 2 + choice.is_sequence_parallel
+    for key in np.unique(keys).tolist():
+        here, tp = keys == key, key // 2
+        if tp > 1:
+            free = SEQUENCE_FREE_FRAC if key % 2 else 1.0
+            knobs = {"num_pieces": float(tp)} if technique.name == "pieces" else {"free_frac": free}
+            out[here] = technique.rule(pair, knob_array(technique, **(knobs | given)))[here]
+    return out
+
+
+def _blocks(units: Units) -> list[tuple[float, Block]]:
+    blocks = (*units.job.model.encoder, *units.job.model.blocks)
+    return [(b.count / units.num_layers, b) for b in blocks]
+
+
+def _cut(units: Units, rows: int, columns: int) -> Passes:
+    """All products of the average layer with tokens cut into ``rows`` pieces and weights into ``columns``."""
+    total = nothing(units.choice)
+    for share, block in _blocks(units):
+        products = [_narrower(product(x, block.mixer, units.choice.tp), columns) for x in block.linears]
+        for times in product_times(units.job, products, units.choice, rows):
+            total = total + times.times(share * columns)
+    return total
+
+
+def _narrower(p: Product, columns: int) -> Product:
+    return p if columns == 1 else replace(p, n=np.maximum(-(-p.n // columns), 1))
+
+
+def _cut_tensor(units: Units, cuts: int) -> Floats:
+    total = np.zeros(units.choice.tp.shape)
+    for share, block in _blocks(units):
+        total = total + share * tensor_s(units.job, block.num_reduces, units.choice, cuts)
+    return total
+
+
+def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
+    """Seconds that the exchange of tokens adds to one layer, forward and backward."""
+    job, x, f = units.job, units.layer, units.job.framework
+    network_s = ratio * x.expert_forward_s
+    if not job.expert_overlap or not network_s.any():
+        return network_s, ratio * x.expert_backward_s
+    technique = technique_at(EXPERT, job.expert_overlap)
+    knobs = knob_array(technique, **dict(job.expert_knobs))
+    block = next(b for b in job.model.blocks if b.experts)
+    share = sum(b.count for b in job.model.blocks if b.experts) / units.num_layers
+    experts, choice, mr = block.experts, units.choice, f.matrix_ratio
+    assert experts is not None
+    gather_s = share * ratio * _gather(job, choice, ELEMENT_BYTES * experts.num_parameters_each)
+
+    def answer(compute_s: Floats, weight_s: Floats, kind: str, other_s: Floats, gathers: float) -> Floats:
+        pair = Pair(
+            compute_s=compute_s, network_s=network_s, num_collectives=2.0, backward_weight_s=weight_s,
+            cut_compute_s=lambda cuts: share * mr * getattr(expert_times(job, experts, choice, cuts), kind),
+            cut_columns_s=lambda cuts: compute_s,
+            cut_network_s=lambda cuts: share * ratio * expert_s(job, block, choice, cuts),
+            contention_ratio=f.contention_ratio, other_compute_s=other_s, expert_gather_s=gathers * gather_s,
+            expert_share=(1.0 / experts.num_experts,) * experts.num_experts, num_ranks=int(choice.ep.max()),
+        )  # fmt: skip
+        return np.maximum(technique.rule(pair, knobs) - compute_s - weight_s, 0.0)
+
+    forward, inputs = mr * x.experts.forward, mr * x.experts.input_gradient
+    zero = np.zeros(forward.shape)
+    return (
+        answer(forward, zero, "forward", f.attention_ratio * x.attention_forward_s, 1.0),
+        answer(
+            inputs, mr * x.experts.weight_gradient, "input_gradient", f.attention_ratio * x.attention_backward_s, 2.0
+        ),
+    )
+
+
+def _gather(job: TrainingJob, choice: Choice, expert_bytes: float) -> Floats:
+    """One expert's parameters to all ranks that experts are dealt over."""
+    return collective_s(job, "all_gather", choice.ep, choice.etp, np.full(choice.tp.shape, expert_bytes) / choice.etp)

@@ -1,0 +1,1 @@
+"""One file a precision recipe, found because it exists."""

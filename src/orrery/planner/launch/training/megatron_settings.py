@@ -1,0 +1,143 @@
+"""What Megatron-LM's flags and Megatron-Bridge's overrides both say of a layout: one core, two spellings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.planner.launch.training.fit import experts_of, shard_ranks
+
+STRATEGIES = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
+"""Megatron-FSDP's words for what is sharded beside the optimizer's state."""
+
+SCHEDULES = ("1f1b", "interleaved")
+"""Pipeline schedules of the core; the second wherever a rank holds several chunks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One choice: a flag ("" = has none), the keys of its overrides, its value, and what a blank takes.
+
+    A value of ``True`` is a flag without a word; ``None`` leaves the flag out and is ``null`` in an override.
+    """
+
+    flag: str
+    keys: tuple[str, ...]
+    value: int | str | bool | None
+    default: int | str | bool | None = None
+
+
+def beyond_megatron(job: TrainingJob, layout: TrainingLayout) -> str:
+    """Why the core cannot run the layout; "" where it can."""
+    if layout.secondary_group:
+        return "keeps no second, nearer copy of sharded parameters (hpZ); make secondary_group 0 or use deepspeed"
+    if layout.pp > 1 and layout.schedule not in SCHEDULES:
+        return f"has no {layout.schedule} schedule; make it 1f1b or interleaved"
+    if layout.pp > 1 and layout.vp > 1 and job.num_micro_batches(layout) < layout.pp:
+        return f"interleaves from {layout.pp} micro-batches on; there are {job.num_micro_batches(layout)}"
+    if layout.sharding_group and layout.sharding_group % layout.cp:
+        return f"shards over whole context groups; make sharding_group a multiple of cp = {layout.cp}"
+    if layout.ep > 1 and layout.tp > 1 and not layout.is_sequence_parallel:
+        return "needs sequence parallelism where both tp and ep are above 1"
+    if layout.recompute_layers % layout.vp:
+        return f"recomputes layers of each chunk; make recompute_layers a multiple of vp = {layout.vp}"
+    return ""
+
+
+def settings(job: TrainingJob, layout: TrainingLayout) -> tuple[Setting, ...]:
+    """Every choice, defaults too."""
+    return (
+        *_degrees(job, layout), *_experts(job, layout), *_sharding(job, layout), *_recompute(layout),
+        *_batch(job, layout),
+    )  # fmt: skip
+
+
+def uneven_stages(num_layers: int, chunks: int) -> str:
+    """Layers of each chunk in Megatron's letters: those left over go to the chunks after the first, which embeds.
+
+    E embeds, t is a layer, L the loss; ``|`` ends a chunk.
+    """
+    base, over = divmod(num_layers, chunks)
+    counts = [base + (1 <= i <= over) for i in range(chunks)]
+    parts = [f"t*{n}" for n in counts]
+    return "|".join(("E" if i == 0 else "") + p + ("L" if i == chunks - 1 else "") for i, p in enumerate(parts))
+
+
+def _degrees(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
+    chunks = layout.pp * layout.vp
+    is_even = layout.pp == 1 or job.model.num_layers % chunks == 0
+    yield Setting(
+        flag="--tensor-model-parallel-size", keys=("model.tensor_model_parallel_size",), value=layout.tp, default=1
+    )
+    yield Setting(
+        flag="--pipeline-model-parallel-size", keys=("model.pipeline_model_parallel_size",), value=layout.pp, default=1
+    )
+    yield Setting(
+        flag="--num-virtual-stages-per-pipeline-rank" if is_even else "",
+        keys=("model.virtual_pipeline_model_parallel_size",), value=layout.vp if layout.vp > 1 else None,
+    )  # fmt: skip
+    yield Setting(
+        flag="--pipeline-model-parallel-layout", keys=("model.pipeline_model_parallel_layout",),
+        value=None if is_even else uneven_stages(job.model.num_layers, chunks),
+    )  # fmt: skip
+    yield Setting(flag="--context-parallel-size", keys=("model.context_parallel_size",), value=layout.cp, default=1)
+    if layout.cp > 1:
+        kind = "a2a" if layout.context_kind == "all-to-all" else "p2p"
+        yield Setting(flag="--cp-comm-type", keys=("model.cp_comm_type",), value=kind)
+    has_sequence = layout.tp > 1 and layout.is_sequence_parallel
+    yield Setting(flag="--sequence-parallel", keys=("model.sequence_parallel",), value=has_sequence, default=False)
+
+
+def _experts(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
+    """``--expert-tensor-parallel-size`` is said even where it is 1: a blank takes tp."""
+    if experts_of(job) is None:
+        return
+    yield Setting(
+        flag="--expert-model-parallel-size", keys=("model.expert_model_parallel_size",), value=layout.ep, default=1
+    )
+    yield Setting(flag="--expert-tensor-parallel-size", keys=("model.expert_tensor_parallel_size",), value=layout.etp)
+
+
+def _sharding(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
+    framework, is_fsdp = job.framework, layout.sharding in STRATEGIES
+    has_ranks = layout.num_data_ranks > 1
+    yield Setting(
+        flag="--use-distributed-optimizer",
+        keys=("ddp.use_distributed_optimizer", "optimizer.use_distributed_optimizer"),
+        value=layout.sharding != "none", default=False,
+    )  # fmt: skip
+    yield Setting(
+        flag="--use-megatron-fsdp", keys=("ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"), value=is_fsdp,
+        default=False,
+    )  # fmt: skip
+    if is_fsdp:
+        strategy = STRATEGIES[layout.sharding]
+        yield Setting(
+            flag="--data-parallel-sharding-strategy", keys=("ddp.data_parallel_sharding_strategy",), value=strategy
+        )
+        yield Setting(flag="--ckpt-format", keys=("checkpoint.ckpt_format",), value="fsdp_dtensor")
+    yield Setting(
+        flag="--num-distributed-optimizer-instances", keys=("ddp.num_distributed_optimizer_instances",),
+        value=layout.num_data_ranks // shard_ranks(layout), default=1,
+    )  # fmt: skip
+    overlaps = framework.overlaps_gradients and has_ranks
+    yield Setting(flag="--overlap-grad-reduce", keys=("ddp.overlap_grad_reduce",), value=overlaps, default=False)
+    gathers = overlaps and framework.overlaps_parameters and layout.sharding != "none"
+    yield Setting(flag="--overlap-param-gather", keys=("ddp.overlap_param_gather",), value=gathers, default=False)
+
+
+def _recompute(layout: TrainingLayout) -> Iterator[Setting]:
+    kind = layout.recompute
+    is_part = kind == "full" and layout.recompute_layers > 0
+    method = ("block" if is_part else "uniform") if kind == "full" else None
+    layers = (layout.recompute_layers // layout.vp if is_part else 1) if kind == "full" else None
+    granularity = None if kind == "none" else kind
+    yield Setting(flag="--recompute-granularity", keys=("model.recompute_granularity",), value=granularity)
+    yield Setting(flag="--recompute-method", keys=("model.recompute_method",), value=method)
+    yield Setting(flag="--recompute-num-layers", keys=("model.recompute_num_layers",), value=layers)
+
+
+def _batch(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
+    yield Setting(flag="--micro-batch-size", keys=("train.micro_batch_size",), value=layout.micro_batch)
+    yield Setting(flag="--global-batch-size", keys=("train.global_batch_size",), value=job.global_batch)
+    yield Setting(flag="--seq-length", keys=("model.seq_length", "dataset.seq_length"), value=job.seq_len)

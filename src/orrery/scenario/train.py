@@ -1,0 +1,197 @@
+"""A training job's answer: step time by part, memory by category and rank, energy, money, and the whole run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.base.cost import Interval, Spread
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.planner.money import Tariff, tariff_of
+from orrery.planner.training.nearby import cheapest_fit, nearest_sensible
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import CannotBe
+from orrery.scenario.plan_answer import price_json
+from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.train_job import layout_of, training_question
+from orrery.scenario.train_run import Run, run_of
+from orrery.training.allowed import refusal
+from orrery.training.columns import columns_of
+from orrery.training.memory import USABLE_FRAC
+from orrery.training.ranks import Rank, ranks_of
+from orrery.training.step import Steps, step_of
+from orrery.training.worth import energy_j, mfu_frac, peak_flops_per_s, power_w
+
+USD_TOKENS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainAnswer:
+    """One configuration of a training job."""
+
+    job: TrainingJob
+    layout: TrainingLayout
+    step_time_s: float
+    parts: dict[str, float]  # seconds; they add up to the step
+    mfu_frac: float
+    hfu_frac: float  # recomputation counted
+    model_flops_per_s_per_device: float
+    tokens_per_s_per_device: float
+    ranks: tuple[Rank, ...]  # pipeline ranks, first to last
+    power_w: float  # of one device
+    energy_j_per_step: float  # of all devices
+    bound_by: str
+    tariff: Tariff
+    run: Run | None
+    notes: tuple[str, ...]
+
+    @property
+    def peak_memory_bytes(self) -> float:
+        """The allocator's peak on the fullest device."""
+        return max(r.peak_bytes for r in self.ranks)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of all devices."""
+        return self.job.tokens_per_step / self.step_time_s
+
+    @property
+    def energy_j_per_token(self) -> float:
+        """Of all devices, a token."""
+        return self.energy_j_per_step / self.job.tokens_per_step
+
+    @property
+    def usd_per_million_tokens(self) -> float | None:
+        """Dollars for a million tokens; None where no price is known."""
+        devices = self.job.cluster.num_devices
+        return self.tariff.usd_per_million(devices, devices * self.power_w, self.tokens_per_s)
+
+    def intervals(self) -> dict[str, Interval]:
+        """80 % and 95 % intervals, from the errors of runs of the same kind that were not used to fit."""
+        out: dict[str, Interval] = {}
+        if spread := spread_of(self.job, "step_time_s"):
+            out["step_time_s"] = spread.around(self.step_time_s)
+            for name in ("tokens_per_s_per_device", "mfu_frac", "model_flops_per_s_per_device"):
+                out[name] = _inverse(getattr(self, name), spread)
+        if spread := spread_of(self.job, "peak_memory_bytes"):
+            out["peak_memory_bytes"] = spread.around(self.peak_memory_bytes)
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units."""
+        return to_json(
+            {
+                "step_time_s": self.step_time_s, "mfu_frac": self.mfu_frac, "hfu_frac": self.hfu_frac,
+                "tokens_per_s_per_device": self.tokens_per_s_per_device, "tokens_per_s": self.tokens_per_s,
+                "model_flops_per_s_per_device": self.model_flops_per_s_per_device,
+                "peak_memory_bytes": self.peak_memory_bytes,
+                "capacity_bytes": self.job.cluster.device.memory_capacity_bytes,
+                "parts": self.parts, "bound_by": self.bound_by,
+                "memory": [{"rank": r.rank, "in_flight": r.in_flight, "peak_bytes": r.peak_bytes,
+                            **{f"{k}_bytes": v for k, v in r.parts.items()}} for r in self.ranks],
+                "power_w": self.power_w, "energy_j_per_step": self.energy_j_per_step,
+                "energy_j_per_token": self.energy_j_per_token,
+                "usd_per_million_tokens": self.usd_per_million_tokens, "price": price_json(self.tariff),
+                "run": self.run, "intervals": self.intervals(), "job": job_json(self.job), "layout": self.layout,
+                "notes": self.notes,
+            }
+        )  # fmt: skip
+
+
+def job_json(job: TrainingJob) -> dict[str, Any]:
+    """What was trained, by name."""
+    return {
+        "model": job.model.name, "device": job.cluster.device.name, "num_devices": job.cluster.num_devices,
+        "devices_per_node": job.cluster.devices_per_node, "framework": job.framework.name,
+        "precision": job.recipe.name, "task": job.task, "seq_len": job.seq_len, "global_batch": job.global_batch,
+    }  # fmt: skip
+
+
+def spread_of(job: TrainingJob, metric: str) -> Spread | None:
+    """The relative error of such predictions, as measured; None where nothing was."""
+    kind = "pretrain" if job.task in ("pretrain", "forward_backward") else "finetune"
+    found = job.framework.spreads.get(f"{kind}.{metric}") or job.framework.spreads.get(f"pretrain.{metric}")
+    if not found:
+        return None
+    return Spread(
+        low_80_ratio=found["low_80"], high_80_ratio=found["high_80"], low_95_ratio=found["low_95"],
+        high_95_ratio=found["high_95"], because="errors of measured runs that were not used to fit",
+    )  # fmt: skip
+
+
+def _inverse(value: float, spread: Spread) -> Interval:
+    """Of a rate, whose truth is above where the time's is below."""
+    return Interval(
+        low_80=value / spread.high_80_ratio, high_80=value / spread.low_80_ratio,
+        low_95=value / spread.high_95_ratio, high_95=value / spread.low_95_ratio, because=spread.because,
+    )  # fmt: skip
+
+
+def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer | CannotBe:
+    """One training configuration: step time, utilisation, memory, energy, money, and days to so many tokens.
+
+    Settings are those of a scenario file; given beside a scenario they override it. Raises ScenarioError where a layout
+    makes no sense, naming the numbers and the nearest layout that works; what does not fit comes back as ``CannotBe``.
+    """
+    asked = merged(scenario, settings)
+    question = training_question(asked)
+    layout, layout_notes = layout_of(question)
+    job, x = question.job, columns_of([layout])
+    if said := refusal(job, x):
+        near = nearest_sensible(job, layout)
+        raise ScenarioError(said + (f" The nearest layout that works: {near}." if near else ""))
+    steps = step_of(job, x)
+    notes = (*question.notes, *layout_notes)
+    ranks = ranks_of(job, layout)
+    if missing := _missing_memory(job, layout, ranks):
+        return CannotBe(infeasible=missing, notes=notes)
+    tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
+    answer = answer_of(steps, ranks, tariff, run_of(asked, steps, ranks, tariff), (*notes, *tariff.notes))
+    return answer
+
+
+def answer_of(
+    steps: Steps, ranks: tuple[Rank, ...], tariff: Tariff, run: Run | None, notes: tuple[str, ...]
+) -> TrainAnswer:
+    """The answer for the one layout of ``steps``."""
+    job, devices = steps.job, steps.job.cluster.num_devices
+    time_s = float(steps.time_s[0])
+    parts = {name: float(value[0]) for name, value in steps.parts.items()}
+    return TrainAnswer(
+        job=job, layout=steps.columns.layout(0), step_time_s=time_s, parts=parts,
+        mfu_frac=float(mfu_frac(steps)[0]),
+        hfu_frac=float(steps.hardware_flops[0]) / (time_s * peak_flops_per_s(job)),
+        model_flops_per_s_per_device=float(steps.model_flops[0]) / time_s / devices,
+        tokens_per_s_per_device=float(steps.tokens_per_s_per_device[0]), ranks=ranks,
+        power_w=float(power_w(steps)[0]), energy_j_per_step=float(energy_j(steps)[0]), bound_by=bound_by(parts),
+        tariff=tariff, run=run, notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+KINDS = {
+    "compute": ("forward", "backward", "weight gradients", "recomputation"),
+    "network": ("tensor parallel", "context parallel", "expert parallel", "sharding", "hand-overs",
+                "gradient reduction", "parameter gathering"),
+    "bubble": ("bubble",), "memory": ("update",), "overhead": ("launches", "once a step"),
+}  # fmt: skip
+"""What limits a step, and the parts that say so."""
+
+
+def bound_by(parts: dict[str, float]) -> str:
+    """The kind of parts that takes most of the step."""
+    return max(KINDS, key=lambda kind: sum(parts[name] for name in KINDS[kind]))
+
+
+def _missing_memory(job: TrainingJob, layout: TrainingLayout, ranks: tuple[Rank, ...]) -> Infeasible | None:
+    fullest = max(ranks, key=lambda r: r.peak_bytes)
+    have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+    if fullest.peak_bytes <= have:
+        return None
+    near = cheapest_fit(job, layout)
+    return Infeasible(
+        what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name} ({layout}), "
+        f"pipeline rank {fullest.rank}",
+        need=fullest.peak_bytes, have=have, unit="bytes",
+        smallest_change=f"{near} fits." if near else "Nothing near it fits: take more devices, or larger ones.",
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""From a scenario to a training job and its layout, with a note for every default that was taken."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, get_framework
+from orrery.catalog.models import get_model
+from orrery.execution.train.job import Islands, Task, TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.recipe_registry import get_recipe
+from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Device, Link
+from orrery.scenario.resolve import one_device
+from orrery.scenario.schema import Scenario
+from orrery.training.pipeline import get_schedule
+
+FRAMEWORK_OF_SCALE = "megatron-lm"
+"""Taken where a layout asks for what plain PyTorch does not bring: tensor, pipeline, context or expert parallelism."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainingQuestion:
+    """A training job, what the user fixed of its layout, and what was assumed."""
+
+    job: TrainingJob
+    given: dict[str, Any]  # fields of the layout that the user wrote
+    notes: tuple[str, ...]
+
+
+def training_question(scenario: Scenario) -> TrainingQuestion:
+    """The job of a scenario; its layout may be partly open."""
+    for name, example in (("model", '"llama-3.1-8b"'), ("devices", "8"), ("global_batch", "128"), ("seq_len", "4096")):
+        if getattr(scenario, name) is None:
+            raise ScenarioError(f"{name}: is missing; write it, such as {name} = {example}.")
+    device, notes = get_device(one_device(scenario)), list[str]()
+    notes += device.notes
+    precision = scenario.precision or _usual_precision(device)
+    if scenario.precision is None:
+        notes.append(f"precision: {precision} (what {device.name} trains in)")
+    recipe = get_recipe(precision)
+    framework = get_framework(_framework_name(scenario, notes), device, recipe.name)
+    per_node = scenario.devices_per_node or device.devices_per_node
+    devices = cast(int, scenario.devices)
+    cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
+    job = TrainingJob(
+        model=get_model(cast(str, scenario.model)), cluster=cluster, framework=framework, recipe=recipe,
+        seq_len=cast(int, scenario.seq_len), global_batch=cast(int, scenario.global_batch),
+        task=cast(Task, scenario.task or "pretrain"), adapter_rank=scenario.adapter_rank or 16,
+        islands=_islands(scenario, devices), tensor_overlap=scenario.tensor_overlap or "",
+        expert_overlap=scenario.expert_overlap or "",
+    )  # fmt: skip
+    return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
+
+
+def _usual_precision(device: Device) -> str:
+    """16 bits as the device has them."""
+    return "bf16" if "bf16" in device.dense_flops_per_s else "fp16" if "fp16" in device.dense_flops_per_s else "fp32"
+
+
+def _framework_name(scenario: Scenario, notes: list[str]) -> str:
+    if scenario.framework:
+        return scenario.framework
+    cuts = [n for n in ("tp", "pp", "cp", "ep") if (getattr(scenario, n) or 1) > 1]
+    name = FRAMEWORK_OF_SCALE if cuts or (scenario.devices or 1) > 1 else DEFAULT_FRAMEWORK
+    notes.append(f"framework: {name} (default{' where ' + ', '.join(cuts) + ' > 1' if cuts else ''})")
+    return name
+
+
+def _islands(scenario: Scenario, devices: int) -> Islands | None:
+    size, rate = scenario.island_devices, scenario.island_link_bytes_per_s
+    if size is None and rate is None:
+        return None
+    if size is None or rate is None:
+        missing = "island_devices" if size is None else "island_link_bytes_per_s"
+        raise ScenarioError(f"{missing}: is missing; islands need their size and the link between them.")
+    if devices % size:
+        raise ScenarioError(f"island_devices: {size} does not divide {devices} devices; write a divisor.")
+    return Islands(num_devices=size, link=Link(name="between islands", each_way_bytes_per_s=rate, latency_s=1e-3))
+
+
+LAYOUT_SETTINGS = (
+    "tp", "cp", "pp", "dp", "vp", "ep", "etp", "micro_batch", "sharding_group", "secondary_group", "recompute",
+    "recompute_layers", "schedule", "context_kind",
+)  # fmt: skip
+
+
+def _given(scenario: Scenario) -> dict[str, Any]:
+    found = {n: v for n in LAYOUT_SETTINGS if (v := getattr(scenario, n)) is not None}
+    if scenario.sharding is not None:
+        found["sharding"] = "zero3" if scenario.sharding == "fsdp" else scenario.sharding
+    if scenario.sequence_parallel is not None:
+        found["is_sequence_parallel"] = scenario.sequence_parallel
+    if scenario.schedule:
+        get_schedule(scenario.schedule)
+    return found
+
+
+def layout_of(question: TrainingQuestion) -> tuple[TrainingLayout, tuple[str, ...]]:
+    """The one layout that was asked for: devices that are left over become data parallelism."""
+    job, given, notes = question.job, dict(question.given), list[str]()
+    f, devices = job.framework, job.cluster.num_devices
+    used = given.get("tp", 1) * given.get("cp", 1) * given.get("pp", 1)
+    if "dp" not in given:
+        if devices % used:
+            raise ScenarioError(
+                f"devices: {devices} cannot be cut into tp x cp x pp = {used}; write a multiple of {used}, such as "
+                f"devices = {max(1, devices // used) * used}."
+            )
+        given["dp"] = devices // used
+        if given["dp"] > 1:
+            notes.append(f"dp: {given['dp']} (to use all {devices} devices)")
+    if "micro_batch" not in given:
+        given["micro_batch"] = 1
+        notes.append("micro_batch: 1 (default)")
+    if "sharding" not in given and given["dp"] * given.get("cp", 1) > 1:
+        given["sharding"] = f.sharding
+        notes.append(f"sharding: {f.sharding} (as {f.name} does by default)")
+    if "recompute" not in given:
+        given["recompute"] = f.recompute
+        notes.append(f"recompute: {f.recompute} (as {f.name} does by default)")
+    if given.get("pp", 1) > 1 and "schedule" not in given:
+        given["schedule"] = "interleaved" if given.get("vp", 1) > 1 else f.schedule
+        notes.append(f"schedule: {given['schedule']} (default)")
+    given.setdefault("is_sequence_parallel", f.is_sequence_parallel)
+    return TrainingLayout(**given), tuple(notes)

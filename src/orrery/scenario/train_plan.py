@@ -1,0 +1,151 @@
+"""The best layouts to train with: searched over everything that the scenario leaves open."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
+from orrery.execution.train.job import TrainingJob
+from orrery.planner.launch.training import launches, refusals
+from orrery.planner.money import Tariff, tariff_of
+from orrery.planner.training.search import Found, Killed, Point, search
+from orrery.planner.training.space import Wanted
+from orrery.scenario.answer import to_json
+from orrery.scenario.plan_answer import price_json
+from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.train import TrainAnswer, answer_of, job_json
+from orrery.scenario.train_job import training_question
+from orrery.scenario.train_run import run_of
+from orrery.training.columns import columns_of
+from orrery.training.ranks import ranks_of
+from orrery.training.step import step_of
+
+IN_FULL = 5
+"""Plans that are worked out in full; the others are counted."""
+
+KILLED_SHOWN = 200
+"""Families of layouts with the constraint that kills them, those that come closest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainPlanAnswer:
+    """What a search of training layouts came back with; ``infeasible`` where nothing works."""
+
+    job: TrainingJob
+    plans: tuple[TrainAnswer, ...]  # the fastest, best first
+    launch: dict[str, str]  # of the first plan, by framework
+    launch_refusals: dict[str, str]  # frameworks that cannot run it, and why
+    front: tuple[Point, ...]  # time against memory
+    killed: tuple[Killed, ...]
+    infeasible: Infeasible | None
+    evaluated: int
+    ruled_out: int
+    num_layouts: int
+    seconds: float
+    tariff: Tariff
+    notes: tuple[str, ...]
+
+    def why_not(self) -> dict[str, int]:
+        """Layouts that each constraint rules out, over all families."""
+        out: dict[str, int] = {}
+        for k in self.killed:
+            out[k.constraint] = out.get(k.constraint, 0) + k.layouts
+        return dict(sorted(out.items(), key=lambda item: -item[1]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units."""
+        out: dict[str, Any] = {"infeasible": self.infeasible} if self.infeasible else {}
+        return to_json(
+            out
+            | {
+                "plans": [plan_json(p) for p in self.plans],
+                "front": [{"layout": p.layout, "step_time_s": p.time_s, "peak_memory_bytes": p.memory_bytes}
+                          for p in self.front],
+                "why_not": self.why_not(),
+                "rejected": [killed_json(k) for k in self.killed[:KILLED_SHOWN]],
+                "launch": self.launch, "launch_refusals": self.launch_refusals, "evaluated": self.evaluated,
+                "ruled_out": self.ruled_out, "num_layouts": self.num_layouts, "seconds": self.seconds,
+                "evaluations_per_s": self.evaluated / self.seconds, "job": job_json(self.job),
+                "price": price_json(self.tariff), "notes": self.notes,
+            }
+        )  # fmt: skip
+
+
+def plan_json(plan: TrainAnswer) -> dict[str, Any]:
+    """One plan; the job stands once beside all of them."""
+    return {k: v for k, v in plan.to_json().items() if k not in ("job", "notes", "price")}
+
+
+def killed_json(killed: Killed) -> dict[str, Any]:
+    """One family of layouts and what rules it out."""
+    f = killed.family
+    out: dict[str, Any] = {
+        "family": {n: getattr(f, n) for n in ("tp", "cp", "pp", "dp", "ep", "etp")},
+        "constraint": killed.constraint, "layouts": killed.layouts,
+    }  # fmt: skip
+    if killed.nearest is not None:
+        out |= {"need_bytes": killed.need_bytes, "have_bytes": killed.have_bytes, "nearest": killed.nearest}
+    return out
+
+
+def train_plan(
+    scenario: Scenario | None = None, /, *, count: int = IN_FULL, progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> TrainPlanAnswer:  # fmt: skip
+    """The fastest layouts that fit, the front of time and memory, what falls out and why, and how to launch the best.
+
+    Every layout flag and the micro-batch are optional: what is left open is searched.
+    """
+    started_s = time.perf_counter()
+    asked = merged(scenario, settings)
+    question = training_question(asked)
+    job = question.job
+    found = search(job, Wanted(**question.given), count=max(count, 1), progress=progress)
+    if not found.num_layouts:
+        raise ScenarioError(_empty(job, question.given))
+    tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
+    plans = tuple(_in_full(asked, job, point, tariff) for point in found.best[:count])
+    best = plans[0].layout if plans else None
+    return TrainPlanAnswer(
+        job=job, plans=plans, launch=launches(job, best) if best else {},
+        launch_refusals=refusals(job, best) if best else {}, front=tuple(found.front),
+        killed=tuple(sorted(found.killed, key=_closeness)), infeasible=None if plans else _nothing(job, found),
+        evaluated=found.evaluated, ruled_out=found.ruled_out, num_layouts=found.num_layouts,
+        seconds=time.perf_counter() - started_s, tariff=tariff, notes=(*question.notes, *tariff.notes),
+    )  # fmt: skip
+
+
+def _in_full(asked: Scenario, job: TrainingJob, point: Point, tariff: Tariff) -> TrainAnswer:
+    steps, ranks = step_of(job, columns_of([point.layout])), ranks_of(job, point.layout)
+    return answer_of(steps, ranks, tariff, run_of(asked, steps, ranks, tariff), ())
+
+
+def _closeness(killed: Killed) -> tuple[bool, float]:
+    return killed.constraint != "memory", killed.need_bytes
+
+
+def _nothing(job: TrainingJob, found: Found) -> Infeasible:
+    """The layout that comes closest to fitting."""
+    missed = [k for k in found.killed if k.nearest is not None]
+    if not missed:
+        return Infeasible(
+            what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name}", need=1.0, have=0.0,
+            unit="layouts", smallest_change="Every layout breaks a rule of divisibility: change batch or devices.",
+        )  # fmt: skip
+    near = min(missed, key=lambda k: k.need_bytes)
+    more = max(2, round(near.need_bytes / near.have_bytes + 0.5))
+    return Infeasible(
+        what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name}, even with {near.nearest}",
+        need=near.need_bytes, have=near.have_bytes, unit="bytes",
+        smallest_change=f"Use some {more} times as many devices, or ones with more memory.",
+    )  # fmt: skip
+
+
+def _empty(job: TrainingJob, given: dict[str, Any]) -> str:
+    said = ", ".join(f"{k} = {v}" for k, v in given.items()) or "no fixed degrees"
+    return (
+        f"No layout of {job.cluster.num_devices} devices with {said} divides the heads and layers of {job.model.name} "
+        f"and a batch of {job.global_batch}; free one of them, or change global_batch."
+    )
