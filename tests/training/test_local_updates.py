@@ -82,10 +82,10 @@ def test_local_sgd_of_one_step_waits_for_everything(rate):
     assert round_of("local-sgd", one, num_steps=1).time_s >= round_of("synchronous", one).time_s
 
 
-def job(gigabits, dp=128, framework="megatron-deepspeed"):
+def job(gigabits, dp=128, framework="pytorch"):
     link = replace(DEVICE.scaleout, each_way_bytes_per_s=gigabits * 1e9 / 8 / 8)
     return TrainingJob(
-        model=get_model("llama-2-7b"), framework=get_framework(framework, DEVICE), recipe=get_recipe("bf16"),
+        model=get_model("gpt3-1.3b"), framework=get_framework(framework, DEVICE), recipe=get_recipe("bf16"),
         cluster=Cluster(device=replace(DEVICE, scaleout=link), num_devices=dp, devices_per_node=8), seq_len=2048,
         global_batch=4 * dp,
     )  # fmt: skip
@@ -95,8 +95,8 @@ LAYOUT = TrainingLayout(dp=128, micro_batch=4, recompute="full")
 
 
 def test_synchronous_rounds_are_the_training_floors_step():
-    found = replica_of(job(800, framework="pytorch"), LAYOUT)
-    step = float(step_of(job(800, framework="pytorch"), columns_of([LAYOUT])).time_s[0])
+    found = replica_of(job(800), LAYOUT)
+    step = float(step_of(job(800), columns_of([LAYOUT])).time_s[0])
     assert round_of("synchronous", found).time_s == pytest.approx(step, rel=1e-6)
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from orrery.execution.train.hidden import expert_exposed, tensor_exposed
 from orrery.execution.train.units import End, Units
+from orrery.training.sync import fast_domain
 
 Floats = NDArray[np.float64]
 
@@ -91,9 +92,8 @@ def end_pace(units: Units, end: End) -> tuple[Floats, Floats, Floats]:
 
 def network_ratio(units: Units, span_devices: NDArray[np.int64]) -> Floats:
     """How much slower collectives run than measured alone: inside a node, or between nodes."""
-    f, link = units.job.framework, units.job.cluster.device.scaleup
-    inside = max(units.job.cluster.devices_per_node, link.num_devices if link.num_devices > 16 else 0)
-    return np.where(span_devices <= inside, f.network_ratio, f.scaleout_ratio)
+    f = units.job.framework
+    return np.where(span_devices <= fast_domain(units.job), f.network_ratio, f.scaleout_ratio)
 
 
 def _ring(units: Units, collective_s: Floats, attention_s: Floats) -> Floats:

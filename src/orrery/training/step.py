@@ -207,7 +207,7 @@ def _hand_overs(job: TrainingJob, x: Columns, found: Units, m: Floats, sends: Fl
     message = ELEMENT_BYTES * x.micro_batch * job.seq_len * job.model.hidden_size / ways
     stride = x.tp * x.cp * x.dp
     first, group = distinct(stride[None, :])
-    curve = curves_of(job, "send_recv", [(2, int(stride[i])) for i in first])
+    curve = curves_of(job, "send_recv", tuple((2, int(stride[i])) for i in first))
     once = curve.time_s(group, message)
     ratio = np.where(stride < job.cluster.devices_per_node, job.framework.network_ratio, job.framework.scaleout_ratio)
     times = x.pp - 1.0 if job.framework.overlaps_pipeline else x.pp - 1.0 + m * sends

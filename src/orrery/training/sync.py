@@ -13,6 +13,7 @@ from orrery import kernels
 from orrery.execution.train.exchanges import curves_of
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.kernels.ops import Elementwise
+from orrery.network.group import LARGEST_CHASSIS_DEVICES
 from orrery.training.columns import Columns, distinct
 
 Floats = NDArray[np.float64]
@@ -53,57 +54,67 @@ class _Groups:
     """Collective times of the groups that occur, looked up by (ranks, stride) of each layout."""
 
     def __init__(self, job: TrainingJob, ranks: Ints, stride: Ints) -> None:
+        self.job, self.is_alone = job, int(ranks.max(initial=1)) == 1
+        if self.is_alone:
+            return
         first, self.which = distinct(np.stack([ranks, stride])) if ranks.size > 1 else (np.zeros(1, np.int64),) * 2
-        self.job, self.known = job, [(int(ranks[i]), int(stride[i])) for i in first]
-        inside = job.cluster.devices_per_node
-        link = job.cluster.device.scaleup.num_devices
-        inside = max(inside, link if link > 16 else 0)
+        self.known = tuple((int(ranks[i]), int(stride[i])) for i in first)
+        inside = fast_domain(job)
         near, far = job.framework.network_ratio, job.framework.scaleout_ratio
         self.ratio = np.array([near if n * step <= inside else far for n, step in self.known])[self.which]
 
     def time_s(self, kind: str, message_bytes: Floats) -> Floats:
         """Of one collective a layout."""
+        if self.is_alone:
+            return np.zeros(message_bytes.shape)
         return self.ratio * curves_of(self.job, kind, self.known).time_s(self.which, message_bytes)
+
+
+def fast_domain(job: TrainingJob) -> int:
+    """Neighbours that the fast link joins: a node, or a rack where the link runs through it."""
+    joined = job.cluster.device.scaleup.num_devices
+    return max(job.cluster.devices_per_node, joined if joined > LARGEST_CHASSIS_DEVICES else 0)
 
 
 def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
     """All collectives of data parallelism."""
-    shards = x.sharding_group
-    inner = _Groups(job, shards, x.tp)
-    outer = _Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)
-    experts = _Groups(job, x.expert_copies, x.ep * x.etp)
-    wire, sent = gradient_bytes(job), job.recipe.gathered_weight_bytes
+    zero = np.zeros(len(x))
     is_plain, is_full = x.sharding == 0, x.sharding == 3
     trains_all = job.task not in FROZEN
-    dense = stage.dense if trains_all else stage.trained
-    expert = stage.experts if trains_all else 0.0 * stage.experts
-    once = (~is_full).astype(np.float64)
-    summed = once * is_plain * (inner.time_s("all_reduce", wire * dense))
-    shared = once * ~is_plain * inner.time_s("reduce_scatter", wire * dense)
-    copies = once * outer.time_s("all_reduce", wire * np.where(is_plain, dense, dense / shards))
-    routed = once * np.where(
-        is_plain, experts.time_s("all_reduce", wire * expert), experts.time_s("reduce_scatter", wire * expert)
-    )
-    updated = inner.time_s("all_gather", sent * dense) + experts.time_s("all_gather", sent * expert)
-    gathered = once * ~is_plain * updated
-    layer = is_full.astype(np.float64)
-    layer_gather = layer * (
-        inner.time_s("all_gather", sent * stage.layer_dense) + experts.time_s("all_gather", sent * stage.layer_experts)
-    )
-    again = layer_gather
-    if x.secondary_group.any():
-        second = _Groups(job, np.where(x.secondary_group > 0, x.secondary_group, shards), x.tp)
-        again = layer * second.time_s("all_gather", sent * stage.layer_dense)
-    reduced = 0.0 * layer
-    if trains_all:
-        reduced = layer * (
-            inner.time_s("reduce_scatter", wire * stage.layer_dense)
-            + outer.time_s("all_reduce", wire * stage.layer_dense / shards)
-            + experts.time_s("reduce_scatter", wire * stage.layer_experts)
-        )
+    shards, wire, sent = x.sharding_group, gradient_bytes(job), job.recipe.gathered_weight_bytes
+    inner = _Groups(job, shards, x.tp)
+    experts = _Groups(job, x.expert_copies, x.ep * x.etp)
+    outer = _Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)
+    reduce_s = gather_s = layer_gather_s = layer_regather_s = layer_reduce_s = zero
+    if not is_full.all():
+        dense = stage.dense if trains_all else stage.trained
+        expert = stage.experts if trains_all else 0.0 * stage.experts
+        reduce_s = outer.time_s("all_reduce", wire * np.where(is_plain, dense, dense / shards))
+        if is_plain.any():
+            summed = inner.time_s("all_reduce", wire * dense) + experts.time_s("all_reduce", wire * expert)
+            reduce_s = reduce_s + is_plain * summed
+        if not is_plain.all():
+            shared = inner.time_s("reduce_scatter", wire * dense) + experts.time_s("reduce_scatter", wire * expert)
+            reduce_s = reduce_s + ~is_plain * shared
+            updated = inner.time_s("all_gather", sent * dense) + experts.time_s("all_gather", sent * expert)
+            gather_s = ~is_full * ~is_plain * updated
+        reduce_s = ~is_full * reduce_s
+    if is_full.any():
+        own = inner.time_s("all_gather", sent * stage.layer_dense)
+        routed = experts.time_s("all_gather", sent * stage.layer_experts)
+        layer_gather_s = layer_regather_s = is_full * (own + routed)
+        if x.secondary_group.any():
+            second = _Groups(job, np.where(x.secondary_group > 0, x.secondary_group, shards), x.tp)
+            layer_regather_s = is_full * (second.time_s("all_gather", sent * stage.layer_dense) + routed)
+        if trains_all:
+            layer_reduce_s = is_full * (
+                inner.time_s("reduce_scatter", wire * stage.layer_dense)
+                + outer.time_s("all_reduce", wire * stage.layer_dense / shards)
+                + experts.time_s("reduce_scatter", wire * stage.layer_experts)
+            )
     return Sync(
-        reduce_s=summed + shared + copies + routed, gather_s=gathered, layer_gather_s=layer_gather,
-        layer_regather_s=again, layer_reduce_s=reduced,
+        reduce_s=reduce_s, gather_s=gather_s, layer_gather_s=layer_gather_s, layer_regather_s=layer_regather_s,
+        layer_reduce_s=layer_reduce_s,
     )  # fmt: skip
 
 

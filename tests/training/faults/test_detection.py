@@ -79,7 +79,7 @@ def test_shares_add_up_and_agree_with_strikes_played_out(detector):
     assert parts(played) == pytest.approx(1.0)
     for name in ("useful_frac", "lost_frac", "slow_frac", "detection_frac", "diagnosis_frac", "restart_frac"):
         assert getattr(played, name) == pytest.approx(getattr(mean, name), rel=0.05, abs=0.004), name
-    assert played.failures_per_s == pytest.approx(mean.failures_per_s, rel=0.03)
+    assert played.num_failures_per_s == pytest.approx(mean.num_failures_per_s, rel=0.03)
 
 
 def test_overhead_worked_by_hand_for_rare_faults():

@@ -88,7 +88,7 @@ STAGED_LAYERS = 2
 
 
 def staged(read: Fetch, copy: Fetch, depth: int = STAGED_LAYERS) -> Fetch:
-    """A fetch by way of host memory: ``read`` runs ``depth`` layers ahead of the device's buffers, ``copy`` does not."""
+    """A fetch by way of host memory: ``read`` runs ``depth`` layers ahead of the device's buffers, ``copy`` waits."""
     freed_s: list[float] = []
 
     def fetch(free_s: float) -> float:

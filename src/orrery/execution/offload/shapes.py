@@ -7,11 +7,12 @@ from orrery.models.parts import attention, layer, mlp
 
 VOCAB_SIZE = 50257
 HEAD_SIZE = 128
+MAX_TOKENS = 1024
 WIDTH_PER_LAYER = 128
 """Hidden size over layers, as in the largest GPT-3 (12288 over 96)."""
 
 
-def gpt(num_layers: int, hidden_size: int, *, num_heads: int = 0, max_tokens: int = 1024) -> Model:
+def gpt(num_layers: int, hidden_size: int, *, num_heads: int = 0, max_tokens: int = MAX_TOKENS) -> Model:
     """About 12 x layers x hidden size squared parameters."""
     heads = num_heads or max(1, hidden_size // HEAD_SIZE)
     block = layer(
@@ -30,4 +31,5 @@ def gpt(num_layers: int, hidden_size: int, *, num_heads: int = 0, max_tokens: in
 def gpt_of(num_parameters: float, *, hidden_size: int = 0) -> Model:
     """The GPT nearest to a size: of one width where that is given, else of GPT-3's proportions."""
     width = hidden_size or HEAD_SIZE * max(1, round((WIDTH_PER_LAYER * num_parameters / 12.0) ** (1 / 3) / HEAD_SIZE))
-    return gpt(max(1, round(num_parameters / (12.0 * width * width))), width)
+    around = (VOCAB_SIZE + MAX_TOKENS) * width
+    return gpt(max(1, round((num_parameters - around) / (12.0 * width * width))), width)

@@ -74,20 +74,26 @@ def _passes_s(work: Work, tiers: Tiers, lanes: Lanes, recomputes: bool) -> float
 
 
 def _update_s(work: Work, tiers: Tiers, lanes: Lanes, count: int, stride: int, start_s: float) -> float:
-    """From the last gradient to the last parameter."""
+    """From the last gradient to the last parameter; the next device subgroup comes up while one is updated."""
     each = work.num_parameters / tiers.num_ranks / count
     states = each * work.state_bytes
-    through_device = count // stride
+    through = count // stride
     beside = work.parameter_bytes
-    if 0 < through_device < count:
-        beside += 2.0 * work.state_bytes * through_device / (count - through_device)
+    if 0 < through < count:
+        beside += 2.0 * work.state_bytes * through / (count - through)
+    up_s: list[float] = []
+    down_s: list[float] = []
     for i in range(1, count + 1):
-        if i % stride == 0:
-            updated_s = lanes.device_update(each, work.update_bytes, lanes.to_gpu(states, start_s))
-            lanes.to_host(states, updated_s)
-        else:
-            updated_s = lanes.host_update(each, work.update_bytes + work.gradient_bytes, start_s, beside=beside)
-            lanes.to_gpu(each * work.parameter_bytes, updated_s)
+        if i % stride == 1 or stride == 1:
+            while len(up_s) < min(through, len(down_s) + DEVICE_BUFFERS):
+                j = len(up_s) - DEVICE_BUFFERS
+                up_s.append(lanes.to_gpu(states, down_s[j] if j >= 0 else start_s))
+            if len(down_s) < through:
+                updated_s = lanes.device_update(each, work.update_bytes, up_s[len(down_s)])
+                down_s.append(lanes.to_host(states, updated_s))
+                continue
+        updated_s = lanes.host_update(each, work.update_bytes + work.gradient_bytes, start_s, beside=beside)
+        lanes.to_gpu(each * work.parameter_bytes, updated_s)
     return lanes.end_s - start_s
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from orrery.base.technique import Technique
-from orrery.execution.offload.lanes import Fetch, Lanes, walk
+from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, finished
 from orrery.execution.offload.tiers import Held, Tiers
 from orrery.execution.offload.work import Work
@@ -46,8 +46,8 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
     layer, part = work.layer_bytes, work.num_layer_parameters / ranks
     swapped = work.boundary_bytes + knobs.swapped_frac * (work.kept_bytes - work.boundary_bytes)
     again_s = work.backward_s + (1.0 - knobs.swapped_frac) * work.recompute_s
-    staged = 2.0 * part * (work.state_bytes + work.gradient_bytes + work.parameter_bytes)
-    in_host = min(1.0, max(0.0, tiers.host_bytes - staged) / (n * swapped))
+    staging = STAGED_LAYERS * part * (work.state_bytes + work.gradient_bytes + work.parameter_bytes)
+    in_host = min(1.0, max(0.0, tiers.host_bytes - staging) / (n * swapped))
     last = work.num_micro_batches - 1
 
     def fetch(activations: float) -> Fetch:
@@ -78,7 +78,7 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
     held = Held(
         gpu_bytes=2.0 * knobs.num_buffers * layer + max(work.activation_bytes, work.logits_bytes)
         + 2.0 * swapped + work.num_outer_parameters * work.parameter_bytes,
-        host_bytes=staged + in_host * n * swapped,
+        host_bytes=staging + in_host * n * swapped,
         nvme_bytes=(1.0 - in_host) * n * swapped
         + work.num_parameters / ranks * (work.parameter_bytes + work.state_bytes),
     )  # fmt: skip

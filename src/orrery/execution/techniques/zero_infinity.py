@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orrery.base.errors import ScenarioError
 from orrery.base.technique import Technique
-from orrery.execution.offload.lanes import Fetch, Lanes, staged, walk
+from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, backward_s, finished
 from orrery.execution.offload.tiers import Held, Tiers
 from orrery.execution.offload.work import Work
@@ -109,9 +109,11 @@ def _held(work: Work, tiers: Tiers, knobs: ZeroInfinityKnobs) -> Held:
     at[knobs.parameters] += part * work.parameter_bytes
     at[knobs.states] += part * (work.state_bytes + FP32_BYTES)
     at[knobs.activations] += work.checkpoint_bytes
+    if knobs.parameters == "nvme":
+        at["host"] += STAGED_LAYERS * work.layer_bytes / tiers.num_ranks
     if knobs.states == "nvme":
-        staged = min(knobs.num_subgroup_parameters, part) * (work.state_bytes + FP32_BYTES)
-        at["host"] += staged * (2.0 if knobs.pipelines_update else 1.0)
+        subgroup = min(knobs.num_subgroup_parameters, part) * (work.state_bytes + FP32_BYTES)
+        at["host"] += subgroup * (2.0 if knobs.pipelines_update else 1.0)
     return Held(gpu_bytes=at["gpu"], host_bytes=at["host"], nvme_bytes=at["nvme"])
 
 

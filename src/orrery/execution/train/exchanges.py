@@ -125,7 +125,8 @@ class Curves:
         return np.where((message_bytes > 0) & np.isfinite(time_s), np.maximum(time_s, self.host_s[group]), 0.0)
 
 
-def curves_of(job: TrainingJob, kind: str, groups: list[tuple[int, int]]) -> Curves:
+@lru_cache(maxsize=4096)
+def curves_of(job: TrainingJob, kind: str, groups: tuple[tuple[int, int], ...]) -> Curves:
     """The curves of ``kind`` for groups of (ranks, stride), across islands where they reach beyond one."""
     found: list[tuple[float, Floats]] = []
     for ranks, stride in groups:

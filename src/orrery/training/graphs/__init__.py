@@ -1,0 +1,1 @@
+"""Training of graph networks on the whole graph: cut by vertices, by layers, or by both."""

@@ -1,0 +1,79 @@
+"""What saving, converting and loading take: bytes over the bandwidth of each node and of the storage as a whole.
+
+    save = shards; convert = read shards + write atoms; load = read atoms
+
+A step takes the longer of bytes / nodes / (bandwidth of a node) and bytes / (bandwidth of all storage). Without
+sharing, every data rank reads all the atoms it needs, so dp copies leave the storage; with it each reads 1 / dp and the
+rest comes over the network between devices. [lian-2024]
+"""
+
+import math
+from dataclasses import dataclass
+
+from orrery.base.errors import ScenarioError
+
+ATOM_BYTES = 12.0
+"""Of a parameter: weight and two moments of Adam, 32 bits each."""
+
+SHARD_BYTES = 14.0
+"""The same, and the 16-bit weights that mixed-precision training saves beside them. [rajbhandari-2020]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Where checkpoints go, and what joins the devices."""
+
+    num_nodes: int
+    node_bytes_per_s: float
+    all_bytes_per_s: float = math.inf  # of the storage, whoever asks
+    gather_bytes_per_s: float = math.inf  # into one device, from the others of its group
+
+    def __post_init__(self) -> None:
+        if self.num_nodes < 1 or min(self.node_bytes_per_s, self.all_bytes_per_s, self.gather_bytes_per_s) <= 0.0:
+            raise ScenarioError(f"storage: {self}; write at least one node and bandwidths above zero.")
+
+    def moved_s(self, moved_bytes: float) -> float:
+        """Seconds to read or write so much, evenly from all nodes."""
+        return max(moved_bytes / self.num_nodes / self.node_bytes_per_s, moved_bytes / self.all_bytes_per_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReshapeTimes:
+    """Seconds of every step."""
+
+    save_s: float
+    convert_s: float
+    load_s: float
+
+    @property
+    def reshape_s(self) -> float:
+        """From saved shards to training under the new layout."""
+        return self.convert_s + self.load_s
+
+    @property
+    def all_s(self) -> float:
+        """Save, convert and load."""
+        return self.save_s + self.reshape_s
+
+
+def reshape_times(
+    num_parameters: float, source: Storage, target: Storage, *, dp: int = 1, shares_load: bool = True
+) -> ReshapeTimes:
+    """Steps for a model: saved by ``source``, converted and loaded by ``target``, whose layout has ``dp`` data ranks.
+
+    States that ZeRO partitions need only one copy in all; pass dp = 1 then.
+    """
+    atom_bytes, shard_bytes = ATOM_BYTES * num_parameters, SHARD_BYTES * num_parameters
+    copies = 1 if shares_load else dp
+    gathered = atom_bytes * (dp - 1) / target.num_nodes / target.gather_bytes_per_s if shares_load else 0.0
+    return ReshapeTimes(
+        save_s=source.moved_s(shard_bytes),
+        convert_s=target.moved_s(shard_bytes) + target.moved_s(atom_bytes),
+        load_s=target.moved_s(copies * atom_bytes) + gathered,
+    )
+
+
+def sequential_convert_s(num_parameters: float, storage: Storage) -> float:
+    """Conversion by one node alone."""
+    moved_bytes = (SHARD_BYTES + ATOM_BYTES) * num_parameters
+    return moved_bytes / min(storage.node_bytes_per_s, storage.all_bytes_per_s)

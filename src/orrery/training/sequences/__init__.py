@@ -1,0 +1,1 @@
+"""Training on sequences of very different lengths: devices for each by its length, or one mesh for the longest."""

@@ -1,0 +1,325 @@
+"""Fit what frameworks add to the kernels of a training step, from measured runs, and the error that remains.
+
+    python tools/fit/training.py --data ../shared/data
+
+Two kinds of constants, each a handful: ratios of a device generation and precision (products, attention, streams,
+collectives inside and between nodes, contention), and a framework's own (a layer's launches, backward over forward, a
+collective, a step; streams it does not fuse). They are fitted in turns, each given the other, with a pull towards the pooled values, so
+that what the rows leave open stays where most rows are. Rows are split by model and device count: 20 % fit, 20 %
+give the intervals, 60 % are only scored. Memory has two constants a framework: what the allocator loses, and a fixed part.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from orrery.base.errors import OrreryError
+from orrery.base.files import write_atomically
+from orrery.catalog.frameworks import ASSUMED, FITTED
+from orrery.evidence.answers import Answers
+from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
+from orrery.evidence.tables import read_table
+from orrery.evidence.training_rows import Read, read
+from orrery.execution.train.framework import Framework
+from orrery.execution.train.units import Units, units
+from orrery.training.columns import Columns, choices, columns_of
+from orrery.training.step import step_of
+
+Floats = NDArray[np.float64]
+Theta = dict[str, float]
+
+Errors = Callable[["Sequence[Run]", Sequence[Theta]], Floats]
+
+DEVICE = ("matrix_ratio", "network_ratio", "scaleout_ratio", "contention_ratio")
+"""Of a generation and precision."""
+
+FRAMEWORK = ("host_layer_s", "host_backward_ratio", "host_collective_s", "step_s", "elementwise_ratio")
+"""Of a framework; how well its attention kernels do is of a framework and generation."""
+
+HOST_STARTS: tuple[Theta, ...] = (
+    {"host_layer_s": 5e-4, "host_backward_ratio": 2.5}, {"host_layer_s": 1.5e-3, "host_backward_ratio": 2.0},
+)  # fmt: skip
+"""A host that is hidden behind the device leaves no slope to follow: fits begin where it is not, too."""
+
+MEMORY = ("fragmentation_ratio", "fixed_bytes")
+
+START = ASSUMED | {"contention_ratio": 1.3, "attention_ratio": 1.3, "elementwise_ratio": 1.0, "matrix_ratio": 1.05}
+LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "network_ratio": 0.7,
+       "scaleout_ratio": 0.7, "contention_ratio": 1.0, "host_layer_s": 1e-5, "host_backward_ratio": 0.7,
+       "host_collective_s": 1e-6, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6}  # fmt: skip
+HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
+        "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 5e-3, "host_backward_ratio": 6.0,
+        "host_collective_s": 1e-3, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9}  # fmt: skip
+PULL = {name: 0.25 for name in LOW} | {name: 1.0 for name in FRAMEWORK[:4]} | {"attention_ratio": 0.5}
+"""How far (in logarithms) a constant goes from the pooled value before the pull weighs as much as one row's error."""
+
+TYPICAL = 0.1
+"""Log error beyond which a row says more about its run than about the constants."""
+
+MOST_PER_FILE = 60
+"""Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
+
+MIN_FIT, MIN_CALIBRATE = 4, 12
+ROUNDS = 3
+TIMES = ("step_time_s", "tokens_per_s_per_device", "micro_step_time_s", "model_flops_per_s_per_device")
+"""The first of these that a row states is what it is fitted on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """One measured row with everything that does not depend on the constants."""
+
+    file: str
+    side: str
+    task: str
+    member: Read
+    columns: Columns
+    units: Units
+    which: NDArray[np.int64]
+    time_s: float  # measured; NaN where the row states memory alone
+    memory_bytes: float
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Framework, generation, precision."""
+        job = self.member.job
+        return job.framework.name, job.cluster.device.generation, job.recipe.name
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """Every row of the training tables that can be predicted."""
+    out: list[Run] = []
+    for path in sorted((folder / "training").glob("*.csv*")):
+        table = read_table(path)
+        side = sides(table, "training")
+        answers = Answers(len(table))
+        for member in read(table, np.arange(len(table)), answers):
+            time_s, memory = measured_time_s(member), member.row.number("peak_memory_bytes") or np.nan
+            if member.row.word("status").casefold() == "oom" or not (time_s > 0 or memory > 0):
+                continue
+            columns = columns_of([member.layout])
+            try:
+                choice, which = choices(columns)
+                found = units(member.job, choice)
+            except OrreryError:
+                continue
+            out.append(Run(path.name, str(side[member.number]), member.job.task, member, columns, found, which,
+                           time_s, memory))  # fmt: skip
+    return out
+
+
+def measured_time_s(member: Read) -> float:
+    """Seconds of a step, from the metric that the row states."""
+    row, job = member.row, member.job
+    if value := row.number("step_time_s"):
+        return value
+    if value := row.number("tokens_per_s_per_device"):
+        return job.tokens_per_step / value / member.layout.num_devices
+    if value := row.number("micro_step_time_s"):
+        return value * job.num_micro_batches(member.layout)
+    return float("nan")
+
+
+def steps_of(run: Run, theta: Theta):  # noqa: ANN201 - Steps
+    """The run's prediction with these constants."""
+    framework = replace(run.member.job.framework, **theta)
+    job = replace(run.member.job, framework=framework)
+    return step_of(job, run.columns, (replace(run.units, job=job), run.which))
+
+
+def time_errors(runs: Sequence[Run], thetas: Sequence[Theta]) -> Floats:
+    """log(measured / predicted) of the step."""
+    return np.array([np.log(r.time_s / float(steps_of(r, t).time_s[0])) for r, t in zip(runs, thetas, strict=True)])
+
+
+def memory_errors(runs: Sequence[Run], thetas: Sequence[Theta]) -> Floats:
+    """log(measured / predicted) of the peak."""
+    return np.array([
+        np.log(r.memory_bytes / float(steps_of(r, t).memory_bytes[0])) for r, t in zip(runs, thetas, strict=True)
+    ])  # fmt: skip
+
+
+def even(runs: Iterable[Run]) -> list[Run]:
+    """At most MOST_PER_FILE of each file, evenly."""
+    by: dict[str, list[Run]] = defaultdict(list)
+    for r in runs:
+        by[r.file].append(r)
+    return [r for rows in by.values() for r in rows[:: max(1, -(-len(rows) // MOST_PER_FILE))]]
+
+
+def fitted(
+    runs: Sequence[Run], names: Sequence[str], start: Theta, rest: Sequence[Theta], errors: Errors,
+    begin: Theta | None = None,
+) -> Theta:  # fmt: skip
+    """The values of ``names`` that explain the runs best, pulled to ``start``; ``rest`` are each run's other constants."""
+    weight = np.array([1.0 / np.sqrt(sum(o.file == r.file for o in runs)) for r in runs])
+    weight *= np.sqrt(len(runs) / np.sum(weight**2))
+    first = np.array([np.log(start[n]) for n in names])
+
+    def values(x: Floats) -> Theta:
+        return {n: float(np.exp(v)) for n, v in zip(names, x, strict=True)}
+
+    def residual(x: Floats) -> Floats:
+        chosen = values(x)
+        found = errors(runs, [t | chosen for t in rest])
+        robust = TYPICAL * np.sign(found) * np.sqrt(np.log1p((found / TYPICAL) ** 2))
+        pull = TYPICAL * (x - first) / np.array([PULL[n] for n in names])
+        return np.append(weight * robust, pull)
+
+    bounds = [np.log([b[n] for n in names]) for b in (LOW, HIGH)]
+    here = np.array([np.log((begin or start)[n]) for n in names])
+    inside = np.clip(here, bounds[0] + 1e-6, bounds[1] - 1e-6)
+    found = least_squares(residual, inside, bounds=bounds, diff_step=0.02, max_nfev=10, xtol=1e-3, ftol=1e-3)
+    return {n: float(f"{v:.4g}") for n, v in values(found.x).items()}
+
+
+def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
+    """Constants by (framework, generation, precision); blanks pool. In turns: devices, frameworks, their attention."""
+    timed = even(r for r in runs if r.side == FIT and r.time_s > 0)
+    pooled: Theta = dict(START)
+    devices: dict[tuple[str, str], Theta] = {}
+    hosts: dict[str, Theta] = {}
+    cores: dict[tuple[str, str], Theta] = {}
+
+    def known(run: Run) -> Theta:
+        name, generation, precision = run.key
+        return (
+            pooled | devices.get((generation, precision), {}) | hosts.get(name, {}) | cores.get((name, generation), {})
+        )
+
+    for turn in range(ROUNDS):
+        for name in sorted({r.key[0] for r in timed}):
+            if len(mine := [r for r in timed if r.key[0] == name]) >= MIN_FIT:
+                rest = [known(r) for r in mine]
+                first = pooled if turn == 0 else pooled | hosts.get(name, {})
+                starts = [first, *(first | other for other in HOST_STARTS)] if turn == 0 else [first]
+                tries = [fitted(mine, FRAMEWORK, pooled, rest, time_errors, begin=b) for b in starts]
+                hosts[name] = min(tries, key=lambda t: cost(mine, rest, t))
+        for key in sorted({r.key[:2] for r in timed}):
+            if len(mine := [r for r in timed if r.key[:2] == key]) >= MIN_FIT:
+                cores[key] = fitted(mine, ("attention_ratio",), pooled, [known(r) for r in mine], time_errors)
+        for key in sorted({r.key[1:] for r in timed}):
+            if len(mine := [r for r in timed if r.key[1:] == key]) >= MIN_FIT:
+                begin = pooled | devices.get(key, {})
+                devices[key] = fitted(mine, DEVICE, pooled, [known(r) for r in mine], time_errors, begin=begin)
+        found = time_errors(timed, [known(r) for r in timed])
+        print(f"turn {turn}: median {np.median(np.abs(found)):.4f}, mean {np.mean(np.abs(found)):.4f}", flush=True)
+        for names, tables in ((DEVICE, devices), (FRAMEWORK, hosts), (("attention_ratio",), cores)):
+            for name in names:  # the middle of what was found serves whoever was not measured
+                values = [t[name] for t in tables.values()]
+                pooled[name] = float(f"{np.exp(np.median(np.log(values))):.4g}") if values else pooled[name]
+    out: dict[tuple[str, str, str], Theta] = {("", "", ""): pooled}
+    out |= {("", *key): theta for key, theta in devices.items()}
+    out |= {(name, "", ""): theta for name, theta in hosts.items()}
+    out |= {(name, generation, ""): theta for (name, generation), theta in cores.items()}
+    return out
+
+
+def cost(runs: Sequence[Run], rest: Sequence[Theta], theta: Theta) -> float:
+    """What a fit makes as small as it can, without the pull."""
+    found = time_errors(runs, [t | theta for t in rest])
+    return float(np.mean(np.log1p((found / TYPICAL) ** 2)))
+
+
+def fit_memory(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta]) -> None:
+    """What allocators lose, pooled and by framework; written into ``known``."""
+    held = even(r for r in runs if r.side == FIT and r.memory_bytes > 0)
+    pooled = known[("", "", "")]
+    pooled |= fitted(held, MEMORY, pooled, [pooled] * len(held), memory_errors)
+    for name in sorted({r.key[0] for r in held}):
+        mine = [r for r in held if r.key[0] == name]
+        if len(mine) >= MIN_FIT:
+            known.setdefault((name, "", ""), {}).update(fitted(mine, MEMORY, pooled, [pooled] * len(mine), memory_errors))
+
+
+def theta_of(run: Run, known: dict[tuple[str, str, str], Theta]) -> Theta:
+    """The constants that the catalogue will give this run."""
+    name, generation, precision = run.key
+    out: Theta = {}
+    for key in (("", "", ""), ("", generation, ""), ("", generation, precision), (name, "", ""),
+                (name, generation, ""), (name, generation, precision)):  # fmt: skip
+        out |= known.get(key, {})
+    return out
+
+
+def spread(errors: Floats, factor: float = 1.0) -> dict[str, float]:
+    """Quantiles of measured / predicted; 1 itself is always inside."""
+    q = np.exp(factor * np.quantile(errors, [0.1, 0.9, 0.025, 0.975]))
+    least = np.array([0.985, 1.015, 0.97, 1.03])
+    q = np.where(least < 1, np.minimum(q, least), np.maximum(q, least))
+    return dict(zip(("low_80", "high_80", "low_95", "high_95"), (float(f"{x:.4g}") for x in q), strict=True))
+
+
+def spreads(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: str) -> dict[tuple[str, str, str], dict]:
+    """Of every entry with rows enough on the calibration side, by task and metric; the widest pools everything."""
+    out: dict[tuple[str, str, str], dict] = defaultdict(dict)
+    for metric, errors in (("step_time_s", time_errors), ("peak_memory_bytes", memory_errors)):
+        ok = [r for r in runs if r.side == side and (r.time_s if metric == "step_time_s" else r.memory_bytes) > 0]
+        error = errors(ok, [theta_of(r, known) for r in ok])
+        tasks = np.array(["pretrain" if r.task in ("pretrain", "forward_backward") else "finetune" for r in ok])
+        keys = {("", "", "")} | {(r.key[0], "", "") for r in ok} | {(r.key[0], r.key[1], "") for r in ok}
+        for key in sorted(keys):
+            for task in ("pretrain", "finetune"):
+                mask = np.array([all(k in ("", w) for k, w in zip(key, r.key, strict=True)) for r in ok]) & (tasks == task)
+                if mask.sum() >= MIN_CALIBRATE:
+                    out[key][f"{task}.{metric}"] = spread(error[mask])
+    return out
+
+
+def report(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: str) -> None:
+    """Errors of one side by file and metric."""
+    for metric, errors in (("time", time_errors), ("memory", memory_errors)):
+        ok = [r for r in runs if r.side == side and (r.time_s if metric == "time" else r.memory_bytes) > 0]
+        error = np.exp(-errors(ok, [theta_of(r, known) for r in ok])) - 1.0
+        for file in ("", *sorted({r.file for r in ok})):
+            e = error[[not file or r.file == file for r in ok]]
+            print(f"{side:9} {metric:6} {file or 'all':36} {e.size:4} rows  median {np.median(abs(e)):6.3f}  "
+                  f"mean {np.mean(abs(e)):6.3f}  p90 {np.quantile(abs(e), 0.9):6.3f}  bias {np.median(e):+.3f}")  # fmt: skip
+
+
+def document(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta]) -> str:
+    """The fact file."""
+    found = spreads(runs, known, CALIBRATE)
+    entries = []
+    for key in sorted({*known, *found}, key=lambda k: (bool(k[0]), bool(k[1]), bool(k[2]), k)):
+        mine = [r for r in runs if all(k in ("", w) for k, w in zip(key, r.key, strict=True))]
+        counts = {s: sum(r.side == s for r in mine) for s in (FIT, CALIBRATE)}
+        entry = {"name": key[0], "generation": key[1], "precision": key[2], "source": "runs",
+                 "at": f"{counts[FIT]} rows to fit, {counts[CALIBRATE]} for the intervals"}  # fmt: skip
+        if known.get(key):
+            entry["constants"] = known[key]
+        if found.get(key):
+            entry["spread"] = found[key]
+        entries.append(entry)
+    head = "# Fitted by tools/fit/training.py from published training runs; do not edit.\n"
+    sources = {"runs": {"title": "Published training runs, by table in docs/scorecard.md", "retrieved": "2026-11"}}
+    return head + tomli_w.dumps({"sources": sources, "framework": entries})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path, default=FITTED)
+    parser.add_argument("--dry", action="store_true", help="print, write nothing")
+    arguments = parser.parse_args()
+    runs = read_runs(arguments.data)
+    print(len(runs), "rows", {s: sum(r.side == s for r in runs) for s in (FIT, CALIBRATE, TEST)}, flush=True)
+    known = fit(runs)
+    fit_memory(runs, known)
+    for key, theta in known.items():
+        print(key, {k: v for k, v in theta.items() if k in ASSUMED})
+    for side in (FIT, CALIBRATE):
+        report(runs, known, side)
+    if not arguments.dry:
+        write_atomically(arguments.out, document(runs, known))
+
+
+if __name__ == "__main__":
+    main()
