@@ -110,9 +110,11 @@ def test_overlapped_update_searches_the_best_share():
     assert found.step_s <= min(fixed)
     assert 0.0 <= found.choices["swapped_frac"] <= 1.0
     slow_link = step("overlapped-update", tiers=replace(fast, host_link_each_way_bytes_per_s=2.0))
-    assert slow_link.choices["swapped_frac"] < step(
-        "overlapped-update", tiers=replace(fast, host_link_each_way_bytes_per_s=1e3)
-    ).choices["swapped_frac"] == 1.0
+    assert (
+        slow_link.choices["swapped_frac"]
+        < step("overlapped-update", tiers=replace(fast, host_link_each_way_bytes_per_s=1e3)).choices["swapped_frac"]
+        == 1.0
+    )
 
 
 @settings(max_examples=50)
