@@ -14,13 +14,14 @@ from orrery.catalog.engines import get_engine
 from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible
+from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
-from orrery.planner.rlhf import PPO, Plan, RlhfJob, search, space_of
+from orrery.planner.rlhf.dataflow import PPO, RlhfJob
 from orrery.planner.rlhf.mesh import Mesh, mesh_sizes, meshes
-from orrery.planner.rlhf.plan import Evaluator, Placed, describe
+from orrery.planner.rlhf.plan import Evaluator, Placed, Plan, describe
 from orrery.planner.rlhf.reallocation import Place, reallocation_s
-from orrery.planner.rlhf.search import brute_force
+from orrery.planner.rlhf.search import brute_force, search, space_of
 from orrery.planner.rlhf.techniques import disjoint, searched, symmetric, zero3
 from orrery.planner.rlhf.ways import Way, ways
 from orrery.training.columns import columns_of
@@ -35,8 +36,9 @@ def job(model=SMALL, num_devices=2, batch=64, calls=PPO, output_tokens=128, per_
     return RlhfJob(
         models=dict.fromkeys(("actor", "critic", "reference", "reward"), model),
         cluster=Cluster(device=DEVICE, num_devices=num_devices, devices_per_node=per_node),
-        framework=get_framework("megatron-lm", DEVICE), recipe=get_recipe("bf16"), engine=get_engine("vllm", "0", DEVICE),
-        batch=batch, prompt_tokens=128, output_tokens=output_tokens, calls=calls,
+        framework=get_framework("megatron-lm", DEVICE), recipe=get_recipe("bf16"),
+        engine=get_engine("vllm", "0", DEVICE), batch=batch, prompt_tokens=128, output_tokens=output_tokens,
+        calls=calls,
     )  # fmt: skip
 
 
@@ -131,9 +133,11 @@ def test_movements_by_hand():
     assert moved_s(place(0, 8, dp=8), place(0, 4, tp=2, dp=2)) == 0.0
 
 
+CUTS = [(1, 1, 8), (2, 2, 2), (8, 1, 1), (1, 8, 1), (4, 1, 2), (1, 2, 4)]
+
+
 @settings(max_examples=40)
-@given(st.sampled_from([(1, 1, 8), (2, 2, 2), (8, 1, 1), (1, 8, 1), (4, 1, 2), (1, 2, 4)]),
-       st.sampled_from([(1, 1, 8), (2, 2, 2), (8, 1, 1), (1, 8, 1), (4, 1, 2), (1, 2, 4)]), st.sampled_from([0, 8]))  # fmt: skip
+@given(st.sampled_from(CUTS), st.sampled_from(CUTS), st.sampled_from([0, 8]))
 def test_what_a_device_receives_is_what_it_lacks(source, target, first):
     """Against a slow count: the model as 64 x 64 grains, each device's grains as a set."""
 
@@ -169,16 +173,16 @@ def test_training_ways_are_the_training_floors_steps():
 
 
 def columns_layout(way):
-    from orrery.execution.train.layout import TrainingLayout
-
     return TrainingLayout(tp=way.tp, pp=way.pp, dp=way.dp, recompute="full", sharding="zero1")
 
 
 def test_reading_takes_about_a_quarter_of_learning_with_recomputation():
-    one = job(MIDDLE, 8, batch=128)
-    learn = min(w.time_s for w in ways(one, PPO[4], [8])[8] if (w.tp, w.pp) == (1, 1) or w.tp == 2)
-    read = min(w.time_s for w in ways(one, PPO[2], [8])[8])
-    assert 0.15 < read / learn < 0.35
+    one = job(SMALL, 1, batch=64)
+    one = replace(one, framework=replace(one.framework, host_layer_s=0.0, host_collective_s=0.0, step_s=0.0))
+    learn, read = (
+        next(w.time_s for w in ways(one, PPO[i], [1])[1] if w.micro_batch == 8 and not w.is_offloaded) for i in (4, 2)
+    )
+    assert read / learn == pytest.approx(0.25, abs=0.04)
 
 
 def test_generation_is_faster_with_more_devices_and_slower_with_more_tokens():
@@ -239,14 +243,16 @@ def test_what_cannot_run_says_why():
     found = space_of(job(get_model("llama-2-70b"), 4))
     assert isinstance(found, Infeasible)
     assert "4 x" in found.what
-    tight = space_of(job(get_model("llama-2-13b"), 8, batch=128))
-    assert not isinstance(tight, Infeasible)
-    refused = disjoint.rule(space_of(job(SMALL, 4)), disjoint.DisjointKnobs())
+    assert 16.0 * 69e9 / 4 < found.need < 40.0 * 69e9 / 4  # 16 bytes a parameter and what a pass needs
+    small = space_of(job(SMALL, 4))
+    assert not isinstance(small, Infeasible)
+    refused = disjoint.rule(small, disjoint.DisjointKnobs())
     assert isinstance(refused, Infeasible)
+    assert (refused.need, refused.have, refused.unit) == (5.0, 4.0, "devices")
 
 
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ScenarioError, match="mini-batches"):
         job(batch=62)
     with pytest.raises(ScenarioError, match="no model for reward"):
-        replace(job(), models={r: SMALL for r in ("actor", "critic", "reference")})
+        replace(job(), models=dict.fromkeys(("actor", "critic", "reference"), SMALL))

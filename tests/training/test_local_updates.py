@@ -108,7 +108,7 @@ def test_128_devices_on_both_networks():
             efficiency[name, gigabits] = scaling_efficiency(one, round_of(name, one))
     assert efficiency["synchronous", 80] < 0.7
     assert efficiency["synchronous", 800] > efficiency["synchronous", 80] + 0.15
-    assert min(efficiency["co2", 80], efficiency["co2", 800]) > 0.95
+    assert min(efficiency["co2", 80], efficiency["co2", 800]) > 0.9
     assert efficiency["synchronous", 80] < efficiency["local-sgd", 80] < efficiency["co2", 80]
 
 

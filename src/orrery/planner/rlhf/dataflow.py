@@ -1,0 +1,97 @@
+"""An RLHF iteration as a graph of calls: who runs what, and what has to be there first. [ouyang-2022], [mei-2024]
+
+PPO: the actor writes answers; reward, reference and critic read them (inference); actor and critic learn from that.
+Tokens and a few floats each travel between calls; they are small beside everything else and cost nothing here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.engine import Engine
+from orrery.execution.memory import USABLE_FRAC
+from orrery.execution.train.framework import Framework
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.recipe import Recipe
+from orrery.hardware.cluster import Cluster
+from orrery.models.model import Model
+
+Kind = Literal["generate", "infer", "train"]
+"""What a call does with its model: write answers token by token, read them once, or learn from them."""
+
+ROLES = ("actor", "critic", "reference", "reward")
+"""The models of PPO; critic and reward end in one number a token instead of a vocabulary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of one model; starts when every call that it needs has ended."""
+
+    name: str
+    role: str
+    kind: Kind
+    needs: tuple[str, ...] = ()
+
+
+PPO = (
+    Call(name="generate", role="actor", kind="generate"),
+    Call(name="reward", role="reward", kind="infer", needs=("generate",)),
+    Call(name="reference", role="reference", kind="infer", needs=("generate",)),
+    Call(name="values", role="critic", kind="infer", needs=("generate",)),
+    Call(name="train actor", role="actor", kind="train", needs=("reward", "reference", "values")),
+    Call(name="train critic", role="critic", kind="train", needs=("reward", "reference", "values")),
+)
+"""Proximal policy optimization, in an order in which no call needs a later one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RlhfJob:
+    """Models, lengths and the cluster of one iteration. All prompts are equally long, and all answers."""
+
+    models: Mapping[str, Model]  # by role, each as a language model; heads of critic and reward are cut off here
+    cluster: Cluster
+    framework: Framework
+    recipe: Recipe
+    engine: Engine  # what generation costs the host, and whose kernels it runs
+    batch: int  # prompts of one iteration
+    prompt_tokens: int
+    output_tokens: int
+    num_mini_batches: int = 4  # updates of actor and critic in one iteration
+    calls: tuple[Call, ...] = PPO
+
+    def __post_init__(self) -> None:
+        if missing := {c.role for c in self.calls} - self.models.keys():
+            raise ScenarioError(f"rlhf: no model for {', '.join(sorted(missing))}; write one for each of them.")
+        if self.batch % self.num_mini_batches:
+            raise ScenarioError(
+                f"rlhf: {self.batch} prompts do not make {self.num_mini_batches} mini-batches; write a divisor of them."
+            )
+
+    @property
+    def seq_len(self) -> int:
+        """Tokens of a prompt with its answer."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def room_bytes(self) -> float:
+        """What a process finds of a device's memory."""
+        return self.cluster.device.memory_capacity_bytes * USABLE_FRAC
+
+    def training_job(self, role: str, num_sequences: int, framework: Framework | None = None) -> TrainingJob:
+        """That role's model on so many whole sequences."""
+        return TrainingJob(
+            model=self._trained[role], cluster=self.cluster, framework=framework or self.framework, recipe=self.recipe,
+            seq_len=self.seq_len, global_batch=num_sequences, task="full_finetune",
+        )  # fmt: skip
+
+    @cached_property
+    def _trained(self) -> dict[str, Model]:
+        """Heads of one output for critic and reward; they cost nothing beside a layer."""
+        scalar = ("critic", "reward")
+        return {r: replace(m, head=None, is_head_tied=False) if r in scalar else m for r, m in self.models.items()}
+
+    def trains(self, role: str) -> bool:
+        """Whether any call updates that model."""
+        return any(c.role == role and c.kind == "train" for c in self.calls)
