@@ -2,11 +2,11 @@
 
     python tools/fit/training.py --data ../shared/data
 
-Two kinds of constants, each a handful: ratios of a device generation and precision (products, attention, streams,
-collectives inside and between nodes, contention), and a framework's own (a layer's launches, backward over forward, a
-collective, a step; streams it does not fuse). They are fitted in turns, each given the other, with a pull towards the pooled values, so
-that what the rows leave open stays where most rows are. Rows are split by model and device count: 20 % fit, 20 %
-give the intervals, 60 % are only scored. Memory has two constants a framework: what the allocator loses, and a fixed part.
+Constants are a handful of each kind: ratios of a device generation and precision (products, collectives inside and
+between nodes, contention), a framework's own (a layer's launches, backward over forward, a collective, a step; streams
+it does not fuse), and how well its attention does on a generation. They are fitted in turns, each given the others,
+with a pull towards the middle of what was found, so that what the rows leave open stays there. Rows are split by model
+and device count: 20 % fit, 20 % give the intervals, 60 % are only scored. Memory has three constants a framework.
 """
 
 import argparse
@@ -27,10 +27,9 @@ from orrery.evidence.answers import Answers
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
 from orrery.evidence.tables import read_table
 from orrery.evidence.training_rows import Read, read
-from orrery.execution.train.framework import Framework
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, columns_of
-from orrery.training.step import step_of
+from orrery.training.step import Steps, step_of
 
 Floats = NDArray[np.float64]
 Theta = dict[str, float]
@@ -48,16 +47,29 @@ HOST_STARTS: tuple[Theta, ...] = (
 )  # fmt: skip
 """A host that is hidden behind the device leaves no slope to follow: fits begin where it is not, too."""
 
-MEMORY = ("fragmentation_ratio", "fixed_bytes")
+MEMORY = ("fragmentation_ratio", "fixed_bytes", "update_bytes")
 
-START = ASSUMED | {"contention_ratio": 1.3, "attention_ratio": 1.3, "elementwise_ratio": 1.0, "matrix_ratio": 1.05}
+START = ASSUMED | {
+    "fixed_bytes": 1e8,
+    "update_bytes": 0.5,
+    "contention_ratio": 1.3,
+    "attention_ratio": 1.3,
+    "elementwise_ratio": 1.0,
+    "matrix_ratio": 1.05,
+}
 LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "network_ratio": 0.7,
        "scaleout_ratio": 0.7, "contention_ratio": 1.0, "host_layer_s": 1e-5, "host_backward_ratio": 0.7,
-       "host_collective_s": 1e-6, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6}  # fmt: skip
+       "host_collective_s": 1e-6, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
+       "update_bytes": 0.01}  # fmt: skip
 HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
         "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 5e-3, "host_backward_ratio": 6.0,
-        "host_collective_s": 1e-3, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9}  # fmt: skip
-PULL = {name: 0.25 for name in LOW} | {name: 1.0 for name in FRAMEWORK[:4]} | {"attention_ratio": 0.5}
+        "host_collective_s": 1e-3, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
+        "update_bytes": 16.0}  # fmt: skip
+PULL = (
+    dict.fromkeys(LOW, 0.25)
+    | dict.fromkeys(FRAMEWORK[:4], 1.0)
+    | {"attention_ratio": 0.5, "fixed_bytes": 2.0, "update_bytes": 2.0}
+)
 """How far (in logarithms) a constant goes from the pooled value before the pull weighs as much as one row's error."""
 
 TYPICAL = 0.1
@@ -66,7 +78,7 @@ TYPICAL = 0.1
 MOST_PER_FILE = 60
 """Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
 
-MIN_FIT, MIN_CALIBRATE = 4, 12
+MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
 ROUNDS = 3
 TIMES = ("step_time_s", "tokens_per_s_per_device", "micro_step_time_s", "model_flops_per_s_per_device")
 """The first of these that a row states is what it is fitted on."""
@@ -127,7 +139,7 @@ def measured_time_s(member: Read) -> float:
     return float("nan")
 
 
-def steps_of(run: Run, theta: Theta):  # noqa: ANN201 - Steps
+def steps_of(run: Run, theta: Theta) -> Steps:
     """The run's prediction with these constants."""
     framework = replace(run.member.job.framework, **theta)
     job = replace(run.member.job, framework=framework)
@@ -158,7 +170,7 @@ def fitted(
     runs: Sequence[Run], names: Sequence[str], start: Theta, rest: Sequence[Theta], errors: Errors,
     begin: Theta | None = None,
 ) -> Theta:  # fmt: skip
-    """The values of ``names`` that explain the runs best, pulled to ``start``; ``rest`` are each run's other constants."""
+    """The values of ``names`` that explain the runs best, pulled to ``start``; ``rest`` are their other constants."""
     weight = np.array([1.0 / np.sqrt(sum(o.file == r.file for o in runs)) for r in runs])
     weight *= np.sqrt(len(runs) / np.sum(weight**2))
     first = np.array([np.log(start[n]) for n in names])
@@ -232,11 +244,22 @@ def fit_memory(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta]) ->
     """What allocators lose, pooled and by framework; written into ``known``."""
     held = even(r for r in runs if r.side == FIT and r.memory_bytes > 0)
     pooled = known[("", "", "")]
-    pooled |= fitted(held, MEMORY, pooled, [pooled] * len(held), memory_errors)
+    pooled |= _memory(held, pooled)
     for name in sorted({r.key[0] for r in held}):
         mine = [r for r in held if r.key[0] == name]
-        if len(mine) >= MIN_FIT:
-            known.setdefault((name, "", ""), {}).update(fitted(mine, MEMORY, pooled, [pooled] * len(mine), memory_errors))
+        if len(mine) >= MIN_FIT_MEMORY:
+            known.setdefault((name, "", ""), {}).update(_memory(mine, pooled))
+
+
+def _memory(runs: Sequence[Run], pooled: Theta) -> Theta:
+    """The best of two beginnings: what an update makes shows only where it is more than the activations."""
+    rest = [pooled] * len(runs)
+    tries = [fitted(runs, MEMORY, pooled, rest, memory_errors, begin=pooled | {"update_bytes": b}) for b in (0.5, 8.0)]
+
+    def cost(theta: Theta) -> float:
+        return float(np.mean(np.log1p((memory_errors(runs, [t | theta for t in rest]) / TYPICAL) ** 2)))
+
+    return min(tries, key=cost)
 
 
 def theta_of(run: Run, known: dict[tuple[str, str, str], Theta]) -> Theta:
@@ -257,7 +280,9 @@ def spread(errors: Floats, factor: float = 1.0) -> dict[str, float]:
     return dict(zip(("low_80", "high_80", "low_95", "high_95"), (float(f"{x:.4g}") for x in q), strict=True))
 
 
-def spreads(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: str) -> dict[tuple[str, str, str], dict]:
+def spreads(
+    runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: str
+) -> dict[tuple[str, str, str], dict]:
     """Of every entry with rows enough on the calibration side, by task and metric; the widest pools everything."""
     out: dict[tuple[str, str, str], dict] = defaultdict(dict)
     for metric, errors in (("step_time_s", time_errors), ("peak_memory_bytes", memory_errors)):
@@ -267,7 +292,9 @@ def spreads(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side:
         keys = {("", "", "")} | {(r.key[0], "", "") for r in ok} | {(r.key[0], r.key[1], "") for r in ok}
         for key in sorted(keys):
             for task in ("pretrain", "finetune"):
-                mask = np.array([all(k in ("", w) for k, w in zip(key, r.key, strict=True)) for r in ok]) & (tasks == task)
+                mask = np.array([all(k in ("", w) for k, w in zip(key, r.key, strict=True)) for r in ok]) & (
+                    tasks == task
+                )
                 if mask.sum() >= MIN_CALIBRATE:
                     out[key][f"{task}.{metric}"] = spread(error[mask])
     return out
@@ -280,8 +307,9 @@ def report(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: 
         error = np.exp(-errors(ok, [theta_of(r, known) for r in ok])) - 1.0
         for file in ("", *sorted({r.file for r in ok})):
             e = error[[not file or r.file == file for r in ok]]
-            print(f"{side:9} {metric:6} {file or 'all':36} {e.size:4} rows  median {np.median(abs(e)):6.3f}  "
-                  f"mean {np.mean(abs(e)):6.3f}  p90 {np.quantile(abs(e), 0.9):6.3f}  bias {np.median(e):+.3f}")  # fmt: skip
+            size = np.abs(e)
+            print(f"{side:9} {metric:6} {file or 'all':36} {e.size:4} rows  median {np.median(size):6.3f}  "
+                  f"mean {size.mean():6.3f}  p90 {np.quantile(size, 0.9):6.3f}  bias {np.median(e):+.3f}")  # fmt: skip
 
 
 def document(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta]) -> str:

@@ -83,6 +83,10 @@ def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | f
         out["is_sequence_parallel"] = False
     if row.word("precision") == "fp16" and options and "accumulate-allreduce-grads-in-fp32" not in options:
         out["gradient_bytes"] = 2.0
+    words = row.word("model").casefold().split("_")
+    if "mcore" in words and "te" not in words and not options & {"use-flash-attn"}:
+        out["has_fused_attention"] = False
+        row.default("attention", "scores in memory (a test of the local layers, without Transformer Engine)")
     is_old = "" < _year(row) < FUSED_ATTENTION_SINCE or device.generation == UNFUSED_GENERATION
     if is_old and "has_fused_attention" not in out:
         out["has_fused_attention"] = False

@@ -1,7 +1,10 @@
 """One row of a training table as a job and a layout; every default that a blank takes is written down."""
 
 import re
+from dataclasses import replace
 from functools import lru_cache
+
+import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.evidence.metrics import METRICS, OUT_OF_MEMORY, OUTCOME_COLUMNS
@@ -12,10 +15,14 @@ from orrery.evidence.training_layout import layout_of
 from orrery.evidence.training_model import model_of
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import FROZEN, Task, TrainingJob
-from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.layout import Sharding, TrainingLayout
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Device
 from orrery.models.model import Model
+from orrery.training.columns import columns_of
+from orrery.training.memory import USABLE_FRAC
+from orrery.training.step import step_of
 
 TASKS: dict[str, Task] = {
     "": "pretrain", "pretrain": "pretrain", "pretraining": "pretrain", "full_finetune": "full_finetune",
@@ -28,6 +35,15 @@ ADAPTER_RANKS = {"litgpt": 8, "torchtune": 8, "huggingface-trainer": 8, "nemo": 
 
 INSTRUCTION_TOKENS = 512
 """Length that a fine-tuning row without one is taken to have: instruction samples are short. Assumed."""
+
+LONGEST_INSTRUCTION_TOKENS = 1304
+"""The longest sample of Alpaca, as LitGPT's fine-tuning scripts print it: what memory must hold."""
+
+CONTEXT_BYTES = 1.5e9
+"""Of a GPU's memory that the driver's context and communication libraries hold outside the allocator; assumed."""
+
+CLEARLY = 1.1
+"""A default is only overruled where it needs that much more memory than there is."""
 
 PADDED_FRAC = 0.5
 """Half of the tokens of BERT's samples of 512 are padding, which packing and unpadding leave out. [krell-2021]"""
@@ -45,22 +61,51 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
     seq_len = _seq_len(row, model, task)
     layout, global_batch = layout_of(row, model, device, framework, recipe, task, seq_len)
     cluster = cluster_of(row, device, layout.num_devices)
+    longest = 0 if row.word("seq_len") or task in ("pretrain", "forward_backward") else LONGEST_INSTRUCTION_TOKENS
     job = _job(
         model, cluster, framework, recipe, seq_len, global_batch, task,
-        _adapter_rank(row, framework) if task in FROZEN else 16,
+        _adapter_rank(row, framework) if task in FROZEN else 16, longest,
     )  # fmt: skip
+    if not row.word("recompute") and layout.num_devices > 1:
+        layout = _as_little_again_as_fits(row, job, layout)
     return job, layout
+
+
+def _as_little_again_as_fits(row: Row, job: TrainingJob, layout: TrainingLayout) -> TrainingLayout:
+    """A run at scale that does not say what it shares or recomputes: as little as fits, where its default clearly does
+    not. Sharing the optimizer costs least, whole parameters most."""
+    layers = -(-job.model.num_layers // layout.pp)
+    shardings: list[Sharding] = [layout.sharding]
+    if not row.word("sharding") and layout.num_data_ranks > 1:
+        shardings += [x for x in ("zero1", "zero3") if x != layout.sharding]
+    partly = [replace(layout, recompute="full", recompute_layers=n) for n in range(1, layers)]
+    again = (layout, *partly, replace(layout, recompute="full"))
+    cheap = [s for s in shardings if s != "zero3" or s == layout.sharding]
+    tried = [replace(x, sharding=s) for x in again for s in cheap]
+    tried += [replace(x, sharding=s) for s in shardings if s not in cheap for x in again]
+    memory = step_of(job, columns_of(tried)).memory_bytes
+    usable = usable_bytes(job.cluster.device)
+    if memory[0] <= CLEARLY * usable or not (fits := np.flatnonzero(memory <= usable)).size:
+        return layout
+    chosen = tried[int(fits[0])]
+    row.default("sharding and recompute", "as little as it takes to fit")
+    return chosen
+
+
+def usable_bytes(device: Device) -> float:
+    """What the allocator may fill: the rest is the driver's, and on GPUs its context and communication libraries."""
+    return USABLE_FRAC * device.memory_capacity_bytes - (CONTEXT_BYTES if device.kind == "gpu" else 0.0)
 
 
 @lru_cache(maxsize=4096)
 def _job(
     model: Model, cluster: Cluster, framework: Framework, recipe: Recipe, seq_len: int, global_batch: int, task: Task,
-    rank: int,
+    rank: int, longest: int,
 ) -> TrainingJob:  # fmt: skip
     """One object for all rows that describe the same job, so that their layouts can be answered together."""
     return TrainingJob(
         model=model, cluster=cluster, framework=framework, recipe=recipe, seq_len=seq_len,
-        global_batch=global_batch, task=task, adapter_rank=rank,
+        global_batch=global_batch, task=task, adapter_rank=rank, longest_seq_len=longest,
     )  # fmt: skip
 
 

@@ -9,20 +9,16 @@ from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.metrics import FITS, METRICS, OUTCOME_COLUMNS
 from orrery.evidence.row import Row
 from orrery.evidence.tables import Table
-from orrery.evidence.training_row import counts_full_attention, read_training_row
+from orrery.evidence.training_row import counts_full_attention, read_training_row, usable_bytes
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import SoftmaxAttention
 from orrery.scenario.train import spread_of
 from orrery.training.columns import columns_of
-from orrery.training.memory import USABLE_FRAC
 from orrery.training.step import Steps, step_of
 from orrery.training.worth import peak_flops_per_s
 
 Progress = Callable[[int, int], None]
-
-CONTEXT_BYTES = 1.5e9
-"""Of a device's memory that the driver's context and communication libraries hold outside the allocator; assumed."""
 
 RATES = ("tokens_per_s_per_device", "model_flops_per_s_per_device", "mfu_frac")
 """Metrics that fall when the step takes longer."""
@@ -76,9 +72,8 @@ def read(table: Table, rows: Rows, answers: Answers) -> list[Read]:
 def _note(answers: Answers, table: Table, member: Read, steps: Steps, index: int) -> None:
     """Write one row's answer down."""
     memory = float(steps.memory_bytes[index])
-    capacity = member.job.cluster.device.memory_capacity_bytes
     if any(c in table.columns for c in OUTCOME_COLUMNS):
-        answers.predict_one(FITS, member.number, float(memory + CONTEXT_BYTES <= USABLE_FRAC * capacity))
+        answers.predict_one(FITS, member.number, float(memory <= usable_bytes(member.job.cluster.device)))
     answers.assumed.update(member.row.assumed)
     for metric in METRICS["training"]:
         if member.row.word(metric):

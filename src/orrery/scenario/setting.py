@@ -49,6 +49,7 @@ def count(
     name: str, help: str, example: int, *, most: float = 1_000_000, least: float = 1,
     commands: frozenset[str] = SERVING,
 ) -> Setting:  # fmt: skip
+    """A whole number."""
     return Setting(
         name=name, kind="count", help=help, example=str(example), metavar="N", least=least, most=most, commands=commands
     )
@@ -58,6 +59,7 @@ def number(
     name: str, help: str, example: float, *, most: float, least: float = 0.0, excludes_least: bool = True,
     metavar: str = "X", commands: frozenset[str] = SERVING,
 ) -> Setting:  # fmt: skip
+    """A number with a unit."""
     return Setting(
         name=name, kind="number", help=help, example=f"{example:g}", metavar=metavar, least=least, most=most,
         excludes_least=excludes_least, commands=commands,
@@ -70,4 +72,5 @@ def switch(name: str, help: str, *, commands: frozenset[str] = SIMULATE) -> Sett
 
 
 def word(name: str, help: str, example: str, metavar: str, *, commands: frozenset[str] = SERVING) -> Setting:
+    """A name, a path, or a few words with commas."""
     return Setting(name=name, kind="word", help=help, example=f'"{example}"', metavar=metavar, commands=commands)

@@ -23,6 +23,9 @@ STORAGE_BYTES_PER_S = 2e9
 DETECTION_S, RESTART_S = 600.0, 600.0
 """Ten minutes until a failure is noticed, ten until the first new step; assumed where nobody says."""
 
+FIRST_INTERVAL_S = 1800.0
+"""Where the search for the best interval begins."""
+
 DEFAULT_CHECKPOINT = "snapshot"
 
 
@@ -101,9 +104,12 @@ def _interval_steps(scenario: Scenario, faults: FaultModel, saving: Saving, name
     """The asked interval in whole steps, or the best: what a save blocks depends on it, so it is found twice."""
     if scenario.checkpoint_interval_s is not None:
         return max(1, round(scenario.checkpoint_interval_s / run.step_s))
-    steps = min(run.num_steps, max(1, round(1800.0 / run.step_s)))
+    steps = min(run.num_steps, max(1, round(FIRST_INTERVAL_S / run.step_s)))
     for _ in range(2):
-        steps = best_steps(faults, storage_plan(saving, _save_cost(name, saving, steps), steps), run)
+        cost = _save_cost(name, saving, steps)
+        if cost.blocked_s <= 0.0:  # free while each write is done before the next begins
+            return min(run.num_steps, max(1, ceil(cost.durable_lag_s / run.step_s)))
+        steps = best_steps(faults, storage_plan(saving, cost, steps), run)
     return steps
 
 

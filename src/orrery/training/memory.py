@@ -2,7 +2,8 @@
 
 State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what a
 layer keeps, and with recomputation the working set of one layer. Ends: logits of the last stage. On top: gathered
-layers of sharded parameters, buckets, and what the allocator loses.
+layers of sharded parameters, buckets, and what the allocator loses. The update needs room for what the optimizer makes
+and drops again, but by then activations are gone.
 """
 
 from dataclasses import dataclass
@@ -13,14 +14,24 @@ from numpy.typing import NDArray
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.units import Units
 from orrery.training.columns import Columns
-from orrery.training.sync import Stage
+from orrery.training.sync import Stage, gradient_bytes
 
 Floats = NDArray[np.float64]
 
 USABLE_FRAC = 0.985
 """Share of the reported capacity that a process may fill: the driver, its context and libraries hold the rest."""
 
-CATEGORIES = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "fragmentation", "fixed")
+CATEGORIES = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "buffers",
+    "fragmentation",
+    "update",
+    "fixed",
+)
 FROZEN_4BIT_BYTES = 0.5 + 4.0 / 64.0 + 0.25 / 64.0
 """NF4 with a scale for 64 weights, itself in 8 bits. [dettmers-2023]"""
 
@@ -51,22 +62,25 @@ def held_bytes(
     part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
     kept = part * kept + (1.0 - part) * layer.everything_bytes[which]
     again = np.where(x.recompute == 2, layer.everything_bytes[which] - layer.boundary_bytes[which], 0.0)
-    activations = in_flight * layers * kept + again
-    logits = np.where(has_head, f.logits_bytes * units.head.logits[which], 0.0)
+    longest = max(job.longest_seq_len, job.seq_len) / job.seq_len
+    activations = longest * (in_flight * layers * kept + again)
+    logits = longest * np.where(has_head, f.logits_bytes * units.head.logits[which], 0.0)
     gathered = recipe.gathered_weight_bytes * (2.0 * stage.layer_dense + 2.0 * stage.layer_experts) * full
     second = np.where(x.secondary_group > 0, recipe.gathered_weight_bytes * stage.dense, 0.0) / np.maximum(
         x.secondary_group, 1
     )
-    unsummed = np.where(full, gradient * (stage.layer_dense + stage.layer_experts), 0.0)
+    unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense + stage.layer_experts), 0.0)
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
+    bucket = bucket * (not f.has_flat_gradients)
     parts = {
         "weights": weights, "gradients": gradients, "optimizer": optimizer, "activations": activations,
         "logits": logits, "buffers": gathered + second + unsummed + bucket,
     }  # fmt: skip
-    live = sum(parts.values(), np.zeros(1))
     loose = activations + logits + parts["buffers"]
     parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
-    parts["fixed"] = np.full(live.shape, f.fixed_bytes)
+    updated = optimizer / max(_optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
+    parts["update"] = np.maximum(f.update_bytes * updated - f.fragmentation_ratio * loose, 0.0)
+    parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return Held(parts=parts)
 
 
@@ -81,19 +95,31 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
         expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
         return stage.dense / ways + stage.experts / expert_ways
 
-    own = recipe.weights_bytes or f.weights_bytes
-    base = own if not is_frozen else FROZEN_4BIT_BYTES if job.task == "qlora" else 2.0
-    weights = copies * (base + recipe.weight_copy_bytes) * shared(3)
+    weights = copies * _weight_bytes(job) * shared(3)
     gradient = recipe.gradient_bytes or f.gradient_bytes
     if is_frozen:
-        weights = weights + own * stage.trained
+        weights = weights + (recipe.weights_bytes or f.weights_bytes) * stage.trained
         gradients, trained = gradient * stage.trained, stage.trained / np.where(x.sharding > 0, x.sharding_group, 1)
     else:
         gradients, trained = gradient * shared(2), shared(1)
+    return weights, gradients, _optimizer_bytes(job) * trained
+
+
+def _optimizer_bytes(job: TrainingJob) -> float:
+    """Of one parameter: a 32-bit copy and both moments."""
+    f, recipe = job.framework, job.recipe
     master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
-    moments = recipe.moments_bytes or f.moments_bytes
-    optimizer = (master + moments) * trained * (job.task != "forward_backward")
-    return weights, gradients, optimizer
+    return 0.0 if job.task == "forward_backward" else master + (recipe.moments_bytes or f.moments_bytes)
+
+
+def _weight_bytes(job: TrainingJob) -> float:
+    """Of one parameter with its narrow copies. Frozen ones are cast once: only what products read is kept."""
+    recipe = job.recipe
+    if job.task == "qlora":
+        return FROZEN_4BIT_BYTES
+    if job.task in FROZEN:
+        return recipe.weight_copy_bytes or 2.0
+    return (recipe.weights_bytes or job.framework.weights_bytes) + recipe.weight_copy_bytes
 
 
 def state_bytes(job: TrainingJob, x: Columns, stage: Stage) -> Floats:

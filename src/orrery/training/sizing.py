@@ -148,7 +148,7 @@ def sizes_of(
     ffn_ratios: Sequence[float] = (2.0, 2.667, 3.5, 4.0), multiple: int = 64, is_gated: bool = True,
     most_hidden: int = 32768,
 ) -> Iterator[Size]:  # fmt: skip
-    """Layers of about so many parameters: for each head and each width of the feed-forward part, the nearest hidden size.
+    """Layers of about so many parameters: for each size of heads and each ratio of widths, the nearest hidden size.
 
     Hidden sizes are whole groups of heads (``heads_per_kv`` queries share keys), feed-forward widths multiples of
     ``multiple``.

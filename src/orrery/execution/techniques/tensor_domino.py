@@ -27,7 +27,7 @@ class DominoKnobs:
 
 
 def rule(pair: Pair, knobs: Floats) -> Floats:
-    """Row slices alone: all products, cut, beside all collectives, cut; the last sum hides behind the next block.
+    """Row slices alone: all work, products cut, beside all collectives, cut; the last sum hides behind the next block.
 
     Column slices, alone or of row slices: a block ends with its last sum, for the next one needs all columns. The sums
     start as their slices are there, and the last ones hide behind weight gradients only.
@@ -36,7 +36,9 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
     network_s, weight_s = pair.cut_network_s(rows * columns), pair.backward_weight_s
     rows_s = pair.cut_compute_s(rows)
     if rows > 1 and columns == 1:
-        return np.minimum(pair.serial_s, pair.inside_s + beside(rows_s + weight_s, network_s, pair.contention_ratio))
+        others_s = pair.other_compute_s  # of the other slice: attention and streams hide a sum as well as products do
+        both_s = beside(rows_s + weight_s + others_s, network_s, pair.contention_ratio) - others_s
+        return np.minimum(pair.serial_s, pair.inside_s + both_s)
     columns_s = last * (rows_s + pair.cut_columns_s(columns) - pair.compute_s)
     work = ((1.0 - last) * rows_s, columns_s, weight_s)
     work_s = sum(work)

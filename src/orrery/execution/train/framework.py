@@ -44,6 +44,8 @@ class Framework:
     contention_ratio: float  # how much slower kernels run beside a collective
     fragmentation_ratio: float  # allocator's peak over the sum of what lives
     fixed_bytes: float  # of each device: workspaces that the allocator counts
+    update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
+    has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
     spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

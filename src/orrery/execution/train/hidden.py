@@ -40,20 +40,22 @@ def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
         return x.tensor_forward_s, x.tensor_backward_s
     mr = f.matrix_ratio
 
-    def pair(compute_s: Floats, weight_s: Floats, network_s: Floats, kind: str) -> Pair:
+    def pair(compute_s: Floats, weight_s: Floats, network_s: Floats, kind: str, other_s: Floats) -> Pair:
         return Pair(
             compute_s=compute_s, network_s=ratio * network_s, num_collectives=2.0,
             cut_compute_s=lambda cuts: mr * getattr(_cut(units, cuts, 1), kind),
             cut_columns_s=lambda cuts: mr * getattr(_cut(units, 1, cuts), kind),
             cut_network_s=lambda cuts: ratio * _cut_tensor(units, cuts), backward_weight_s=weight_s,
-            contention_ratio=f.contention_ratio,
+            contention_ratio=f.contention_ratio, other_compute_s=other_s,
         )  # fmt: skip
 
     zero = np.zeros(ratio.shape)
     forward, inputs = mr * x.products.forward, mr * x.products.input_gradient
     weights = mr * x.products.weight_gradient
-    ahead = _by_rank(units, technique, pair(forward, zero, x.tensor_forward_s, "forward"))
-    back = _by_rank(units, technique, pair(inputs, weights, x.tensor_backward_s, "input_gradient"))
+    rest = f.attention_ratio * x.attention_forward_s + f.elementwise_ratio * x.stream_forward_s
+    rest_back = f.attention_ratio * x.attention_backward_s + f.elementwise_ratio * x.stream_backward_s
+    ahead = _by_rank(units, technique, pair(forward, zero, x.tensor_forward_s, "forward", rest))
+    back = _by_rank(units, technique, pair(inputs, weights, x.tensor_backward_s, "input_gradient", rest_back))
     return np.maximum(ahead - forward, 0.0), np.maximum(back - inputs - weights, 0.0)
 
 

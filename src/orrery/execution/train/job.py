@@ -37,6 +37,7 @@ class TrainingJob:
     global_batch: int  # sequences
     task: Task = "pretrain"
     adapter_rank: int = 16
+    longest_seq_len: int = 0  # where samples differ: what memory must hold; 0 = all are ``seq_len`` long
     islands: Islands | None = None
     tensor_overlap: str = ""  # a technique's name; "" = what the framework does
     tensor_knobs: tuple[tuple[str, float], ...] = ()

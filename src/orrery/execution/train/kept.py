@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.train.cut import Choice, Product, heads, tokens
-from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.models.model import Block, CompressedAttention, LatentAttention, SoftmaxAttention
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
     element = WIDE_BYTES if job.recipe.wide_format in ("bf16", "fp16") else 4.0
     stream = t * hidden / choice.norm_ways
     saved = element if not job.recipe.is_narrow else job.recipe.saved_input_bytes
-    inputs, wide = _inputs(block, products, choice, stream, t)
+    inputs, wide = _inputs(block, _read_again(job, products), choice, stream, t)
     norms = t * block.norm_elements / choice.norm_ways * element
     masks = stream * block.num_reduces * MASK_BYTES if job.framework.has_dropout else 0.0
     activations, cores, scores = _activations(block, products, choice, t, element), _core(job, block, choice, t), 0.0
@@ -48,6 +48,11 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
     if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
         selective = 0.5 * element * (inputs + wide) + cores + element * stream
     return Kept(everything=everything, selective=selective, boundary=element * stream + np.zeros(choice.tp.shape))
+
+
+def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:
+    """Products whose inputs the backward pass reads: all, or where weights are frozen those beside adapters."""
+    return products if job.task not in FROZEN else [p for p in products if p.linear.role == "attention"]
 
 
 def _inputs(block: Block, products: list[Product], choice: Choice, stream: Floats, t: Floats) -> tuple[Floats, Floats]:

@@ -57,7 +57,8 @@ class TrainingLayout:
         words = [f"{k}{v}" for k in ("tp", "cp", "pp", "vp", "ep", "etp", "dp") if (v := getattr(self, k)) > 1]
         words += [f"mb{self.micro_batch}"]
         words += [self.sharding] if self.sharding != "none" else []
-        words += [f"recompute-{self.recompute}"] if self.recompute != "none" else []
+        part = f"-{self.recompute_layers}" if self.recompute_layers else ""
+        words += [f"recompute-{self.recompute}{part}"] if self.recompute != "none" else []
         words += [self.schedule] if self.pp > 1 else []
         return " ".join(words)
 

@@ -38,7 +38,7 @@ class Pair:
     backward_weight_s: Floats  # weight gradients that wait for nobody (0 in the forward pass)
     contention_ratio: float  # how much slower products run beside a collective; 1 = no slower
     inside_s: Floats = field(default_factory=_nothing)
-    other_compute_s: Floats = field(default_factory=_nothing)  # of the layer's other products (attention)
+    other_compute_s: Floats = field(default_factory=_nothing)  # of the layer's other work (attention, streams)
     expert_gather_s: Floats = field(default_factory=_nothing)  # of one expert's parameters to all ranks
     expert_share: tuple[float, ...] = ()
     num_ranks: int = 1

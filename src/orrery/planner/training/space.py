@@ -151,7 +151,7 @@ def _recomputes(wanted: Wanted, layers: int) -> Iterator[tuple[int, int]]:
     for number, name in enumerate(RECOMPUTES):
         if wanted.recompute in (None, name):
             yield number, 0
-            if name == "full":
+            if name == "full" and wanted.recompute_layers != 0:
                 step = max(1, layers // EVERY_RECOMPUTED_LAYERS)
                 for count in _one(wanted.recompute_layers, list(range(step, layers, step))):
                     yield number, count

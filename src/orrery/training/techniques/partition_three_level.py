@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from orrery.base.technique import Technique
 from orrery.execution.techniques.knobs import check_range
-from orrery.training.partition.levels import Topology
-from orrery.training.partition.plan import Plan, Wire
+from orrery.training.levels import Topology
+from orrery.training.state_plan import Plan, Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class ThreeLevelKnobs:
 
 
 def rule(topology: Topology, knobs: ThreeLevelKnobs) -> Plan:
-    """Gathers stay on the fastest link, reductions in the node; once a step sums and weights cross. [xu-2025-frontier]"""
+    """Gathers on the fastest link, reductions in the node; once a step sums and weights cross. [xu-2025-frontier]"""
     inside = [x.name for x in topology.levels if not x.is_network]
     first, node, last = topology.names[1], (inside or [topology.names[-1]])[-1], topology.names[-1]
     narrow = Wire(element_bytes=knobs.weight_bits / 8.0, block_elements=knobs.block_elements)

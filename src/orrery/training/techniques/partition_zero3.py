@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from orrery.base.technique import Technique
-from orrery.training.partition.levels import Topology
-from orrery.training.partition.plan import Plan
+from orrery.training.levels import Topology
+from orrery.training.state_plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

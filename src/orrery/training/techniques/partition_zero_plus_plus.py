@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from orrery.base.technique import Technique
 from orrery.execution.techniques.knobs import check_range
-from orrery.training.partition.levels import DEVICE, Topology
-from orrery.training.partition.plan import Plan, Wire
+from orrery.training.levels import DEVICE, Topology
+from orrery.training.state_plan import Plan, Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class ZeroPlusPlusKnobs:
 
 
 def rule(topology: Topology, knobs: ZeroPlusPlusKnobs) -> Plan:
-    """qwZ: forward gathers in 8 bits. hpZ: backward gathers inside the node. qgZ: all-to-alls in 4 bits. [wang-2024-zeropp]"""
+    """Forward gathers in 8 bits (qwZ), backward in the node (hpZ), all-to-alls in 4 bits (qgZ). [wang-2024-zeropp]"""
     inside = [x.name for x in topology.levels if not x.is_network]
     last = topology.names[-1]
     return Plan(

@@ -1,0 +1,73 @@
+"""A plan says at which level each kind of state is cut, and what it travels in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from orrery.training.levels import DEVICE, Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """What an element travels in; quantised by blocks, each with its scale."""
+
+    element_bytes: float = 2.0
+    block_elements: int = 0  # that share a scale; 0 = not quantised
+    scale_bytes: float = 4.0
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether elements are made narrower for the way."""
+        return self.block_elements > 0
+
+    def sent_bytes(self, elements: float) -> float:
+        """Of so many elements, scales included."""
+        scale = self.scale_bytes / self.block_elements if self.is_quantised else 0.0
+        return elements * (self.element_bytes + scale)
+
+
+WIDE = Wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Names of levels: a state cut at a level is dealt out over the devices of each of its groups.
+
+    A group holds one whole copy. ``secondary`` names the level of a second copy of the weights, from which the
+    backward pass gathers; "device" means none.
+    """
+
+    name: str
+    weights: str
+    gradients: str
+    optimizer: str
+    secondary: str = DEVICE
+    forward_wire: Wire = WIDE  # weights before the forward pass
+    backward_wire: Wire = WIDE  # and before the backward pass
+    gradient_wire: Wire = WIDE  # of every micro-batch
+    step_wire: Wire = WIDE  # gradients and weights once a step
+    exchanges_gradients: bool = False  # all-to-alls, inside a node and then between nodes, in place of a ring
+
+    def refusal(self, topology: Topology) -> str:
+        """Why the plan makes no sense, in one sentence; empty where it does."""
+        w, g, o = (topology.size(x) for x in (self.weights, self.gradients, self.optimizer))
+        if o < max(w, g):
+            return (
+                f"optimizer: cut over {o} devices, but weights over {w} and gradients over {g}; "
+                f"write {self.weights if w >= g else self.gradients!r} or a level outside it."
+            )
+        if self.secondary != DEVICE and topology.size(self.secondary) >= w:
+            return f"secondary: {self.secondary} is no nearer than {self.weights}; write a level inside it."
+        return ""
+
+
+def every_plan(topology: Topology, like: Plan) -> Iterator[Plan]:
+    """All levels for all states, with the wires of ``like``."""
+    names = topology.names
+    for weights, gradients, optimizer, secondary in product(names, repeat=4):
+        plan = replace(
+            like, name=f"{weights}/{secondary}/{gradients}/{optimizer}", weights=weights, gradients=gradients,
+            optimizer=optimizer, secondary=secondary,
+        )  # fmt: skip
+        if not plan.refusal(topology):
+            yield plan

@@ -1,0 +1,149 @@
+"""The search of training layouts: pruned or not, the same answer; and every constraint is named."""
+
+import numpy as np
+import pytest
+
+from orrery.catalog.devices import get_device
+from orrery.catalog.frameworks import get_framework
+from orrery.catalog.models import get_model
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.recipe_registry import get_recipe
+from orrery.hardware.cluster import Cluster
+from orrery.models.shape import model_of_shape
+from orrery.planner.training.nearby import changes, cheapest_fit, nearest_sensible
+from orrery.planner.training.search import search
+from orrery.planner.training.space import Wanted, divisors, families, layouts
+from orrery.training.allowed import RULES, broken, refusal
+from orrery.training.columns import columns_of
+from orrery.training.memory import USABLE_FRAC
+from orrery.training.pipeline import schedules
+from orrery.training.step import step_of
+
+
+def job_of(model="gpt3-13b", devices=16, batch=32, device="a100-sxm-80gb", seq=2048):
+    found = get_device(device)
+    return TrainingJob(
+        model=get_model(model) if isinstance(model, str) else model,
+        cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
+        framework=get_framework("megatron-lm", found, "bf16"), recipe=get_recipe("bf16"), seq_len=seq,
+        global_batch=batch,
+    )  # fmt: skip
+
+
+EXPERTS = model_of_shape(
+    name="moe", num_layers=8, hidden_size=2048, num_heads=16, ffn_size=8192, vocab_size=32000, gated_ffn=True,
+    num_experts=8, experts_per_token=2, moe_ffn_size=8192,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("job", [job_of(), job_of("gpt3-1.3b", 8, 16), job_of(EXPERTS, 16, 32)], ids=str)
+def test_pruning_changes_nothing(job):
+    pruned, brute = search(job, Wanted()), search(job, Wanted(), prunes=False)
+    assert [(p.time_s, p.memory_bytes) for p in pruned.best] == [(p.time_s, p.memory_bytes) for p in brute.best]
+    assert [(p.time_s, p.memory_bytes) for p in pruned.front] == [(p.time_s, p.memory_bytes) for p in brute.front]
+    assert (
+        pruned.num_layouts
+        == brute.num_layouts
+        == brute.evaluated + sum(k.layouts for k in brute.killed if k.constraint != "memory")
+    )
+    assert (
+        pruned.evaluated + pruned.ruled_out + sum(k.layouts for k in pruned.killed if k.constraint != "memory")
+        == pruned.num_layouts
+    )
+    assert pruned.ruled_out > 0
+
+
+def test_the_best_is_the_best_of_all_tried_one_by_one():
+    job = job_of("gpt3-1.3b", 8, 8)
+    wanted = Wanted(schedule="1f1b")
+    best, fastest = search(job, wanted, count=1).best[0], np.inf
+    have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+    for family in families(job, wanted):
+        x = layouts(job, wanted, family, ("1f1b",))
+        bad = np.zeros(len(x), dtype=bool)
+        for mask in broken(job, x).values():
+            bad |= mask
+        for i in np.flatnonzero(~bad)[::7]:  # a seventh of them, each alone
+            steps = step_of(job, columns_of([x.layout(int(i))]))
+            if steps.memory_bytes[0] <= have:
+                fastest = min(fastest, float(steps.time_s[0]))
+    assert best.time_s <= fastest * (1 + 1e-12)
+    again = step_of(job, columns_of([best.layout]))
+    assert again.time_s[0] == pytest.approx(best.time_s, rel=1e-12)
+    assert again.memory_bytes[0] == pytest.approx(best.memory_bytes, rel=1e-12)
+
+
+def test_the_front_falls_and_holds_the_best():
+    found = search(job_of(), Wanted())
+    times, sizes = [p.time_s for p in found.front], [p.memory_bytes for p in found.front]
+    assert times == sorted(times)
+    assert sizes == sorted(sizes, reverse=True)
+    assert found.best[0].time_s == times[0]
+
+
+def test_what_is_fixed_stays_fixed():
+    found = search(job_of(), Wanted(tp=4, recompute="full", sharding="zero1"))
+    assert all(p.layout.tp == 4 and p.layout.recompute == "full" for p in found.best)
+    assert {p.layout.sharding for p in found.best} == {"zero1"}
+
+
+def test_families_use_all_devices_and_the_whole_batch():
+    job = job_of(devices=48, batch=96)
+    for f in families(job, Wanted()):
+        assert f.tp * f.cp * f.pp * f.dp == 48
+        assert 96 % f.dp == 0
+    assert divisors(12) == [1, 2, 3, 4, 6, 12]
+
+
+def test_every_schedule_is_in_the_space():
+    job = job_of("gpt3-13b", 16, 64)
+    family = next(f for f in families(job, Wanted(tp=4, pp=4, cp=1)))
+    names = tuple(schedules())
+    x = layouts(job, Wanted(), family, names)
+    assert {names[i] for i in np.unique(x.schedule)} == set(names)
+
+
+BAD = {
+    "devices": (TrainingLayout(tp=2, dp=4), "dp = 8"),
+    "heads": (TrainingLayout(tp=16, dp=1), "tp"),
+    "experts": (TrainingLayout(dp=16, ep=2), "leave ep"),
+    "stages": (TrainingLayout(pp=16, vp=4, schedule="interleaved"), "stages"),
+    "batch": (TrainingLayout(dp=16, micro_batch=3), "global_batch = 48"),
+    "schedule": (TrainingLayout(tp=2, pp=2, dp=4, vp=2), "vp"),
+    "shards": (TrainingLayout(dp=16, sharding="zero3", sharding_group=3), "2 or 4"),
+    "sharded gradients": (TrainingLayout(pp=2, dp=8, sharding="zero2"), "zero1"),
+}
+
+
+@pytest.mark.parametrize("rule", BAD)
+def test_what_makes_no_sense_is_named_with_what_works(rule):
+    layout, hint = BAD[rule]
+    job, x = job_of(), columns_of([layout])
+    said = refusal(job, x)
+    assert hint in said
+    masks = broken(job, x)
+    assert [name for name, mask in masks.items() if mask[0]] == [rule]
+    near = nearest_sensible(job, layout)
+    assert near is not None
+    assert not refusal(job, columns_of([near]))
+
+
+def test_rules_have_different_names():
+    assert len({r.name for r in RULES}) == len(RULES)
+
+
+def test_the_change_that_fits_is_small_and_fits():
+    job = job_of("gpt3-13b", 8, 64)
+    layout = TrainingLayout(dp=8, micro_batch=8)
+    said = cheapest_fit(job, layout)
+    assert said
+    assert said.count("=") <= 2
+    assert changes(layout, layout) == []
+
+
+def test_a_model_too_large_for_the_devices_says_what_comes_closest():
+    found = search(job_of("gpt3-175b", 8, 8), Wanted())
+    assert not found.best
+    nearest = min((k for k in found.killed if k.nearest), key=lambda k: k.need_bytes)
+    assert nearest.need_bytes > nearest.have_bytes

@@ -1,0 +1,125 @@
+"""Training from settings: answers, the whole run, and every refusal names numbers and a way out."""
+
+import json
+
+import pytest
+
+import orrery
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.scenario.ask import CannotBe
+
+SMALL = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 8, "global_batch": 64, "seq_len": 4096}
+FITS = SMALL | {"framework": "torchtitan"}
+
+
+def test_an_answer_has_what_scripts_rely_on():
+    out = orrery.train(**FITS).to_json()
+    json.dumps(out, allow_nan=False)
+    for key in ("step_time_s", "mfu_frac", "tokens_per_s_per_device", "peak_memory_bytes"):
+        assert out[key] > 0
+    assert out["tokens_per_s_per_device"] == pytest.approx(64 * 4096 / out["step_time_s"] / 8)
+    assert sum(out["parts"].values()) == pytest.approx(out["step_time_s"])
+    assert out["layout"]["sharding"] == "zero3"
+    assert out["intervals"]["step_time_s"]["low_80"] < out["step_time_s"] < out["intervals"]["step_time_s"]["high_80"]
+    assert any(n.startswith("dp: 8") for n in out["notes"])
+
+
+def test_money_and_energy_follow_from_the_step():
+    answer = orrery.train(**FITS, usd_per_hour=3.6, electricity=0.1)
+    hours = answer.step_time_s / 3600
+    energy_usd = answer.energy_j_per_step / 3.6e6 * 0.1
+    assert answer.usd_per_million_tokens == pytest.approx((8 * 3.6 * hours + energy_usd) / (64 * 4096) * 1e6)
+    assert answer.energy_j_per_token == pytest.approx(answer.energy_j_per_step / (64 * 4096))
+
+
+def test_a_run_without_failures_is_steps_times_time():
+    run = orrery.train(**FITS, train_tokens=1e10).run
+    answer = orrery.train(**FITS)
+    assert run.num_steps == -(-(10**10) // (64 * 4096))
+    assert run.days == pytest.approx(run.num_steps * answer.step_time_s / 86400)
+    assert run.goodput is None
+
+
+def test_failures_cost_goodput_and_lazy_checkpoints_less_than_blocking_ones():
+    found = {
+        way: orrery.train(**FITS, train_tokens=1e12, device_mtbf_s=1e7, checkpoint=way).run
+        for way in ("blocking", "snapshot", "lazy", "in-memory")
+    }
+    for run in found.values():
+        g = run.goodput
+        assert g.useful_frac + g.checkpoint_frac + g.lost_frac + g.recovery_frac == pytest.approx(1)
+        assert 0.5 < g.useful_frac < 1
+    assert found["lazy"].goodput.useful_frac >= found["blocking"].goodput.useful_frac
+    assert found["lazy"].checkpoint_blocked_s < found["blocking"].checkpoint_blocked_s
+    rare = orrery.train(**FITS, train_tokens=1e12, device_mtbf_s=1e9).run
+    assert rare.goodput.useful_frac > found["snapshot"].goodput.useful_frac
+    assert rare.checkpoint_interval_s > found["snapshot"].checkpoint_interval_s
+
+
+def test_what_does_not_fit_is_a_result_with_a_way_out():
+    answer = orrery.train(**(SMALL | {"seq_len": 8192}), framework="megatron-lm", micro_batch=8)
+    assert isinstance(answer, CannotBe)
+    lacks = answer.infeasible
+    assert lacks.need > lacks.have
+    assert "fits" in lacks.smallest_change
+    changed = dict(p.split(" = ") for p in lacks.smallest_change.removesuffix(" fits.").split(", "))
+    numbers = {k: int(v) if v.isdigit() else v for k, v in changed.items()}
+    again = orrery.train(**(SMALL | {"seq_len": 8192, "micro_batch": 8} | numbers), framework="megatron-lm")
+    assert not isinstance(again, CannotBe), lacks.smallest_change
+
+
+WRONG = [
+    ({"tp": 3}, "multiple of 3"),
+    ({"tp": 2, "pp": 2, "dp": 4}, "devices"),
+    ({"ep": 4}, "leave ep"),
+    ({"micro_batch": 3}, "global_batch"),
+    ({"sharding": "zero4"}, "zero3"),
+    ({"recompute": "some"}, "none"),
+    ({"schedule": "1b1f", "pp": 2}, "1f1b"),
+    ({"framework": "megatorn-lm"}, "megatron-lm"),
+    ({"precision": "fp9"}, "fp8"),
+    ({"task": "rlhf"}, "pretrain"),
+    ({"checkpoint": "lazzy", "train_tokens": 1e9, "device_mtbf_s": 1e8}, "lazy"),
+    ({"checkpoint": "lazy"}, "train_tokens"),
+    ({"island_devices": 4}, "island_link_bytes_per_s"),
+    ({"island_devices": 3, "island_link_bytes_per_s": 1e9}, "divisor"),
+    ({"global_batch": None}, "global_batch"),
+    ({"devices": None}, "devices"),
+    ({"device": "h100-sxm,a100-sxm-80gb"}, "one"),
+    ({"tensor_overlap": "dominoes", "tp": 2}, "domino"),
+    ({"pp": 64, "devices": 64}, "stages"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG, ids=[str(c) for c, _ in WRONG])
+def test_wrong_input_names_what_and_a_way_out(change, said):
+    with pytest.raises(OrreryError, match="(?s)" + said):
+        orrery.train(**{k: v for k, v in (FITS | change).items() if v is not None})
+
+
+def test_the_nearest_layout_is_named():
+    with pytest.raises(ScenarioError, match=r"The nearest layout that works: tp\d"):
+        orrery.train(**FITS, tp=8, dp=1, micro_batch=5)
+
+
+def test_a_plan_is_at_least_as_fast_as_a_guess():
+    job = {"model": "gpt3-13b", "device": "a100-sxm-80gb", "devices": 16, "global_batch": 64, "seq_len": 2048}
+    guess = orrery.train(**job, tp=2, dp=8, sharding="zero1", recompute="full", framework="megatron-lm")
+    found = orrery.train_plan(**job, framework="megatron-lm")
+    assert found.plans[0].step_time_s <= guess.step_time_s
+    out = found.to_json()
+    json.dumps(out, allow_nan=False)
+    assert out["evaluated"] + out["ruled_out"] <= out["num_layouts"]
+    assert "pretrain_gpt.py" in out["launch"]["megatron-lm"]
+    assert out["seconds"] > 0
+    again = orrery.train(**job, framework="megatron-lm", **{
+        k: v for k, v in out["plans"][0]["layout"].items()
+        if k not in ("is_sequence_parallel", "sharding_group", "secondary_group", "recompute_layers")
+    }, sequence_parallel=out["plans"][0]["layout"]["is_sequence_parallel"])  # fmt: skip
+    assert again.step_time_s == pytest.approx(found.plans[0].step_time_s, rel=1e-9)
+
+
+def test_nothing_works_is_infeasible():
+    found = orrery.train_plan(model="gpt3-175b", device="a100-sxm-80gb", devices=8, global_batch=8, seq_len=2048)
+    assert found.infeasible.need > found.infeasible.have
+    assert not found.plans
