@@ -27,6 +27,7 @@ WITHOUT_UNIT = {
     "Setting.least": "a bound of a setting, in the setting's unit",
     "Setting.most": "a bound of a setting, in the setting's unit",
     "PlanAnswer.seconds": "a key of the command contract",
+    "TrainPlanAnswer.seconds": "a key of the command contract",
     "MoE.skew": "the exponent of a power law",
     "Candidate.root_s2_per_bytes": "seconds squared per byte: its root times the root of a size is a time",
     "Engine.prompts_ahead": "a mean number of prompts",
@@ -56,7 +57,7 @@ TABLES = frozenset({"Surface", "World", "Assembled"})
 
 COUNTS = frozenset({
     "count", "concurrency", "batch", "steps", "slots", "decoding", "sequences", "requests", "elements", "rows",
-    "entries",
+    "entries", "parameters", "casts", "flight",
 })  # fmt: skip
 """Words for things that are counted; a mean of counts is a float."""
 

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
+from orrery.base.seam import technique_at
+from orrery.execution.offload import techniques
 from orrery.execution.offload.mapping import (
     SLOW,
     MappingGame,
@@ -26,7 +28,6 @@ from orrery.execution.offload.mapping_graphs import (
     transformer,
     with_backward,
 )
-from orrery.execution.seam import technique_at
 
 MACHINE = Machine(flops_per_s=138e12, slow_bytes_per_s=614e9, fast_bytes_per_s=6.14e12, fast_bytes=128 * 2.0**20)
 
@@ -40,7 +41,7 @@ def game(*tensors: Tensor, capacity: float = 10.0) -> MappingGame:
 
 
 def solve(name: str, played: MappingGame, **knobs: int) -> MemoryMapping:
-    technique = technique_at("execution.mapping", name)
+    technique = technique_at(techniques, "execution.mapping", name)
     return technique.rule(played, technique.knobs(**knobs))
 
 

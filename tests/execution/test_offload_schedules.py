@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
+from orrery.base.seam import techniques_at
+from orrery.execution.offload import techniques
 from orrery.execution.offload.tiers import Tiers
 from orrery.execution.offload.work import Work
-from orrery.execution.seam import techniques_at
 
-SCHEDULES = techniques_at("execution.offload")
+SCHEDULES = techniques_at(techniques, "execution.offload")
 every = pytest.mark.parametrize("name", SCHEDULES)
 
 WORK = Work(

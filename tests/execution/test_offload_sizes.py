@@ -6,16 +6,17 @@ from functools import partial
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.base.seam import technique_at
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible
+from orrery.execution.offload import techniques
 from orrery.execution.offload.largest import PRECISION_RATIO, Largest, largest_model
 from orrery.execution.offload.layers import layer_work
 from orrery.execution.offload.shapes import gpt, gpt_of
 from orrery.execution.offload.step import OffloadedStep
 from orrery.execution.offload.tiers import Held, Tiers, shortage, tiers_of
 from orrery.execution.offload.work import Work
-from orrery.execution.seam import technique_at
 
 V100 = get_device("v100-sxm-32gb")
 HOST = {"host_bytes": 1.5e12, "host_memory_bytes_per_s": 256e9}
@@ -26,7 +27,7 @@ def work_of(size: float, **given: object) -> Work:
 
 
 def step(name: str, work: Work, tiers: Tiers, **knobs: object) -> OffloadedStep:
-    technique = technique_at("execution.offload", name)
+    technique = technique_at(techniques, "execution.offload", name)
     return technique.rule(work, tiers, technique.knobs(**knobs))
 
 

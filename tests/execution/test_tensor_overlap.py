@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.seam import knob_array, technique_at, techniques_at
+from orrery.base.seam import knob_array, technique_at, techniques_at
+from orrery.execution.train import techniques
 from orrery.execution.train.overlap import Pair, beside
 
 TENSOR, EXPERT = "execution.tensor_overlap", "execution.expert_overlap"
-ALL = [(seam, name) for seam in (TENSOR, EXPERT) for name in sorted(techniques_at(seam))]
+ALL = [(seam, name) for seam in (TENSOR, EXPERT) for name in sorted(techniques_at(techniques, seam))]
 each = pytest.mark.parametrize(("seam", "name"), ALL, ids=[name for _, name in ALL])
 SECONDS = st.floats(0.0, 10.0, allow_subnormal=False)
 
@@ -28,7 +29,7 @@ def pair(compute, network, weight=0.0, contention=1.0, launch=0.0, latency=0.0, 
 
 
 def run(seam, name, layer, **knobs):
-    technique = technique_at(seam, name)
+    technique = technique_at(techniques, seam, name)
     return technique.rule(layer, knob_array(technique, **knobs))
 
 
@@ -39,8 +40,14 @@ pairs = st.builds(
 
 
 def test_all_are_found():
-    assert sorted(techniques_at(TENSOR)) == ["domino", "pieces", "serial", "tile-fusion", "weight-gradients"]
-    assert sorted(techniques_at(EXPERT)) == ["expert-pipeline", "expert-serial", "sparse-materialisation"]
+    assert sorted(techniques_at(techniques, TENSOR)) == [
+        "domino",
+        "pieces",
+        "serial",
+        "tile-fusion",
+        "weight-gradients",
+    ]
+    assert sorted(techniques_at(techniques, EXPERT)) == ["expert-pipeline", "expert-serial", "sparse-materialisation"]
 
 
 FEW = st.integers(1, 4)
@@ -245,4 +252,4 @@ def test_gathering_more_is_allowed_but_never_forced(shares, gather, most):
 )  # fmt: skip
 def test_senseless_knobs_are_refused(seam, name, knobs):
     with pytest.raises(ScenarioError, match="write"):
-        knob_array(technique_at(seam, name), **knobs)
+        knob_array(technique_at(techniques, seam, name), **knobs)

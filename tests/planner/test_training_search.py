@@ -17,7 +17,7 @@ from orrery.planner.training.space import Wanted, divisors, families, layouts
 from orrery.training.allowed import RULES, broken, refusal
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
-from orrery.training.pipeline import schedules
+from orrery.training.schedules.registry import schedules
 from orrery.training.step import step_of
 
 

@@ -20,7 +20,7 @@ from orrery.training.coding import (
     run_s,
     worker_times_s,
 )
-from orrery.training.techniques import gradient_coding, multiplexed_coding, selective_repetition
+from orrery.training.coding.techniques import gradient_coding, multiplexed_coding, selective_repetition
 
 WIDTH = 3
 

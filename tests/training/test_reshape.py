@@ -26,7 +26,7 @@ from orrery.training.reshape import (
 )
 from orrery.training.reshape.parameter import joined, piece
 from orrery.training.reshape.storage import ATOM_BYTES, SHARD_BYTES, sequential_convert_s
-from orrery.training.techniques import elastic_restart, wait_for_repair
+from orrery.training.reshape.techniques import elastic_restart, wait_for_repair
 
 KINDS = ("weight", "moment", "second_moment")
 

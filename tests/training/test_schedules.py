@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.training.pipeline import get_schedule, refusal, schedules
-from orrery.training.schedule import numbered
-from orrery.training.timeline import even_seconds, play_schedule
+from orrery.training.schedules.registry import get_schedule, refusal, schedules
+from orrery.training.schedules.schedule import numbered
+from orrery.training.schedules.timeline import even_seconds, play_schedule
 
 NAMES = sorted(schedules())
 SIZES = list(itertools.product(range(1, 7), range(1, 4), (1, 2, 3, 4, 5, 7, 8, 11, 12, 14)))

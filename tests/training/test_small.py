@@ -20,7 +20,7 @@ from orrery.training.small.learning import Adam, until_no_better
 from orrery.training.small.network import Layer, accuracy_frac, layers
 from orrery.training.small.pricing import mean
 from orrery.training.small.stale import OuterKnobs
-from orrery.training.techniques import backpropagation, cascaded_forward, forward_forward, mono_forward
+from orrery.training.small.techniques import backpropagation, cascaded_forward, forward_forward, mono_forward
 
 DATA, SHORT = clusters(count=800, seed=2), Settings(seed=2, most_passes=40)
 A100 = get_device("a100-sxm-40gb")

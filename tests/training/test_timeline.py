@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.training.pipeline import get_schedule, refusal, schedules
-from orrery.training.schedule import Piece
-from orrery.training.timeline import PieceSeconds, even_seconds, play, play_schedule
-from orrery.training.trace_events import trace_events
+from orrery.training.schedules.registry import get_schedule, refusal, schedules
+from orrery.training.schedules.schedule import Piece
+from orrery.training.schedules.timeline import PieceSeconds, even_seconds, play, play_schedule
+from orrery.training.schedules.trace_events import trace_events
 
 NAMES = sorted(schedules())
 

@@ -80,6 +80,9 @@ MOST_PER_FILE = 60
 
 MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
 ROUNDS = 3
+MUCH_BETTER = 0.95
+"""The second beginning is only believed where it is clearly better."""
+
 TIMES = ("step_time_s", "tokens_per_s_per_device", "micro_step_time_s", "model_flops_per_s_per_device")
 """The first of these that a row states is what it is fitted on."""
 
@@ -244,7 +247,7 @@ def fit_memory(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta]) ->
     """What allocators lose, pooled and by framework; written into ``known``."""
     held = even(r for r in runs if r.side == FIT and r.memory_bytes > 0)
     pooled = known[("", "", "")]
-    pooled |= _memory(held, pooled)
+    pooled |= {k: v for k, v in _memory(held, pooled).items() if k != "update_bytes"}
     for name in sorted({r.key[0] for r in held}):
         mine = [r for r in held if r.key[0] == name]
         if len(mine) >= MIN_FIT_MEMORY:
@@ -259,7 +262,7 @@ def _memory(runs: Sequence[Run], pooled: Theta) -> Theta:
     def cost(theta: Theta) -> float:
         return float(np.mean(np.log1p((memory_errors(runs, [t | theta for t in rest]) / TYPICAL) ** 2)))
 
-    return min(tries, key=cost)
+    return tries[1] if cost(tries[1]) < MUCH_BETTER * cost(tries[0]) else tries[0]
 
 
 def theta_of(run: Run, known: dict[tuple[str, str, str], Theta]) -> Theta:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -34,3 +35,10 @@ def discover(folder: ModuleType) -> Iterator[Technique]:
     floor = folder.__name__.split(".")[1]
     found = [module.TECHNIQUE for module in (*inside, *outside) if hasattr(module, "TECHNIQUE")]
     yield from sorted((t for t in found if t.seam.startswith(f"{floor}.")), key=lambda t: t.name)
+
+
+def technique_folders() -> Iterator[ModuleType]:
+    """Every ``techniques`` folder of the house, by name; found on disk, imported as it is reached."""
+    house = Path(__file__).parents[1]
+    for folder in sorted(house.rglob("techniques/__init__.py")):
+        yield import_module(".".join((house.name, *folder.parent.relative_to(house).parts)))

@@ -20,8 +20,8 @@ BOUND_BY = {
 
 CATEGORIES = (
     ("W", "weights", "blue"), ("G", "gradients", "cyan"), ("O", "optimizer", "green"), ("A", "activations", "yellow"),
-    ("L", "logits", "magenta"), ("B", "buffers", "red"), ("F", "fragmentation", "white"), ("U", "update", "bright_green"),
-    ("X", "fixed", "bright_black"),
+    ("L", "logits", "magenta"), ("B", "buffers", "red"), ("F", "fragmentation", "white"),
+    ("U", "update", "bright_green"), ("X", "fixed", "bright_black"),
 )  # fmt: skip
 """Letter, category, colour."""
 

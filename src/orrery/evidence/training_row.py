@@ -75,9 +75,9 @@ def _as_little_again_as_fits(row: Row, job: TrainingJob, layout: TrainingLayout)
     """A run at scale that does not say what it shares or recomputes: as little as fits, where its default clearly does
     not. Sharing the optimizer costs least, whole parameters most."""
     layers = -(-job.model.num_layers // layout.pp)
-    shardings: list[Sharding] = [layout.sharding]
-    if not row.word("sharding") and layout.num_data_ranks > 1:
-        shardings += [x for x in ("zero1", "zero3") if x != layout.sharding]
+    more: tuple[Sharding, ...] = ("zero1", "zero3")
+    is_open = not row.word("sharding") and layout.num_data_ranks > 1
+    shardings = [layout.sharding, *(s for s in more if is_open and s != layout.sharding)]
     partly = [replace(layout, recompute="full", recompute_layers=n) for n in range(1, layers)]
     again = (layout, *partly, replace(layout, recompute="full"))
     cheap = [s for s in shardings if s != "zero3" or s == layout.sharding]

@@ -8,11 +8,12 @@ from dataclasses import fields
 
 import numpy as np
 
+from orrery.base.seam import knob_array, technique_at, techniques_at
 from orrery.base.technique import Technique
+from orrery.execution import techniques
 from orrery.execution.batch import Batch
 from orrery.execution.explain import bound_by
 from orrery.execution.layout import Deployment
-from orrery.execution.seam import knob_array, technique_at, techniques_at
 from orrery.execution.step import step
 
 SEAM = "execution.overlap"
@@ -22,12 +23,12 @@ __all__ = ["SEAM", "device_knobs", "get_overlap", "knob_array", "norm_frac", "ov
 
 def overlaps() -> Mapping[str, Technique]:
     """Every way to overlap, by name."""
-    return techniques_at(SEAM)
+    return techniques_at(techniques, SEAM)
 
 
 def get_overlap(name: str) -> Technique:
     """The way to overlap called ``name``."""
-    return technique_at(SEAM, name)
+    return technique_at(techniques, SEAM, name)
 
 
 def device_knobs(technique: Technique, deployment: Deployment) -> dict[str, float]:

@@ -11,9 +11,10 @@ import numpy as np
 
 from orrery import network
 from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.seam import knob_array, technique_at, techniques_at
 from orrery.base.technique import Technique
+from orrery.execution import techniques
 from orrery.execution.layout import Deployment
-from orrery.execution.seam import knob_array, technique_at, techniques_at
 from orrery.execution.shard import cache_of, shard
 from orrery.hardware.device import Device, Link
 
@@ -38,12 +39,12 @@ class Transfer(NamedTuple):
 
 def transfers() -> Mapping[str, Technique]:
     """Every way to move bytes, by name."""
-    return techniques_at(SEAM)
+    return techniques_at(techniques, SEAM)
 
 
 def get_transfer(name: str) -> Technique:
     """The way to move bytes called ``name``."""
-    return technique_at(SEAM, name)
+    return technique_at(techniques, SEAM, name)
 
 
 def kv_bytes(deployment: Deployment, tokens: float) -> float:

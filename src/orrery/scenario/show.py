@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from types import ModuleType
 from typing import Any
 
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.base.sources import Fact
-from orrery.base.technique import Technique, discover
+from orrery.base.technique import Technique, discover, technique_folders
 from orrery.base.units import UNIT_WORDS, text
 from orrery.catalog.devices import describe, device_names, get_device
 from orrery.catalog.engines import engine_names, get_engine
 from orrery.catalog.models import get_model, model_names, published_parameters, resolve
 from orrery.catalog.prices import price_of
 from orrery.catalog.traces import load_trace, stats, trace_names
-from orrery.network import techniques as network_techniques
 from orrery.numerics.registry import get_format, known_formats
 from orrery.scenario.answer import to_json
 
@@ -113,12 +111,8 @@ def _format(name: str) -> Table:
     return Table(kind="formats", title=found.title, rows=tuple(rows))
 
 
-_TECHNIQUE_FOLDERS: tuple[ModuleType, ...] = (network_techniques,)
-"""Where techniques live; a new seam adds its folder here."""
-
-
 def _found_techniques() -> dict[str, Technique]:
-    return {t.name: t for folder in _TECHNIQUE_FOLDERS for t in discover(folder)}
+    return {t.name: t for folder in technique_folders() for t in discover(folder)}
 
 
 def _techniques() -> Table:

@@ -93,10 +93,16 @@ class TrainAnswer:
                 "power_w": self.power_w, "energy_j_per_step": self.energy_j_per_step,
                 "energy_j_per_token": self.energy_j_per_token,
                 "usd_per_million_tokens": self.usd_per_million_tokens, "price": price_json(self.tariff),
-                "run": self.run, "intervals": self.intervals(), "job": job_json(self.job), "layout": self.layout,
+                "run": run_json(self.run) if self.run else None,
+                "intervals": self.intervals(), "job": job_json(self.job), "layout": self.layout,
                 "notes": self.notes,
             }
         )  # fmt: skip
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """The whole run, with its length in days too."""
+    return {**to_json(run), "days": run.days}
 
 
 def job_json(job: TrainingJob) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
 from orrery.scenario.resolve import one_device
 from orrery.scenario.schema import Scenario
-from orrery.training.pipeline import get_schedule
+from orrery.training.schedules.registry import get_schedule
 
 FRAMEWORK_OF_SCALE = "megatron-lm"
 """Taken where a layout asks for what plain PyTorch does not bring: tensor, pipeline, context or expert parallelism."""

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from orrery.base.errors import ScenarioError, nearest
-from orrery.base.technique import discover
+from orrery.base.seam import techniques_at
 from orrery.planner.money import Tariff
 from orrery.scenario.schema import Scenario
-from orrery.training import techniques
+from orrery.training.faults import techniques
 from orrery.training.faults.goodput import Goodput, expected
 from orrery.training.faults.interval import best_steps
 from orrery.training.faults.model import FaultModel, RunPlan
@@ -35,7 +35,7 @@ class Run:
 
     tokens: float
     num_steps: int
-    days: float
+    time_s: float  # on the wall
     energy_j: float
     usd: float | None
     goodput: Goodput | None  # None: nothing fails
@@ -43,6 +43,11 @@ class Run:
     checkpoint_interval_s: float = 0.0
     checkpoint_blocked_s: float = 0.0
     checkpoint_bytes: float = 0.0  # of the whole job
+
+    @property
+    def days(self) -> float:
+        """On the wall, as people count long runs."""
+        return self.time_s / S_PER_DAY
 
 
 def run_of(scenario: Scenario, steps: Steps, ranks: tuple[Rank, ...], tariff: Tariff) -> Run | None:
@@ -62,7 +67,7 @@ def run_of(scenario: Scenario, steps: Steps, ranks: tuple[Rank, ...], tariff: Ta
         wall_s = found.time_s
     rate = tariff.usd_per_s(devices, devices * watts)
     return Run(
-        tokens=scenario.train_tokens, num_steps=num_steps, days=wall_s / S_PER_DAY, energy_j=wall_s * devices * watts,
+        tokens=scenario.train_tokens, num_steps=num_steps, time_s=wall_s, energy_j=wall_s * devices * watts,
         usd=None if rate is None else rate * wall_s, goodput=found, **extra,  # pyright: ignore[reportArgumentType]
     )  # fmt: skip
 
@@ -115,7 +120,7 @@ def _interval_steps(scenario: Scenario, faults: FaultModel, saving: Saving, name
 
 def _save_cost(name: str, saving: Saving, interval_steps: int) -> SaveCost:
     """What the way of saving called ``name`` (with or without "checkpoint-") makes of it."""
-    known = {t.name.removeprefix("checkpoint-"): t for t in discover(techniques) if t.seam == "training.checkpoint"}
+    known = {n.removeprefix("checkpoint-"): t for n, t in techniques_at(techniques, "training.checkpoint").items()}
     if (found := known.get(name.removeprefix("checkpoint-"))) is None:
         near = nearest(name, known) or tuple(known)
         raise ScenarioError(f"checkpoint: got {name!r}; write {' or '.join(map(repr, near))}.")

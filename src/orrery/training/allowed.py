@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from orrery.execution.train.job import TrainingJob
 from orrery.models.model import SoftmaxAttention
 from orrery.training.columns import SHARDINGS, Columns
-from orrery.training.pipeline import get_schedule
+from orrery.training.schedules.registry import get_schedule
 
 Flags = NDArray[np.bool_]
 

@@ -54,7 +54,7 @@ def held_bytes(
 ) -> Held:  # fmt: skip
     """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers."""
     f, recipe, layer = job.framework, job.recipe, units.layer
-    full, every = x.sharding == 3, stage.dense + stage.experts
+    full, every = x.sharding == 3, stage.dense_parameters + stage.expert_parameters
     gradient = recipe.gradient_bytes or f.gradient_bytes
     weights, gradients, optimizer = _state(job, x, stage, copies)
     kept = np.choose(np.minimum(x.recompute, 2), [layer.everything_bytes[which], layer.selective_bytes[which],
@@ -64,12 +64,14 @@ def held_bytes(
     again = np.where(x.recompute == 2, layer.everything_bytes[which] - layer.boundary_bytes[which], 0.0)
     longest = max(job.longest_seq_len, job.seq_len) / job.seq_len
     activations = longest * (in_flight * layers * kept + again)
-    logits = longest * np.where(has_head, f.logits_bytes * units.head.logits[which], 0.0)
-    gathered = recipe.gathered_weight_bytes * (2.0 * stage.layer_dense + 2.0 * stage.layer_experts) * full
-    second = np.where(x.secondary_group > 0, recipe.gathered_weight_bytes * stage.dense, 0.0) / np.maximum(
+    logits = longest * np.where(has_head, f.logits_bytes * units.head.logit_elements[which], 0.0)
+    gathered = (
+        recipe.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
+    )
+    second = np.where(x.secondary_group > 0, recipe.gathered_weight_bytes * stage.dense_parameters, 0.0) / np.maximum(
         x.secondary_group, 1
     )
-    unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense + stage.layer_experts), 0.0)
+    unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters), 0.0)
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
     bucket = bucket * (not f.has_flat_gradients)
     parts = {
@@ -93,13 +95,16 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
         """Parameters on a device where sharding of at least that stage divides them."""
         ways = np.where(x.sharding >= least, x.sharding_group, 1)
         expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
-        return stage.dense / ways + stage.experts / expert_ways
+        return stage.dense_parameters / ways + stage.expert_parameters / expert_ways
 
     weights = copies * _weight_bytes(job) * shared(3)
     gradient = recipe.gradient_bytes or f.gradient_bytes
     if is_frozen:
-        weights = weights + (recipe.weights_bytes or f.weights_bytes) * stage.trained
-        gradients, trained = gradient * stage.trained, stage.trained / np.where(x.sharding > 0, x.sharding_group, 1)
+        weights = weights + (recipe.weights_bytes or f.weights_bytes) * stage.trained_parameters
+        gradients, trained = (
+            gradient * stage.trained_parameters,
+            stage.trained_parameters / np.where(x.sharding > 0, x.sharding_group, 1),
+        )
     else:
         gradients, trained = gradient * shared(2), shared(1)
     return weights, gradients, _optimizer_bytes(job) * trained

@@ -35,14 +35,14 @@ def layer_pace(units: Units) -> Pace:
     """Of the average layer."""
     job, x, f = units.job, units.layer, units.job.framework
     device_forward = (
-        f.matrix_ratio * (x.products.forward + x.experts.forward) + f.attention_ratio * x.attention_forward_s
+        f.matrix_ratio * (x.products.forward_s + x.experts.forward_s) + f.attention_ratio * x.attention_forward_s
         + f.elementwise_ratio * (x.stream_forward_s + x.cast_forward_s)
     )  # fmt: skip
     device_inputs = (
-        f.matrix_ratio * (x.products.input_gradient + x.experts.input_gradient)
+        f.matrix_ratio * (x.products.input_gradient_s + x.experts.input_gradient_s)
         + f.attention_ratio * x.attention_backward_s + f.elementwise_ratio * (x.stream_backward_s + x.cast_backward_s)
     )  # fmt: skip
-    device_weights = f.matrix_ratio * (x.products.weight_gradient + x.experts.weight_gradient)
+    device_weights = f.matrix_ratio * (x.products.weight_gradient_s + x.experts.weight_gradient_s)
     tensor_forward, tensor_backward = tensor_exposed(units, network_ratio(units, units.choice.tp))
     span = network_ratio(units, units.choice.tp * units.choice.cp)
     context_forward = _ring(units, span * x.context_forward_s, f.attention_ratio * x.attention_forward_s)
@@ -52,7 +52,7 @@ def layer_pace(units: Units) -> Pace:
     busy_back = device_inputs + device_weights + tensor_backward + context_backward + expert_backward
     again = f.attention_ratio * x.attention_forward_s
     if f.selective == "operators":
-        again = 0.5 * f.matrix_ratio * x.products.forward + f.elementwise_ratio * x.stream_forward_s
+        again = 0.5 * f.matrix_ratio * x.products.forward_s + f.elementwise_ratio * x.stream_forward_s
     launch = f.host_layer_s + f.host_collective_s * _collectives(units)
     host = np.maximum(launch - busy, 0.0)
     return Pace(
@@ -84,9 +84,9 @@ def end_pace(units: Units, end: End) -> tuple[Floats, Floats, Floats]:
     """Forward, input-gradient and weight-gradient seconds of the embedding or the head."""
     f = units.job.framework
     return (
-        f.matrix_ratio * end.products.forward + f.elementwise_ratio * end.stream_forward_s,
-        f.matrix_ratio * end.products.input_gradient + f.elementwise_ratio * end.stream_backward_s,
-        f.matrix_ratio * end.products.weight_gradient,
+        f.matrix_ratio * end.products.forward_s + f.elementwise_ratio * end.stream_forward_s,
+        f.matrix_ratio * end.products.input_gradient_s + f.elementwise_ratio * end.stream_backward_s,
+        f.matrix_ratio * end.products.weight_gradient_s,
     )
 
 

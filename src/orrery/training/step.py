@@ -4,7 +4,7 @@ A step is m micro-batches through the slowest stage, the schedule's idle time, w
 update. Nothing here depends on m or on the number of layers but through products, so the cost of asking does not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
 from orrery.training.memory import Held, held_bytes, state_bytes
 from orrery.training.pace import Pace, end_pace, layer_pace
-from orrery.training.pipeline import get_schedule
+from orrery.training.schedules.registry import get_schedule
 from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
 
 Floats = NDArray[np.float64]
@@ -70,10 +70,9 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     m = job.global_batch / (x.dp * x.micro_batch)
     layers = (-(-found.num_layers // (x.pp * x.vp)) * x.vp).astype(np.float64)
     stage_first, _, stage_last = stages(found, x, which, layers)
-    fuller = Stage(
-        dense=np.maximum(stage_first.dense, stage_last.dense), experts=stage_first.experts,
-        trained=stage_first.trained, layer_dense=stage_first.layer_dense, layer_experts=stage_first.layer_experts,
-    )  # fmt: skip
+    fuller = replace(
+        stage_first, dense_parameters=np.maximum(stage_first.dense_parameters, stage_last.dense_parameters)
+    )
     sync = sync_of(job, x, fuller)
     each = _layer_parts(job, x, pace, which, sync)
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
@@ -109,8 +108,8 @@ def stages(found: Units, x: Columns, which: Ints, layers: Floats) -> tuple[Stage
 
     def stage(ends: Floats) -> Stage:
         return Stage(
-            dense=layers * dense + ends, experts=layers * experts, layer_dense=dense, layer_experts=experts,
-            trained=layers * trained + (0.0 if is_frozen else ends),
+            dense_parameters=layers * dense + ends, expert_parameters=layers * experts, layer_dense_parameters=dense,
+            layer_expert_parameters=experts, trained_parameters=layers * trained + (0.0 if is_frozen else ends),
         )  # fmt: skip
 
     return stage(bottom), stage(np.zeros(len(x))), stage(top)
@@ -219,7 +218,7 @@ def _exposed(job: TrainingJob, x: Columns, busy: dict[str, Floats], sync: Sync, 
     f = job.framework
     backward = busy["backward"] + busy["weight gradients"] + busy["recomputation"]
     reduce_s, gather_s = sync.reduce_s, sync.gather_s
-    wire = np.maximum(gradient_bytes(job) * (stage.dense + stage.experts), 1.0)
+    wire = np.maximum(gradient_bytes(job) * (stage.dense_parameters + stage.expert_parameters), 1.0)
     last = np.minimum(f.bucket_bytes / wire, 1.0)
     if f.overlaps_gradients:
         reduce_s = np.maximum(_beside(reduce_s, backward, f.contention_ratio), last * reduce_s)

@@ -38,11 +38,11 @@ class Sync:
 class Stage:
     """Parameters of the fullest pipeline stage on one device; arrays of the layouts."""
 
-    dense: Floats
-    experts: Floats
-    trained: Floats
-    layer_dense: Floats  # of one layer
-    layer_experts: Floats
+    dense_parameters: Floats
+    expert_parameters: Floats
+    trained_parameters: Floats
+    layer_dense_parameters: Floats  # of one layer
+    layer_expert_parameters: Floats
 
 
 def gradient_bytes(job: TrainingJob) -> float:
@@ -87,8 +87,8 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
     outer = _Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)
     reduce_s = gather_s = layer_gather_s = layer_regather_s = layer_reduce_s = zero
     if not is_full.all():
-        dense = stage.dense if trains_all else stage.trained
-        expert = stage.experts if trains_all else 0.0 * stage.experts
+        dense = stage.dense_parameters if trains_all else stage.trained_parameters
+        expert = stage.expert_parameters if trains_all else 0.0 * stage.expert_parameters
         reduce_s = outer.time_s("all_reduce", wire * np.where(is_plain, dense, dense / shards))
         if is_plain.any():
             summed = inner.time_s("all_reduce", wire * dense) + experts.time_s("all_reduce", wire * expert)
@@ -100,17 +100,17 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
             gather_s = ~is_full * ~is_plain * updated
         reduce_s = ~is_full * reduce_s
     if is_full.any():
-        own = inner.time_s("all_gather", sent * stage.layer_dense)
-        routed = experts.time_s("all_gather", sent * stage.layer_experts)
+        own = inner.time_s("all_gather", sent * stage.layer_dense_parameters)
+        routed = experts.time_s("all_gather", sent * stage.layer_expert_parameters)
         layer_gather_s = layer_regather_s = is_full * (own + routed)
         if x.secondary_group.any():
             second = _Groups(job, np.where(x.secondary_group > 0, x.secondary_group, shards), x.tp)
-            layer_regather_s = is_full * (second.time_s("all_gather", sent * stage.layer_dense) + routed)
+            layer_regather_s = is_full * (second.time_s("all_gather", sent * stage.layer_dense_parameters) + routed)
         if trains_all:
             layer_reduce_s = is_full * (
-                inner.time_s("reduce_scatter", wire * stage.layer_dense)
-                + outer.time_s("all_reduce", wire * stage.layer_dense / shards)
-                + experts.time_s("reduce_scatter", wire * stage.layer_experts)
+                inner.time_s("reduce_scatter", wire * stage.layer_dense_parameters)
+                + outer.time_s("all_reduce", wire * stage.layer_dense_parameters / shards)
+                + experts.time_s("reduce_scatter", wire * stage.layer_expert_parameters)
             )
     return Sync(
         reduce_s=reduce_s, gather_s=gather_s, layer_gather_s=layer_gather_s, layer_regather_s=layer_regather_s,
@@ -130,9 +130,17 @@ def update_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
     moved = 2.0 * held + 2.0 * moments + 2.0 * master + (own if master else 2.0 * own)
     ways = np.where(x.sharding > 0, x.sharding_group, 1)
     expert_ways = np.where(x.sharding > 0, x.expert_copies, 1)
-    own = stage.dense / ways + stage.experts / expert_ways if job.task not in FROZEN else stage.trained / ways
-    zeroed = held * (stage.trained if job.task in FROZEN else stage.dense + stage.experts) * (x.sharding < 2)
-    casts = recipe.weight_casts * (2.0 + 1.0) * (stage.dense + stage.experts)
+    own = (
+        stage.dense_parameters / ways + stage.expert_parameters / expert_ways
+        if job.task not in FROZEN
+        else stage.trained_parameters / ways
+    )
+    zeroed = (
+        held
+        * (stage.trained_parameters if job.task in FROZEN else stage.dense_parameters + stage.expert_parameters)
+        * (x.sharding < 2)
+    )
+    casts = recipe.weight_casts * (2.0 + 1.0) * (stage.dense_parameters + stage.expert_parameters)
     words = (moved * own + zeroed + casts) / SUM_BYTES
     op = Elementwise(kind="add", tokens=np.maximum(words / WIDTH, 1.0).astype(np.int64), width=WIDTH)
     return f.elementwise_ratio * kernels.predict(op, job.cluster.device, f.kernels).time_s

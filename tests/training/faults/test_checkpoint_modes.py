@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
 from orrery.base.technique import discover
-from orrery.training import techniques
+from orrery.training.faults import techniques
 from orrery.training.faults.goodput import expected, expected_two_level
 from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan
 from orrery.training.faults.saving import Saving, memory_plan, stops_s, storage_plan, streamed
-from orrery.training.techniques import checkpoint_in_memory as in_memory
-from orrery.training.techniques.checkpoint_blocking import BlockingKnobs
-from orrery.training.techniques.checkpoint_blocking import rule as blocking
-from orrery.training.techniques.checkpoint_in_memory import InMemoryKnobs
-from orrery.training.techniques.checkpoint_lazy import LazyKnobs
-from orrery.training.techniques.checkpoint_lazy import rule as lazy
-from orrery.training.techniques.checkpoint_snapshot import SnapshotKnobs
-from orrery.training.techniques.checkpoint_snapshot import rule as snapshot
+from orrery.training.faults.techniques import checkpoint_in_memory as in_memory
+from orrery.training.faults.techniques.checkpoint_blocking import BlockingKnobs
+from orrery.training.faults.techniques.checkpoint_blocking import rule as blocking
+from orrery.training.faults.techniques.checkpoint_in_memory import InMemoryKnobs
+from orrery.training.faults.techniques.checkpoint_lazy import LazyKnobs
+from orrery.training.faults.techniques.checkpoint_lazy import rule as lazy
+from orrery.training.faults.techniques.checkpoint_snapshot import SnapshotKnobs
+from orrery.training.faults.techniques.checkpoint_snapshot import rule as snapshot
 
 GB = 1e9
 STATE = Saving(

@@ -9,7 +9,7 @@ from orrery.training.faults.goodput import expected, expected_two_level
 from orrery.training.faults.model import FaultModel, RunPlan
 from orrery.training.faults.saving import memory_plan, storage_plan
 from orrery.training.faults.survival import survival_frac
-from orrery.training.techniques import checkpoint_blocking, checkpoint_in_memory
+from orrery.training.faults.techniques import checkpoint_blocking, checkpoint_in_memory
 
 KEYS = ("c4-communication", "checkfree", "datastates-llm", "reft-in-memory-ft")
 HOUR = 3600.0

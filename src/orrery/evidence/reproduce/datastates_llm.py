@@ -7,8 +7,8 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.training.faults.saving import Saving, stops_s
-from orrery.training.techniques.checkpoint_blocking import BlockingKnobs
-from orrery.training.techniques.checkpoint_blocking import rule as blocking
+from orrery.training.faults.techniques.checkpoint_blocking import BlockingKnobs
+from orrery.training.faults.techniques.checkpoint_blocking import rule as blocking
 
 STATE_BYTES, FLOPS, PEAK_FRAC, FORWARD_FRAC = 14.0, 6.0, 0.4, 1.0 / 3.0  # see [unstated] step and state
 

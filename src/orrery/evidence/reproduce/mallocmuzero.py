@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from orrery.base.seam import technique_at
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.reproduce.prediction import Prediction
+from orrery.execution.offload import techniques
 from orrery.execution.offload.mapping import MappingGame, MemoryMapping
 from orrery.execution.offload.mapping_graphs import Machine, convolutions, game_of, transformer, with_backward
-from orrery.execution.seam import technique_at
 
 MACHINE = Machine(flops_per_s=138e12, slow_bytes_per_s=614e9, fast_bytes_per_s=6.14e12, fast_bytes=128 * 2.0**20)
 """A TPUv4i, see [unstated] machine."""
@@ -42,5 +43,5 @@ def reduction(game: MappingGame) -> float:
 
 def solve(name: str, game: MappingGame) -> MemoryMapping:
     """The mapping that a solver finds."""
-    technique = technique_at("execution.mapping", name)
+    technique = technique_at(techniques, "execution.mapping", name)
     return technique.rule(game, technique.knobs())

@@ -6,17 +6,18 @@ from math import inf
 from typing import Any
 
 from orrery.base.errors import FactError
+from orrery.base.seam import technique_at
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Setup
 from orrery.execution.memory import Infeasible
+from orrery.execution.offload import techniques
 from orrery.execution.offload.largest import Largest, largest_model
 from orrery.execution.offload.layers import layer_work
 from orrery.execution.offload.shapes import gpt
 from orrery.execution.offload.step import OffloadedStep
 from orrery.execution.offload.tiers import Tiers, tiers_of
 from orrery.execution.offload.work import Work
-from orrery.execution.seam import technique_at
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 
@@ -66,7 +67,7 @@ def tiers_for(setup: Setup, *, num_ranks: int = 1, num_sharing: int = 1, num_per
 
 def step_of(name: str, work: Work, tiers: Tiers, **knobs: Any) -> OffloadedStep:
     """The step under the schedule ``name``."""
-    technique = technique_at(SEAM, name)
+    technique = technique_at(techniques, SEAM, name)
     return technique.rule(work, tiers, technique.knobs(**knobs))
 
 

@@ -7,10 +7,10 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.training.faults.saving import Saving
-from orrery.training.techniques.checkpoint_in_memory import InMemoryKnobs
-from orrery.training.techniques.checkpoint_in_memory import rule as in_memory
-from orrery.training.techniques.checkpoint_snapshot import SnapshotKnobs
-from orrery.training.techniques.checkpoint_snapshot import rule as snapshot
+from orrery.training.faults.techniques.checkpoint_in_memory import InMemoryKnobs
+from orrery.training.faults.techniques.checkpoint_in_memory import rule as in_memory
+from orrery.training.faults.techniques.checkpoint_snapshot import SnapshotKnobs
+from orrery.training.faults.techniques.checkpoint_snapshot import rule as snapshot
 
 STATE_BYTES, FLOPS, PEAK_FRAC, FORWARD_FRAC = 14.0, 6.0, 0.3, 1.0 / 3.0  # see [unstated] step and state
 SELDOM_STEPS = 10_000

@@ -18,7 +18,7 @@ from orrery.models.config import parse
 from orrery.models.model import Model
 from orrery.planner.training.search import Found, search
 from orrery.planner.training.space import Wanted
-from orrery.training import techniques
+from orrery.training.faults import techniques
 from orrery.training.faults.goodput import Goodput, expected
 from orrery.training.faults.interval import best_steps
 from orrery.training.faults.model import FaultModel, RunPlan

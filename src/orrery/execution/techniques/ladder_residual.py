@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from orrery.base.knobs import check_above, check_range
 from orrery.base.technique import Technique
 from orrery.execution.batch import Floats
-from orrery.execution.techniques.knobs import check_above, check_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

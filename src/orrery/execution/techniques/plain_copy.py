@@ -1,8 +1,8 @@
 """Plain copy: a latency, then the bytes at the link's rate."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.batch import Floats
-from orrery.execution.techniques.knobs import NoKnobs
 
 
 def rule(moved_bytes: float, link_bytes_per_s: float, latency_s: float, knobs: Floats) -> float:

@@ -1,8 +1,8 @@
 """Sequential: kernels and collectives one after the other, as most engines run them."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.batch import Floats
-from orrery.execution.techniques.knobs import NoKnobs
 
 
 def rule(

@@ -102,8 +102,8 @@ def heads(mixer: Mixer, tp: Ints) -> tuple[Ints, Ints]:
 class Held:
     """Parameters of one layer that one device holds: what all data ranks share, and experts. Arrays of the choices."""
 
-    dense: Floats
-    experts: Floats
+    dense_parameters: Floats
+    expert_parameters: Floats
 
 
 def held(block: Block, products: list[Product], choice: Choice) -> Held:
@@ -112,4 +112,4 @@ def held(block: Block, products: list[Product], choice: Choice) -> Held:
     experts = np.zeros(choice.tp.shape)
     if block.experts:
         experts = block.experts.num_experts * block.experts.num_parameters_each / (choice.ep * choice.etp)
-    return Held(dense=dense, experts=np.asarray(experts, dtype=np.float64))
+    return Held(dense_parameters=dense, expert_parameters=np.asarray(experts, dtype=np.float64))

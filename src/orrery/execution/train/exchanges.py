@@ -22,12 +22,12 @@ ELEMENT_BYTES = 2.0
 class Exchanges:
     """Seconds of a layer's collectives measured alone, forward and backward; arrays of the choices."""
 
-    tensor_forward: Floats
-    tensor_backward: Floats
-    context_forward: Floats
-    context_backward: Floats
-    expert_forward: Floats
-    expert_backward: Floats
+    tensor_forward_s: Floats
+    tensor_backward_s: Floats
+    context_forward_s: Floats
+    context_backward_s: Floats
+    expert_forward_s: Floats
+    expert_backward_s: Floats
 
 
 def collective_s(job: TrainingJob, kind: str, ranks: Ints, stride: Ints, message_bytes: Floats) -> Floats:
@@ -50,8 +50,8 @@ def layer_exchanges(job: TrainingJob, block: Block, choice: Choice, cuts: int = 
     forward, backward = _context(job, block, choice)
     expert = expert_s(job, block, choice, cuts)
     return Exchanges(
-        tensor_forward=tensor, tensor_backward=tensor, context_forward=forward, context_backward=backward,
-        expert_forward=expert, expert_backward=expert,
+        tensor_forward_s=tensor, tensor_backward_s=tensor, context_forward_s=forward, context_backward_s=backward,
+        expert_forward_s=expert, expert_backward_s=expert,
     )  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.seam import knob_array, technique_at
 from orrery.base.technique import Technique
-from orrery.execution.seam import knob_array, technique_at
+from orrery.execution.train import techniques
 from orrery.execution.train.cut import Choice, Product, product
 from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, expert_s, tensor_s
 from orrery.execution.train.job import TrainingJob
@@ -35,7 +36,7 @@ def tensor_technique(job: TrainingJob) -> str:
 def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
     """Seconds that tensor parallelism adds to one layer, forward and backward; ``ratio`` slows its collectives."""
     job, x, f = units.job, units.layer, units.job.framework
-    technique = technique_at(TENSOR, tensor_technique(job))
+    technique = technique_at(techniques, TENSOR, tensor_technique(job))
     if not x.tensor_forward_s.any():
         return x.tensor_forward_s, x.tensor_backward_s
     mr = f.matrix_ratio
@@ -50,12 +51,12 @@ def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
         )  # fmt: skip
 
     zero = np.zeros(ratio.shape)
-    forward, inputs = mr * x.products.forward, mr * x.products.input_gradient
-    weights = mr * x.products.weight_gradient
+    forward, inputs = mr * x.products.forward_s, mr * x.products.input_gradient_s
+    weights = mr * x.products.weight_gradient_s
     rest = f.attention_ratio * x.attention_forward_s + f.elementwise_ratio * x.stream_forward_s
     rest_back = f.attention_ratio * x.attention_backward_s + f.elementwise_ratio * x.stream_backward_s
-    ahead = _by_rank(units, technique, pair(forward, zero, x.tensor_forward_s, "forward", rest))
-    back = _by_rank(units, technique, pair(inputs, weights, x.tensor_backward_s, "input_gradient", rest_back))
+    ahead = _by_rank(units, technique, pair(forward, zero, x.tensor_forward_s, "forward_s", rest))
+    back = _by_rank(units, technique, pair(inputs, weights, x.tensor_backward_s, "input_gradient_s", rest_back))
     return np.maximum(ahead - forward, 0.0), np.maximum(back - inputs - weights, 0.0)
 
 
@@ -108,7 +109,7 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
     network_s = ratio * x.expert_forward_s
     if not job.expert_overlap or not network_s.any():
         return network_s, ratio * x.expert_backward_s
-    technique = technique_at(EXPERT, job.expert_overlap)
+    technique = technique_at(techniques, EXPERT, job.expert_overlap)
     knobs = knob_array(technique, **dict(job.expert_knobs))
     block = next(b for b in job.model.blocks if b.experts)
     share = sum(b.count for b in job.model.blocks if b.experts) / units.num_layers
@@ -127,12 +128,16 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
         )  # fmt: skip
         return np.maximum(technique.rule(pair, knobs) - compute_s - weight_s, 0.0)
 
-    forward, inputs = mr * x.experts.forward, mr * x.experts.input_gradient
+    forward, inputs = mr * x.experts.forward_s, mr * x.experts.input_gradient_s
     zero = np.zeros(forward.shape)
     return (
-        answer(forward, zero, "forward", f.attention_ratio * x.attention_forward_s, 1.0),
+        answer(forward, zero, "forward_s", f.attention_ratio * x.attention_forward_s, 1.0),
         answer(
-            inputs, mr * x.experts.weight_gradient, "input_gradient", f.attention_ratio * x.attention_backward_s, 2.0
+            inputs,
+            mr * x.experts.weight_gradient_s,
+            "input_gradient_s",
+            f.attention_ratio * x.attention_backward_s,
+            2.0,
         ),
     )
 

@@ -25,9 +25,9 @@ SCORES_BYTES = 2.0
 class Kept:
     """Bytes that one micro-batch leaves in one layer of a device; arrays of the choices."""
 
-    everything: Floats  # no recomputation
-    selective: Floats  # without the core of attention, or what else the framework picks
-    boundary: Floats  # the layer's input alone: full recomputation
+    everything_bytes: Floats  # no recomputation
+    selective_bytes: Floats  # without the core of attention, or what else the framework picks
+    boundary_bytes: Floats  # the layer's input alone: full recomputation
 
 
 def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Kept:
@@ -47,7 +47,11 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
     selective = everything - scores
     if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
         selective = 0.5 * element * (inputs + wide) + cores + element * stream
-    return Kept(everything=everything, selective=selective, boundary=element * stream + np.zeros(choice.tp.shape))
+    return Kept(
+        everything_bytes=everything,
+        selective_bytes=selective,
+        boundary_bytes=element * stream + np.zeros(choice.tp.shape),
+    )
 
 
 def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:

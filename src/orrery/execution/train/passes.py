@@ -35,8 +35,8 @@ LOSS_FORWARD_PASSES, LOSS_BACKWARD_PASSES = 3.0, 2.0
 class Streams:
     """Seconds of streaming work, forward and backward; arrays of the choices."""
 
-    forward: Floats
-    backward: Floats
+    forward_s: Floats
+    backward_s: Floats
 
 
 def _ask(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) -> Floats:
@@ -71,7 +71,7 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
         queries, keys = heads(block.mixer, choice.tp)
         turned = _ask(job, "rope", t, (queries + keys) * block.mixer.head_size)
         forward, backward = forward + turned, backward + turned
-    return Streams(forward=forward, backward=backward)
+    return Streams(forward_s=forward, backward_s=backward)
 
 
 def cast_streams(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Streams:
@@ -79,7 +79,7 @@ def cast_streams(job: TrainingJob, block: Block, products: list[Product], choice
     zero = np.zeros(choice.tp.shape)
     recipe = job.recipe
     if not recipe.is_narrow:
-        return Streams(forward=zero, backward=zero)
+        return Streams(forward_s=zero, backward_s=zero)
     t, narrow = tokens(job, choice), [p for p in products if p.linear.role not in ("router", "head")]
     come = sum((p.k * p.groups for p in narrow), np.zeros_like(choice.tp))
     leave = sum((p.n * p.groups for p in narrow), np.zeros_like(choice.tp))
@@ -89,8 +89,8 @@ def cast_streams(job: TrainingJob, block: Block, products: list[Product], choice
         leave = leave + each * ((2 if e.is_gated else 1) * e.ffn_size // choice.etp + e.hidden_size)
     share = 1.0 - recipe.wide_layers_frac
     return Streams(
-        forward=share * recipe.input_casts * _ask(job, "quantise", t, np.maximum(come, 1)),
-        backward=share * recipe.gradient_casts * _ask(job, "quantise", t, np.maximum(leave, 1)),
+        forward_s=share * recipe.input_casts * _ask(job, "quantise", t, np.maximum(come, 1)),
+        backward_s=share * recipe.gradient_casts * _ask(job, "quantise", t, np.maximum(leave, 1)),
     )
 
 
@@ -103,9 +103,9 @@ def ends_streams(job: TrainingJob, choice: Choice) -> tuple[Streams, Streams]:
     if model.head:
         loss = 2.0 * _ask(job, "softmax", t, np.maximum(-(-model.vocab_size // choice.tp), 1))  # 32-bit words
     return (
-        Streams(forward=looked_up, backward=2.0 * looked_up),
+        Streams(forward_s=looked_up, backward_s=2.0 * looked_up),
         Streams(
-            forward=norm + 0.5 * LOSS_FORWARD_PASSES * loss,
-            backward=NORM_BACKWARD_RATIO * norm + 0.5 * LOSS_BACKWARD_PASSES * loss,
+            forward_s=norm + 0.5 * LOSS_FORWARD_PASSES * loss,
+            backward_s=NORM_BACKWARD_RATIO * norm + 0.5 * LOSS_BACKWARD_PASSES * loss,
         ),
     )

@@ -28,28 +28,28 @@ RANDOM_ROUTING = -1.0
 class Passes:
     """Seconds (or anything that adds up) of the three products; arrays of the choices."""
 
-    forward: Floats
-    input_gradient: Floats
-    weight_gradient: Floats
+    forward_s: Floats
+    input_gradient_s: Floats
+    weight_gradient_s: Floats
 
     def __add__(self, other: "Passes") -> "Passes":
         return Passes(
-            forward=self.forward + other.forward, input_gradient=self.input_gradient + other.input_gradient,
-            weight_gradient=self.weight_gradient + other.weight_gradient,
+            forward_s=self.forward_s + other.forward_s, input_gradient_s=self.input_gradient_s + other.input_gradient_s,
+            weight_gradient_s=self.weight_gradient_s + other.weight_gradient_s,
         )  # fmt: skip
 
     def times(self, factor: float) -> "Passes":
         """Everything ``factor`` times."""
         return Passes(
-            forward=self.forward * factor, input_gradient=self.input_gradient * factor,
-            weight_gradient=self.weight_gradient * factor,
+            forward_s=self.forward_s * factor, input_gradient_s=self.input_gradient_s * factor,
+            weight_gradient_s=self.weight_gradient_s * factor,
         )  # fmt: skip
 
 
 def nothing(choice: Choice) -> Passes:
     """No work at all."""
     zero = np.zeros(choice.tp.shape)
-    return Passes(forward=zero, input_gradient=zero, weight_gradient=zero)
+    return Passes(forward_s=zero, input_gradient_s=zero, weight_gradient_s=zero)
 
 
 def product_times(job: TrainingJob, products: list[Product], choice: Choice, cuts: int = 1) -> list[Passes]:
@@ -94,7 +94,7 @@ def _ask(
     if not has_weights:
         found.append(np.zeros(m.shape))
     return [
-        Passes(forward=cuts * found[0][i], input_gradient=cuts * found[1][i], weight_gradient=cuts * found[2][i])
+        Passes(forward_s=cuts * found[0][i], input_gradient_s=cuts * found[1][i], weight_gradient_s=cuts * found[2][i])
         for i in range(len(products))
     ]
 
@@ -131,4 +131,4 @@ def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int =
     )  # fmt: skip
     time_s = cuts * kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
     has_weights = job.task not in FROZEN
-    return Passes(forward=time_s, input_gradient=time_s, weight_gradient=time_s if has_weights else 0.0 * time_s)
+    return Passes(forward_s=time_s, input_gradient_s=time_s, weight_gradient_s=time_s if has_weights else 0.0 * time_s)

@@ -68,7 +68,7 @@ class End:
     stream_backward_s: Floats
     forward_flops: Floats
     parameters: Floats
-    logits: Floats  # elements
+    logit_elements: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,9 +105,9 @@ def _layer(job: TrainingJob, block: Block, choice: Choice) -> Layer:
     if block.experts:
         extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
         extra = extra / choice.etp
-        moved = moved + WIDE_BYTES * parameters.experts
+        moved = moved + WIDE_BYTES * parameters.expert_parameters
     seen = attention_flops(job, block.mixer, choice) if block.mixer else zero
-    trained = parameters.dense + parameters.experts
+    trained = parameters.dense_parameters + parameters.expert_parameters
     if job.task in FROZEN:
         adapted = [p for p in products if p.linear.role == "attention" and p.linear.shard == "column"]
         widths = sum((p.linear.in_features + p.n * p.groups for p in adapted), np.zeros_like(choice.tp))
@@ -116,16 +116,17 @@ def _layer(job: TrainingJob, block: Block, choice: Choice) -> Layer:
         products=sum(product_times(job, products, choice), nothing(choice)),
         experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
         attention_forward_s=core[0], attention_backward_s=core[1],
-        stream_forward_s=streams.forward, stream_backward_s=streams.backward,
-        cast_forward_s=casts.forward, cast_backward_s=casts.backward,
-        tensor_forward_s=exchanges.tensor_forward, tensor_backward_s=exchanges.tensor_backward,
-        context_forward_s=exchanges.context_forward, context_backward_s=exchanges.context_backward,
-        expert_forward_s=exchanges.expert_forward, expert_backward_s=exchanges.expert_backward,
+        stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
+        cast_forward_s=casts.forward_s, cast_backward_s=casts.backward_s,
+        tensor_forward_s=exchanges.tensor_forward_s, tensor_backward_s=exchanges.tensor_backward_s,
+        context_forward_s=exchanges.context_forward_s, context_backward_s=exchanges.context_backward_s,
+        expert_forward_s=exchanges.expert_forward_s, expert_backward_s=exchanges.expert_backward_s,
         forward_flops=flops + extra, attention_flops=np.asarray(seen, dtype=np.float64),
         forward_bytes=moved,
-        dense_parameters=parameters.dense, expert_parameters=parameters.experts, trained_parameters=trained,
-        everything_bytes=kept_bytes.everything, selective_bytes=kept_bytes.selective,
-        boundary_bytes=kept_bytes.boundary,
+        dense_parameters=parameters.dense_parameters, expert_parameters=parameters.expert_parameters,
+        trained_parameters=trained,
+        everything_bytes=kept_bytes.everything_bytes, selective_bytes=kept_bytes.selective_bytes,
+        boundary_bytes=kept_bytes.boundary_bytes,
     )  # fmt: skip
 
 
@@ -151,8 +152,8 @@ def _embedding(job: TrainingJob, choice: Choice) -> End:
     zero = np.zeros(choice.tp.shape)
     parameters = job.model.embedding_parameters / choice.tp + job.model.tower_parameters
     return End(
-        products=nothing(choice), stream_forward_s=streams.forward, stream_backward_s=streams.backward,
-        forward_flops=zero, parameters=np.asarray(parameters, dtype=np.float64), logits=zero,
+        products=nothing(choice), stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
+        forward_flops=zero, parameters=np.asarray(parameters, dtype=np.float64), logit_elements=zero,
     )  # fmt: skip
 
 
@@ -162,13 +163,13 @@ def _head(job: TrainingJob, choice: Choice) -> End:
     other = float(model.other_parameters)
     if model.head is None:
         return End(
-            products=nothing(choice), stream_forward_s=streams.forward, stream_backward_s=streams.backward,
-            forward_flops=zero, parameters=zero + other, logits=zero,
+            products=nothing(choice), stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
+            forward_flops=zero, parameters=zero + other, logit_elements=zero,
         )  # fmt: skip
     cut = product(model.head, None, choice.tp)
     return End(
         products=product_times(job, [cut], choice)[0],
-        stream_forward_s=streams.forward, stream_backward_s=streams.backward,
+        stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
         forward_flops=product_flops(job, [cut], choice), parameters=cut.parameters + other,
-        logits=tokens(job, choice).astype(np.float64) * cut.n,
+        logit_elements=tokens(job, choice).astype(np.float64) * cut.n,
     )  # fmt: skip

@@ -193,7 +193,7 @@ def infer_ways(
     ends = np.where(x.pp > 1, np.maximum(first, last), first + last)
     weights = ELEMENT_BYTES * (layers * parameters + ends)
     weights = weights / np.where(sharding == "zero3", x.dp, 1)
-    work = asked.layer.everything_bytes[which] + f.logits_bytes * asked.head.logits[which] + f.fixed_bytes
+    work = asked.layer.everything_bytes[which] + f.logits_bytes * asked.head.logit_elements[which] + f.fixed_bytes
     work = work + (2.0 * ELEMENT_BYTES * parameters if sharding == "zero3" else 0.0)
     up_s = weights / job.cluster.device.host.each_way_bytes_per_s
     is_frozen = not job.trains(role)

@@ -25,7 +25,7 @@ from orrery.planner.training.space import Family, Wanted, families, layouts
 from orrery.training.allowed import broken
 from orrery.training.columns import Columns, choices
 from orrery.training.memory import USABLE_FRAC
-from orrery.training.pipeline import schedules
+from orrery.training.schedules.registry import schedules
 from orrery.training.step import Bounds, Steps, bounds_of, step_of
 
 Floats = NDArray[np.float64]

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from orrery.base.errors import ScenarioError, nearest
-from orrery.base.technique import Technique, discover
+from orrery.base.seam import techniques_at
+from orrery.base.technique import Technique
+from orrery.execution import techniques as execution_techniques
 from orrery.execution.engine import Engine
-from orrery.execution.seam import techniques_at
 from orrery.serving import techniques
 from orrery.serving.batching import Batching
 from orrery.serving.simulation import _kernel
@@ -24,9 +24,7 @@ SIGNATURES = {
 @cache
 def known(seam: str) -> Mapping[str, Technique]:
     """Every technique at a seam that the simulator calls, by name."""
-    if seam.startswith("execution."):
-        return techniques_at(seam)
-    return MappingProxyType({t.name: t for t in discover(techniques) if t.seam == seam})
+    return techniques_at(execution_techniques if seam.startswith("execution.") else techniques, seam)
 
 
 def named(seam: str, name: str) -> Technique:

@@ -19,9 +19,9 @@ from orrery.hardware.device import Link
 from orrery.training.columns import choices, columns_of
 from orrery.training.islands.fleet import Fleet, Order, hop_links, stage_groups, with_link
 from orrery.training.pace import end_pace, layer_pace
-from orrery.training.pipeline import get_schedule
+from orrery.training.schedules.registry import get_schedule
+from orrery.training.schedules.timeline import PieceSeconds, play_schedule
 from orrery.training.sync import Stage, gradient_bytes, sync_of, update_s
-from orrery.training.timeline import PieceSeconds, play_schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,13 @@ def _ring(
     ends = ends + (found.head.parameters if stage == len(layers) - 1 else 0.0)
     dense = layers[stage] * layer + ends
     none = 0.0 * layer
-    held = Stage(dense=dense, experts=none, trained=dense, layer_dense=layer, layer_experts=none)
+    held = Stage(
+        dense_parameters=dense,
+        expert_parameters=none,
+        trained_parameters=dense,
+        layer_dense_parameters=layer,
+        layer_expert_parameters=none,
+    )
     sync = sync_of(job, x, held)
     reduce_s, gather_s = float(sync.reduce_s[0]), float(sync.gather_s[0])
     last = min(f.bucket_bytes / max(gradient_bytes(job) * float(dense[0]), 1.0), 1.0)

@@ -1,17 +1,17 @@
 """Local-update techniques by name."""
 
-from functools import cache
+from collections.abc import Mapping
 
 from orrery.base.errors import UnknownName
-from orrery.base.technique import Technique, discover
-from orrery.training import techniques
+from orrery.base.seam import techniques_at
+from orrery.base.technique import Technique
+from orrery.training.local_updates import techniques
 
 SEAM = "training.local_updates"
 
 
-@cache
-def _found() -> dict[str, Technique]:
-    return {t.name: t for t in discover(techniques) if t.seam == SEAM}
+def _found() -> Mapping[str, Technique]:
+    return techniques_at(techniques, SEAM)
 
 
 def get_local_updates(name: str) -> Technique:

@@ -1,21 +1,19 @@
 """Ways of cutting state by name: which there are, and the plan that each makes for a machine."""
 
 from collections.abc import Mapping
-from functools import cache
-from types import MappingProxyType
 
 from orrery.base.errors import ScenarioError, UnknownName
-from orrery.base.technique import Technique, discover
-from orrery.training import techniques
+from orrery.base.seam import techniques_at
+from orrery.base.technique import Technique
 from orrery.training.levels import Topology
+from orrery.training.partition import techniques
 from orrery.training.state_plan import Plan
 
 SEAM = "training.partition"
 
 
-@cache
 def _techniques() -> Mapping[str, Technique]:
-    return MappingProxyType({t.name: t for t in discover(techniques) if t.seam == SEAM})
+    return techniques_at(techniques, SEAM)
 
 
 def plan_names() -> tuple[str, ...]:

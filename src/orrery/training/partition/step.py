@@ -107,7 +107,7 @@ def _plain(
     choice, which = choices(x)
     found = units(job, choice)
     whole = stages(found, x, which, np.array([float(found.num_layers)]))[0]
-    return step_of(job, x, (found, which)), float(whole.dense[0] + whole.experts[0])
+    return step_of(job, x, (found, which)), float(whole.dense_parameters[0] + whole.expert_parameters[0])
 
 
 def _exposed(job: TrainingJob, exchange: float, work: float, is_hidden: bool) -> float:

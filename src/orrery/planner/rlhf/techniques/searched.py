@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from orrery.base.knobs import check_range
 from orrery.base.technique import Technique
 from orrery.execution.memory import Infeasible
-from orrery.execution.techniques.knobs import check_range
 from orrery.planner.rlhf.baselines import symmetric
 from orrery.planner.rlhf.plan import Plan
 from orrery.planner.rlhf.search import Space, search

@@ -1,8 +1,8 @@
 """The symmetric plan: one Megatron-like cut of the whole cluster for every call."""
 
+from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.execution.memory import Infeasible
-from orrery.execution.techniques.knobs import NoKnobs
 from orrery.planner.rlhf.baselines import symmetric
 from orrery.planner.rlhf.plan import Plan
 from orrery.planner.rlhf.search import Space

@@ -1,0 +1,48 @@
+"""Techniques by seam and name, and their knobs as the plain array that compiled and vectorised rules take."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType, ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.base.technique import Technique, discover
+
+
+def techniques_at(folder: ModuleType, seam: str) -> Mapping[str, Technique]:
+    """Every technique at a seam, by name, among the files of ``folder`` and what is offered from outside."""
+    return _techniques_at(folder.__name__, seam)
+
+
+@cache
+def _techniques_at(folder: str, seam: str) -> Mapping[str, Technique]:
+    return MappingProxyType({t.name: t for t in discover(import_module(folder)) if t.seam == seam})
+
+
+def technique_at(folder: ModuleType, seam: str, name: str) -> Technique:
+    """The technique called ``name`` at ``seam``; ScenarioError with the known names otherwise."""
+    known = techniques_at(folder, seam)
+    if (found := known.get(name)) is None:
+        raise ScenarioError(f"There is no {seam} technique {name!r}; {_hint(name, known)}")
+    return found
+
+
+def knob_array(technique: Technique, **given: float) -> NDArray[np.float64]:
+    """The knobs of ``technique`` in the order of its dataclass, ``given`` in place of the defaults, checked."""
+    names = [f.name for f in fields(technique.knobs)]
+    for name in given:
+        if name not in names:
+            raise ScenarioError(f"{technique.name} has no knob {name!r}; {_hint(name, names)}")
+    knobs = technique.knobs(**given)
+    return np.array([float(getattr(knobs, name)) for name in names], dtype=np.float64)
+
+
+def _hint(name: str, known: Mapping[str, Technique] | list[str]) -> str:
+    """What to write instead: the nearest names, or all of them."""
+    if near := nearest(name, known):
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"write one of {', '.join(map(repr, known))}." if known else "it has nothing to set."

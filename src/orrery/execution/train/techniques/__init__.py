@@ -1,0 +1,1 @@
+"""What collectives of a layer run beside, one file each."""

@@ -1,0 +1,1 @@
+"""Ways not to wait for stragglers, one file each."""

@@ -1,0 +1,1 @@
+"""Ways to save checkpoints, one file each."""

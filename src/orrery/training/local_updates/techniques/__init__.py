@@ -1,0 +1,1 @@
+"""When data-parallel replicas agree, one file each."""

@@ -1,0 +1,1 @@
+"""Ways to partition training state over levels of links, one file each."""

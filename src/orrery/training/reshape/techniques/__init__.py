@@ -1,0 +1,1 @@
+"""What to do about missing nodes, one file each."""

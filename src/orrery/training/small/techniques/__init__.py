@@ -1,0 +1,1 @@
+"""Learning rules with and without backpropagation, one file each."""
