@@ -37,7 +37,9 @@ EXPERTS = model_of_shape(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("job", [job_of(), job_of("gpt3-1.3b", 8, 16), job_of(EXPERTS, 16, 32)], ids=str)
+@pytest.mark.parametrize(
+    "job", [job_of(), job_of("gpt3-1.3b", 8, 16), job_of(EXPERTS, 16, 32)], ids=["13b", "1.3b", "experts"]
+)
 def test_pruning_changes_nothing(job):
     pruned, brute = search(job, Wanted()), search(job, Wanted(), prunes=False)
     assert [(p.time_s, p.memory_bytes) for p in pruned.best] == [(p.time_s, p.memory_bytes) for p in brute.best]
