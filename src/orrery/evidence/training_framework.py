@@ -110,9 +110,9 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
         raise ScenarioError("offloading activations or weights is not modelled in training")
     if "unpacked" in technique:
         raise ScenarioError("samples are not packed: how many tokens a step has is not known")
-    if row.word("mlperf_round") and not framework.is_fused:
-        row.default("kernels", "fused (MLPerf's submissions are tuned)")
-        out["is_fused"] = True
+    if row.word("mlperf_round"):
+        row.default("kernels and collectives", "fused and overlapped (MLPerf's submissions are tuned)")
+        out |= dict.fromkeys(TUNED, True)
     if row.word("torch_compile").casefold() in ("yes", "true", "1") or "compile" in technique:
         out["is_fused"] = True
     if "eager" in note:
@@ -124,6 +124,9 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
         out |= _added(technique)
     return out
 
+
+TUNED = ("is_fused", "overlaps_gradients", "overlaps_parameters", "overlaps_tensor", "overlaps_pipeline")
+"""What tuned submissions switch on."""
 
 STACK = ("packed dataset", "compile", "chunked cross entropy", "activation checkpointing", "optimizer in backward",
          "activation offloading", "8-bit adamw")  # fmt: skip

@@ -75,7 +75,7 @@ def _as_little_again_as_fits(row: Row, job: TrainingJob, layout: TrainingLayout)
     """A run at scale that does not say what it shares or recomputes: as little as fits, where its default clearly does
     not. Sharing the optimizer costs least, whole parameters most."""
     layers = -(-job.model.num_layers // layout.pp)
-    more: tuple[Sharding, ...] = ("zero1", "zero3")
+    more: tuple[Sharding, ...] = ("zero1", "zero3") if layout.pp == 1 else ("zero1",)
     is_open = not row.word("sharding") and layout.num_data_ranks > 1
     shardings = [layout.sharding, *(s for s in more if is_open and s != layout.sharding)]
     partly = [replace(layout, recompute="full", recompute_layers=n) for n in range(1, layers)]

@@ -90,14 +90,11 @@ def columns_of(layouts: Sequence[TrainingLayout]) -> Columns:
 
 def choices(columns: Columns) -> tuple[Choice, Ints]:
     """The distinct choices that decide what a layer costs, and which one each layout made."""
-    if len(columns) == 1:  # the common single question, without a sort
-        first, which = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    else:
-        keys = np.stack([
-            columns.tp, columns.cp, columns.ep, columns.etp, columns.micro_batch,
-            columns.is_ring.astype(np.int64), columns.is_sequence_parallel.astype(np.int64),
-        ])  # fmt: skip
-        first, which = distinct(keys)
+    keys = np.stack([
+        columns.tp, columns.cp, columns.ep, columns.etp, columns.micro_batch,
+        columns.is_ring.astype(np.int64), columns.is_sequence_parallel.astype(np.int64),
+    ])  # fmt: skip
+    first, which = distinct(keys)
     return Choice(
         tp=columns.tp[first], cp=columns.cp[first], ep=columns.ep[first], etp=columns.etp[first],
         micro_batch=columns.micro_batch[first], is_ring=columns.is_ring[first],
@@ -110,6 +107,8 @@ def distinct(keys: Ints) -> tuple[Ints, Ints]:
 
     Columns are packed into one number each, which sorts many times faster than rows of numbers.
     """
+    if keys.shape[1] == 1:
+        return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     packed = np.zeros(keys.shape[1], dtype=np.int64)
     for row in keys:
         packed = packed * (int(row.max(initial=0)) + 1) + row

@@ -57,7 +57,7 @@ class _Groups:
         self.job, self.is_alone = job, int(ranks.max(initial=1)) == 1
         if self.is_alone:
             return
-        first, self.which = distinct(np.stack([ranks, stride])) if ranks.size > 1 else (np.zeros(1, np.int64),) * 2
+        first, self.which = distinct(np.stack([ranks, stride]))
         self.known = tuple((int(ranks[i]), int(stride[i])) for i in first)
         inside = fast_domain(job)
         near, far = job.framework.network_ratio, job.framework.scaleout_ratio

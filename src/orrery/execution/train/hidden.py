@@ -68,7 +68,7 @@ def _by_rank(units: Units, technique: Technique, pair: Pair) -> Floats:
     out = pair.serial_s.copy()
     choice = units.choice
     keys = choice.tp * 2 + choice.is_sequence_parallel
-    for key in np.unique(keys).tolist():
+    for key in set(keys.tolist()):
         here, tp = keys == key, key // 2
         if tp > 1:
             free = SEQUENCE_FREE_FRAC if key % 2 else 1.0

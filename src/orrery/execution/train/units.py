@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.train.attention import attention_flops, attention_times
-from orrery.execution.train.cut import Choice, held, product, tokens
+from orrery.execution.train.cut import Choice, Product, held, product, tokens
 from orrery.execution.train.exchanges import layer_exchanges
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.kept import kept
@@ -87,15 +87,22 @@ def units(job: TrainingJob, choice: Choice) -> Units:
     """Ask the kernels and the network once for every choice."""
     blocks = (*job.model.encoder, *job.model.blocks)
     num_layers = sum(b.count for b in blocks)
-    layers = [(b.count / num_layers, _layer(job, b, choice)) for b in blocks]
+    cut = [[product(x, b.mixer, choice.tp) for x in b.linears] for b in blocks]
+    top = [product(job.model.head, None, choice.tp)] if job.model.head else []
+    times = product_times(job, [p for products in (*cut, top) for p in products], choice)  # one call for all
+    layers: list[tuple[float, Layer]] = []
+    for block, products in zip(blocks, cut, strict=True):
+        mine, times = times[: len(products)], times[len(products) :]
+        total = sum(mine, nothing(choice))
+        layers.append((block.count / num_layers, _layer(job, block, products, total, choice)))
+    below, above = ends_streams(job, choice)
     return Units(
-        job=job, choice=choice, num_layers=num_layers, layer=_average(layers), embedding=_embedding(job, choice),
-        head=_head(job, choice),
+        job=job, choice=choice, num_layers=num_layers, layer=_average(layers), embedding=_embedding(job, below, choice),
+        head=_head(job, above, top, times, choice),
     )  # fmt: skip
 
 
-def _layer(job: TrainingJob, block: Block, choice: Choice) -> Layer:
-    products = [product(x, block.mixer, choice.tp) for x in block.linears]
+def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passes, choice: Choice) -> Layer:
     zero = np.zeros(choice.tp.shape)
     core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, block, products, choice)
@@ -113,8 +120,7 @@ def _layer(job: TrainingJob, block: Block, choice: Choice) -> Layer:
         widths = sum((p.linear.in_features + p.n * p.groups for p in adapted), np.zeros_like(choice.tp))
         trained = job.adapter_rank * widths.astype(np.float64)
     return Layer(
-        products=sum(product_times(job, products, choice), nothing(choice)),
-        experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
+        products=total, experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
         attention_forward_s=core[0], attention_backward_s=core[1],
         stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
         cast_forward_s=casts.forward_s, cast_backward_s=casts.backward_s,
@@ -147,8 +153,7 @@ def _average(layers: list[tuple[float, Layer]]) -> Layer:
     return Layer(**mixed)
 
 
-def _embedding(job: TrainingJob, choice: Choice) -> End:
-    streams: Streams = ends_streams(job, choice)[0]
+def _embedding(job: TrainingJob, streams: Streams, choice: Choice) -> End:
     zero = np.zeros(choice.tp.shape)
     parameters = job.model.embedding_parameters / choice.tp + job.model.tower_parameters
     return End(
@@ -157,19 +162,16 @@ def _embedding(job: TrainingJob, choice: Choice) -> End:
     )  # fmt: skip
 
 
-def _head(job: TrainingJob, choice: Choice) -> End:
-    model, streams = job.model, ends_streams(job, choice)[1]
+def _head(job: TrainingJob, streams: Streams, top: list[Product], times: list[Passes], choice: Choice) -> End:
     zero = np.zeros(choice.tp.shape)
-    other = float(model.other_parameters)
-    if model.head is None:
+    other = float(job.model.other_parameters)
+    if not top:
         return End(
             products=nothing(choice), stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
             forward_flops=zero, parameters=zero + other, logit_elements=zero,
         )  # fmt: skip
-    cut = product(model.head, None, choice.tp)
     return End(
-        products=product_times(job, [cut], choice)[0],
-        stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
-        forward_flops=product_flops(job, [cut], choice), parameters=cut.parameters + other,
-        logit_elements=tokens(job, choice).astype(np.float64) * cut.n,
+        products=times[0], stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
+        forward_flops=product_flops(job, top, choice), parameters=top[0].parameters + other,
+        logit_elements=tokens(job, choice).astype(np.float64) * top[0].n,
     )  # fmt: skip
