@@ -8,8 +8,10 @@ intervals do not count; rows that beat a physical bound are left out by that bou
 
 import argparse
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -24,13 +26,18 @@ from orrery.evidence.checked import Checked
 from orrery.evidence.metrics import FITS
 from orrery.evidence.split import FIT, SHAPE_COLUMNS, TEST, sides
 from orrery.evidence.tables import read_table
-from scorecard_page import summary, write_page
+from scorecard_goals import summary
+from scorecard_page import write_page
 from scorecard_plot import draw
 from scorecard_rows import Counts, Mask, Scored, Words
+from scorecard_training import STEP, training_metrics, training_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 START, END = "<!-- scorecard:start -->", "<!-- scorecard:end -->"
+LEFT_OUT = "training, a device left out"
+"""In that file, what tools/fit/training_left_out.py found; kept as it is."""
+
 ACCURACY = ROOT / "src" / "orrery" / "evidence" / "accuracy.toml"
 
 Floats = NDArray[np.float64]
@@ -161,28 +168,40 @@ def score_tables(data: Path) -> tuple[list[Scored], dict[str, Counts]]:
         started = time.perf_counter()
         checked = check_table(read_table(path))
         side = side_of(checked)
-        count = counts[path.name] = Counts(rows=int(checked.counted.sum()))
-        count.test = int((checked.counted & (side == TEST)).sum())
-        for row, reason in checked.answers.declined.items():
-            if checked.counted[row]:
-                count.declined[reason] = count.declined.get(reason, 0) + 1
+        count = counts[path.name] = counts_of(checked, side)
         if checked.answers.predicted:
             of = serving_metrics if "serving" in checked.table.words("kind") else kernel_metrics
             scored += of(checked, side, count)
         print(f"{path.name}: {count.rows} rows, {time.perf_counter() - started:.1f} s", flush=True)
+    started = time.perf_counter()
+    tables = training_tables(data)
+    counts |= {t.checked.table.name: counts_of(t.checked, t.side) for t in tables}
+    scored += training_metrics(tables)
+    print(f"training: {sum(len(t.rows) for t in tables)} rows, {time.perf_counter() - started:.1f} s", flush=True)
     return scored, counts
 
 
-def accuracy(scored: list[Scored], counts: dict[str, Counts]) -> str:
+def counts_of(checked: Checked, side: Words) -> Counts:
+    """How many rows a table has, how many of them are for the test, and which were declined."""
+    count = Counts(rows=int(checked.counted.sum()), test=int((checked.counted & (side == TEST)).sum()))
+    for row, reason in checked.answers.declined.items():
+        if checked.counted[row]:
+            count.declined[reason] = count.declined.get(reason, 0) + 1
+    return count
+
+
+def accuracy(scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any]) -> str:
     """The checked-in numbers: one table for each metric of each measured table, with its groups."""
     entries: dict[str, dict[str, object]] = {}
     for s in scored:
         table = entries.setdefault(s.table, {"rows": counts[s.table].rows, "screened": counts[s.table].screened,
                                              "declined": sum(counts[s.table].declined.values())})  # fmt: skip
-        by = "op" if "op" in s.words else "mode"
+        by = next(word for word in ("op", "mode", "framework") if word in s.words)
         table[s.metric] = {
             str(word): _entry(s.take(s.words[by] == word)) for word in np.unique(s.words[by])
         }  # fmt: skip
+    if left_out:
+        entries[LEFT_OUT] = {STEP: left_out}
     head = "# made by: make scorecard. Absolute errors on test rows, as fractions; bias is the median with its sign.\n"
     return head + tomli_w.dumps(entries)
 
@@ -211,9 +230,10 @@ def main() -> None:
     if not (data / "kernels").is_dir():
         raise SystemExit(f"There are no measured tables under {data}; give their folder with --data.")
     scored, counts = score_tables(data)
-    write_atomically(ACCURACY, accuracy(scored, counts))
+    left_out = tomllib.loads(ACCURACY.read_text(encoding="utf-8")).get(LEFT_OUT, {}).get(STEP, {})
+    write_atomically(ACCURACY, accuracy(scored, counts, left_out))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
-    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts))
+    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out))
     write_atomically(README, with_summary(README.read_text(encoding="utf-8"), summary(scored)))
     print("wrote docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml")
 

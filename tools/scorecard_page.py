@@ -1,11 +1,13 @@
 """The scorecard as a Markdown page."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from scorecard_rows import Counts, Mask, Scored, join
+from orrery.evidence.metrics import FITS
+from scorecard_goals import goals
+from scorecard_rows import Counts, Scored, join
+from scorecard_training import STEP
 
 INTRO = """# Scorecard
 
@@ -21,108 +23,44 @@ counted at the end.
 Errors are *predicted / measured - 1*; a cell says **median / mean / 90th percentile** of its size, in percent.
 *Bias* is the median with its sign. *80 %* and *95 %* are the shares of measurements inside the predicted intervals. The
 two rivals are the **roofline** (the datasheet alone) and a **closed form** with five constants, fitted on the same rows
-for each device, format and engine (serving: for each engine). *Physics alone* is orrery's kernel rule with its fitted
+for each device, format and engine (serving: for each engine; training: for each device generation and precision, over
+all tables). *Physics alone* is orrery's kernel rule with its fitted
 constants but without the small learned correction that some ops carry on top; where the cell is empty there is none.
+"""
+
+TRAINING = f"""
+`{STEP}` is the time of a step from whichever metric of time a row states (a step, a micro-batch, or tokens a second and
+device), so that each run counts once; the other metrics are listed as the rows state them. The roofline is the
+operations of the step, recomputed ones included, at the dense peak of the recipe's format on all devices. The closed
+form is
+
+    t = c0 + flops / (c1 x peak) x (1 + c2 (pp - 1) / (m vp))
+           + c3 x tensor bytes / bandwidth + c4 x gradient bytes / bandwidth
+
+with the flops of one device, m micro-batches, four all-reduces of a layer's activations, and one of the gradients. No
+row is left out for beating the roofline here: what a row leaves unsaid decides its operations. Neither rival says
+anything of memory.
+"""
+
+LEFT_OUT = """
+All constants are fitted again without the rows of one device, and its test rows are scored:
+`python tools/fit/training_left_out.py --data ../shared/data` (a cell: median / mean / 90th percentile).
 """
 
 COLUMNS = "rows | roofline | five constants | physics alone | **orrery** | bias | 80 % | 95 %"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
-    """One thing to reach: which rows, which statistic, how small."""
-
-    name: str
-    rows: Callable[[Scored], Mask]
-    metric: str
-    statistic: str
-    limit: float
-    who: str = "ours"
-
-
-def is_op(*ops: str) -> Callable[[Scored], Mask]:
-    """Rows of these kernels or collectives in the main tables of them."""
-    return lambda s: np.isin(s.words["op"], ops) if "op" in s.words else none(s)
-
-
-def none(s: Scored) -> Mask:
-    """No row at all."""
-    return np.zeros(len(s.measured), dtype=bool)
-
-
-def runs(
-    table: str, mode: str = "", versions: Sequence[str] = (), vendor: Sequence[str] = ()
-) -> Callable[[Scored], Mask]:
-    """Rows of the serving tables whose name starts so, in one mode, of some engine versions, on some devices."""
-
-    def choose(s: Scored) -> Mask:
-        if "mode" not in s.words or not s.table.startswith(table):
-            return none(s)
-        rows = (s.words["mode"] == mode) if mode else ~none(s)
-        if versions:
-            rows = rows & np.isin(s.words["engine_version"], versions)
-        if vendor:
-            rows = rows & np.array([str(d).startswith(tuple(vendor)) for d in s.words["device"]])
-        return rows
-
-    return choose
-
-
-NVIDIA = ("a100", "h100", "h200", "gh200", "b200", "gb200", "l40s")
-MAIN = ("gemm.csv.gz", "attention_prefill.csv.gz", "attention_decode.csv.gz", "mla.csv.gz", "moe.csv.gz",
-        "collectives.csv.gz", "moe_dispatch_combine.csv.gz")  # fmt: skip
-
-
-def main_op(*ops: str) -> Callable[[Scored], Mask]:
-    """Rows of these ops in the large tables that the goals speak of."""
-    return lambda s: is_op(*ops)(s) if s.table in MAIN else none(s)
-
-
-GOALS = (
-    Goal(name="GEMM, physics alone", rows=main_op("gemm"), metric="time_s", statistic="median", limit=0.06,
-         who="physics"),
-    Goal(name="GEMM, physics alone", rows=main_op("gemm"), metric="time_s", statistic="mean", limit=0.085,
-         who="physics"),
-    Goal(name="GEMM", rows=main_op("gemm"), metric="time_s", statistic="median", limit=0.04),
-    Goal(name="GEMM", rows=main_op("gemm"), metric="time_s", statistic="mean", limit=0.06),
-    Goal(name="Prefill attention, physics alone", rows=main_op("attention_prefill"), metric="time_s",
-         statistic="median", limit=0.06, who="physics"),
-    Goal(name="Prefill attention", rows=main_op("attention_prefill"), metric="time_s", statistic="median", limit=0.03),
-    Goal(name="Decode attention, physics alone", rows=main_op("attention_decode"), metric="time_s",
-         statistic="median", limit=0.09, who="physics"),
-    Goal(name="Decode attention", rows=main_op("attention_decode"), metric="time_s", statistic="median", limit=0.04),
-    Goal(name="Experts (MoE)", rows=main_op("moe"), metric="time_s", statistic="median", limit=0.10),
-    Goal(name="Latent attention (MLA)", metric="time_s", statistic="median", limit=0.10,
-         rows=main_op("mla_prefill", "mla_decode", "mla_absorb_query", "mla_absorb_value")),
-    Goal(name="Collectives", metric="time_s", statistic="median", limit=0.12,
-         rows=lambda s: ~none(s) if s.table == "collectives.csv.gz" else none(s)),
-    Goal(name="TensorRT-LLM 1.0 and later, offline", rows=runs("trtllm_throughput", "offline", ("1.0", "1.1", "1.2")),
-         metric="output_tokens_per_s", statistic="median", limit=0.04),
-    Goal(name="TensorRT-LLM 1.0 and later, offline", rows=runs("trtllm_throughput", "offline", ("1.0", "1.1", "1.2")),
-         metric="output_tokens_per_s", statistic="p90", limit=0.09),
-    Goal(name="TensorRT-LLM 0.17, offline", rows=runs("trtllm_throughput", "offline", ("0.17",)),
-         metric="output_tokens_per_s", statistic="median", limit=0.06),
-    Goal(name="Static batches, NVIDIA devices (Argonne)", rows=runs("argonne_static", "static", vendor=NVIDIA),
-         metric="latency_s", statistic="median", limit=0.05),
-    Goal(name="Older engines, static (TensorRT-LLM to 0.9)", rows=runs("trtllm_throughput", "static"),
-         metric="output_tokens_per_s", statistic="median", limit=0.10),
-    Goal(name="Closed loop", rows=runs("closed_loop", "closed"), metric="tpot_s", statistic="median", limit=0.10),
-    Goal(name="Closed loop", rows=runs("closed_loop", "closed"), metric="tpot_s", statistic="p90", limit=0.25),
-    Goal(name="Closed loop", rows=runs("closed_loop", "closed"), metric="ttft_s", statistic="median", limit=0.35),
-)  # fmt: skip
-
-_WORD = {"median": "median_abs_error_frac", "mean": "mean_abs_error_frac", "p90": "p90_abs_error_frac"}
-
-
-def write_page(scored: Sequence[Scored], counts: dict[str, Counts]) -> str:
-    """The whole page."""
+def write_page(scored: Sequence[Scored], counts: dict[str, Counts], left_out: Mapping[str, Mapping[str, float]]) -> str:
+    """The whole page; ``left_out`` has the errors on devices that had no part in any fit."""
     kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
     power = [s for s in scored if "op" in s.words and s.metric == "power_w"]
     serving = [s for s in scored if "mode" in s.words]
+    training = [s for s in scored if s.kind == "training" and s.metric != FITS]
+    fits = [s for s in scored if s.kind == "training" and s.metric == FITS]
     parts = [
         INTRO,
         "![Predicted against measured](scorecard.svg)\n",
-        "## Goals\n", *goals(scored),
+        "## Goals\n", *goals(scored, left_out),
         "\n## Kernels and collectives\n", *by_words(kernels, ("table", "op")),
         "\n### Power of kernels\n",
         "Mean power of the board while one kernel repeats; the rival in the roofline's column is the power limit.\n",
@@ -133,44 +71,15 @@ def write_page(scored: Sequence[Scored], counts: dict[str, Counts]) -> str:
         *by_words(serving, ("table", "metric", "mode")),
         "\n### By engine\n", *by_words(serving, ("table", "metric", "mode", "engine", "engine_version")),
         "\n### By device\n", *by_words(serving, ("metric", "mode", "device")),
+        "\n## Training runs\n", TRAINING.strip() + "\n", *by_words(training, ("table", "metric")),
+        "\n### By framework, device and precision\n",
+        *by_words([s for s in training if s.metric == STEP], ("framework", "device", "precision")),
+        "\n### Whether a run fits\n", *outcomes(fits),
+        "\n### A device left out\n", LEFT_OUT.strip() + "\n", *left_out_lines(left_out),
         "\n## Kernels by device, format and engine\n", *by_words(kernels, ("op", "device", "format", "engine")),
         "\n## Rows that were not scored\n", *not_scored(counts),
     ]  # fmt: skip
     return "\n".join(parts).rstrip() + "\n"
-
-
-def goals(scored: Sequence[Scored]) -> list[str]:
-    """What was to be reached, and what is."""
-    lines = ["| what | metric | statistic | goal | **orrery** | roofline | five constants | rows | |", "|" + "---|" * 9]
-    for goal in GOALS:
-        chosen = [s.take(rows) for s in scored if s.metric == goal.metric and (rows := goal.rows(s)).any()]
-        if not chosen:
-            lines.append(
-                f"| {goal.name} | `{goal.metric}` | {goal.statistic} | {_pct(goal.limit)} | no row | | | 0 | |"
-            )
-            continue
-        whole = join(chosen)
-        found = {w: getattr(whole.score(w), _WORD[goal.statistic]) for w in (goal.who, "roofline", "closed")}
-        mark = "reached" if found[goal.who] <= goal.limit else "missed"
-        lines.append(
-            f"| {goal.name} | `{goal.metric}` | {goal.statistic} | {_pct(goal.limit)} | **{_pct(found[goal.who])}** "
-            f"| {_pct(found['roofline'])} | {_pct(found['closed'])} | {whole.score().rows:,} | {mark} |"
-        )
-    return lines
-
-
-def summary(scored: Sequence[Scored]) -> str:
-    """The short table of the README: medians of orrery and of the two rivals."""
-    lines = ["| measured | rows | datasheet roofline | five fitted constants | **orrery** |", "|---|---|---|---|---|"]
-    for goal in GOALS:
-        chosen = [s.take(rows) for s in scored if s.metric == goal.metric and (rows := goal.rows(s)).any()]
-        if goal.statistic == "median" and goal.who == "ours" and chosen:
-            whole = join(chosen)
-            cells = [_pct(whole.score(who).median_abs_error_frac) for who in ("roofline", "closed", "ours")]
-            lines.append(
-                f"| {goal.name}: `{goal.metric}` | {whole.score().rows:,} | {cells[0]} | {cells[1]} | **{cells[2]}** |"
-            )
-    return "\n".join(lines)
 
 
 def by_words(scored: Sequence[Scored], names: Sequence[str]) -> list[str]:
@@ -209,12 +118,27 @@ def _three(s: Scored, who: str) -> str:
     return " / ".join(f"{100 * v:.1f}" if v < 10 else f"{100 * v:.0f}" for v in values)
 
 
-def _pct(value: float) -> str:
-    return f"{100 * value:.1f} %" if np.isfinite(value) else ""
-
-
 def _share(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.0f}"
+
+
+def outcomes(fits: Sequence[Scored]) -> list[str]:
+    """Per table and outcome: how many runs, and how many were foreseen."""
+    lines = ["| table | outcome | rows | foreseen |", "|---|---|---|---|"]
+    for s in fits:
+        for outcome in np.unique(s.words["outcome"]):
+            right = s.take(s.words["outcome"] == outcome).ours == 1.0
+            lines.append(f"| `{s.table.removesuffix('.csv')}` | {outcome} | {right.size} | {int(right.sum())} |")
+    return lines
+
+
+def left_out_lines(left_out: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Per device: its test rows, and the errors without it."""
+    lines = ["| device left out | rows | **orrery** | bias |", "|---|---|---|---|"]
+    for device, e in left_out.items():
+        cells = " / ".join(f"{100 * e[k]:.1f}" for k in ("median", "mean", "p90"))
+        lines.append(f"| `{device}` | {e['rows']:,} | **{cells}** | {100 * e['bias']:+.1f} |")
+    return lines
 
 
 def not_scored(counts: dict[str, Counts]) -> list[str]:

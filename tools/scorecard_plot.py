@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scorecard_rows import Scored, join
+from scorecard_training import STEP
 
 PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("GEMM", "time_s", ("gemm",)),
@@ -15,6 +16,10 @@ PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("static runs: latency", "latency_s", ("static",)),
     ("offline runs: tokens/s", "output_tokens_per_s", ("offline",)),
     ("closed loop: time per token", "tpot_s", ("closed",)),
+    ("pre-training: step", STEP, ("pretrain",)),
+    ("fine-tuning: step", STEP, ("finetune",)),
+    ("pre-training: memory", "peak_memory_bytes", ("pretrain",)),
+    ("fine-tuning: memory", "peak_memory_bytes", ("finetune",)),
 )
 SIDE, PAD, CELLS, COLUMNS = 190, 26, 48, 4
 
@@ -40,7 +45,7 @@ def _points(scored: Sequence[Scored], metric: str, words: tuple[str, ...]) -> Sc
     chosen = []
     for s in scored:
         if s.metric == metric:
-            mask = np.isin(s.words["op" if "op" in s.words else "mode"], words)
+            mask = np.isin(s.words[next(w for w in ("op", "mode", "task") if w in s.words)], words)
             if mask.any():
                 chosen.append(s.take(mask))
     return join(chosen) if chosen else None

@@ -35,6 +35,17 @@ def test_medians_are_those_of_the_file(table, what):
     assert float(np.median(np.abs(checked.error("time_s", rows)))) == pytest.approx(entry["median"], abs=CHANGE)
 
 
+@pytest.mark.slow
+@needs_data
+def test_training_steps_are_those_of_the_file():
+    checked = check_table(read_table(DATA / "training" / "vtrain_a100.csv"))
+    rows = checked.scored("step_time_s") & (sides(checked.table, "training") == TEST)
+    entry = ACCURACY["vtrain_a100.csv"]["step_time_s"]["megatron-deepspeed"]
+    assert int(rows.sum()) == entry["rows"]
+    assert float(np.median(np.abs(checked.error("step_time_s", rows)))) == pytest.approx(entry["median"], abs=CHANGE)
+    assert ACCURACY["vtrain_a100.csv"]["step"] == ACCURACY["vtrain_a100.csv"]["step_time_s"]
+
+
 def test_every_entry_states_its_errors():
     entries = [
         e

@@ -19,6 +19,7 @@ from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
 from orrery.training.schedules.registry import schedules
 from orrery.training.step import step_of
+from orrery.training.worth import energy_bound_j
 
 
 def job_of(model="gpt3-13b", devices=16, batch=32, device="a100-sxm-80gb", seq=2048):
@@ -43,7 +44,9 @@ EXPERTS = model_of_shape(
 def test_pruning_changes_nothing(job):
     pruned, brute = search(job, Wanted()), search(job, Wanted(), prunes=False)
     assert [(p.time_s, p.memory_bytes) for p in pruned.best] == [(p.time_s, p.memory_bytes) for p in brute.best]
-    assert [(p.time_s, p.memory_bytes) for p in pruned.front] == [(p.time_s, p.memory_bytes) for p in brute.front]
+    assert [(p.time_s, p.memory_bytes, p.energy_j) for p in pruned.front] == [
+        (p.time_s, p.memory_bytes, p.energy_j) for p in brute.front
+    ]
     assert (
         pruned.num_layouts
         == brute.num_layouts
@@ -76,12 +79,20 @@ def test_the_best_is_the_best_of_all_tried_one_by_one():
     assert again.memory_bytes[0] == pytest.approx(best.memory_bytes, rel=1e-12)
 
 
-def test_the_front_falls_and_holds_the_best():
+def test_nothing_on_the_front_is_reached_by_another_and_it_holds_the_best():
     found = search(job_of(), Wanted())
-    times, sizes = [p.time_s for p in found.front], [p.memory_bytes for p in found.front]
-    assert times == sorted(times)
-    assert sizes == sorted(sizes, reverse=True)
-    assert found.best[0].time_s == times[0]
+    points = [(p.time_s, p.memory_bytes, p.energy_j) for p in found.front]
+    assert [p[0] for p in points] == sorted(p[0] for p in points)
+    for i, a in enumerate(points):
+        assert not any(all(x <= y for x, y in zip(b, a, strict=True)) for j, b in enumerate(points) if i != j)
+    assert found.best[0].time_s == points[0][0]
+
+
+def test_the_energy_bound_is_below_the_energy():
+    job = job_of()
+    for point in search(job, Wanted()).front:
+        x = columns_of([point.layout])
+        assert energy_bound_j(job, x, np.array([point.time_s]))[0] <= point.energy_j
 
 
 def test_what_is_fixed_stays_fixed():

@@ -79,6 +79,9 @@ MOST_PER_FILE = 60
 """Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
 
 MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
+HOST_BOUND_FRAC = 0.2
+"""A run that waits for its host for a larger share of its step says nothing of the device."""
+
 ROUNDS = 3
 MUCH_BETTER = 0.95
 """The second beginning is only believed where it is clearly better."""
@@ -221,7 +224,8 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
             if len(mine := [r for r in timed if r.key[:2] == key]) >= MIN_FIT:
                 cores[key] = fitted(mine, ("attention_ratio",), pooled, [known(r) for r in mine], time_errors)
         for key in sorted({r.key[1:] for r in timed}):
-            if len(mine := [r for r in timed if r.key[1:] == key]) >= MIN_FIT:
+            mine = [r for r in timed if r.key[1:] == key and launch_share(r, known(r)) < HOST_BOUND_FRAC]
+            if len(mine) >= MIN_FIT:
                 begin = pooled | devices.get(key, {})
                 devices[key] = fitted(mine, DEVICE, pooled, [known(r) for r in mine], time_errors, begin=begin)
         found = time_errors(timed, [known(r) for r in timed])
@@ -235,6 +239,12 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
     out |= {(name, "", ""): theta for name, theta in hosts.items()}
     out |= {(name, generation, ""): theta for (name, generation), theta in cores.items()}
     return out
+
+
+def launch_share(run: Run, theta: Theta) -> float:
+    """The share of the step in which the device waits for launches."""
+    steps = steps_of(run, theta)
+    return float(steps.parts["launches"][0] / steps.time_s[0])
 
 
 def cost(runs: Sequence[Run], rest: Sequence[Theta], theta: Theta) -> float:

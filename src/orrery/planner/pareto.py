@@ -14,3 +14,27 @@ def front(x: Floats, y: Floats) -> NDArray[np.int64]:
     order = np.lexsort((np.arange(x.size), -y, -x))
     best = np.maximum.accumulate(np.concatenate(([-np.inf], y[order][:-1])))
     return order[y[order] > best].astype(np.int64)
+
+
+def least(values: Floats) -> NDArray[np.int64]:
+    """Indices of the rows of ``values`` (n, k) that no other row reaches in every column (less is better), by the first
+    column. Of equal rows the first stands for all.
+
+    The row with the least first column (then second, …) is always one; it strikes out what it reaches, and so on.
+    """
+    columns = [values[:, i] for i in range(values.shape[1] - 1, -1, -1)]
+    left = np.lexsort([np.arange(values.shape[0]), *columns])
+    kept: list[int] = []
+    while left.size:
+        best, left = int(left[0]), left[1:]
+        kept.append(best)
+        left = left[(values[left] < values[best]).any(axis=1)]
+    return np.array(kept, dtype=np.int64)
+
+
+def reached(values: Floats, by: Floats) -> NDArray[np.bool_]:
+    """Which rows of ``values`` (n, k) some row of ``by`` (m, k) reaches in every column (less is better)."""
+    out = np.zeros(values.shape[0], dtype=np.bool_)
+    for row in by:
+        out |= (row <= values).all(axis=1)
+    return out

@@ -4,9 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
-from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.kernels import energy
 from orrery.numerics.registry import get_format
+from orrery.training.columns import Columns
 from orrery.training.step import Steps
 
 Floats = NDArray[np.float64]
@@ -34,6 +35,24 @@ def power_w(steps: Steps) -> Floats:
         steps.job.cluster.device, steps.job.recipe.forward_format, steps.hardware_flops / steps.time_s,
         steps.moved_bytes / steps.time_s,
     )  # fmt: skip
+
+
+def energy_bound_j(job: TrainingJob, x: Columns, time_s: Floats) -> Floats:
+    """No more than a step of at least ``time_s`` takes over all devices: the model's operations and no bytes.
+
+    Power rises slower than work and never falls with it, so energy rises with time and with work: a true lower bound.
+    """
+    devices = x.tp * x.cp * x.pp * x.dp
+    least = least_flops(job) / devices
+    watts = energy.power_w(job.cluster.device, job.recipe.forward_format, least / time_s, 0.0)
+    return watts * time_s * devices
+
+
+def least_flops(job: TrainingJob) -> float:
+    """Of one step over all devices, counting no attention: products with every active parameter but embeddings."""
+    backward = 1.0 if job.task in FROZEN else 2.0
+    active = sum(b.count * sum(p.num_parameters for p in b.linears) for b in job.model.blocks)
+    return 2.0 * (1.0 + backward) * active * job.tokens_per_step
 
 
 def energy_j(steps: Steps) -> Floats:

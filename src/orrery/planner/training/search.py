@@ -1,13 +1,14 @@
 """Exhaustive search of training layouts, with pruning that provably changes nothing.
 
 Every layout of the space is in one of three states at the end: costed in full; ruled out by a bound; or senseless. Two
-bounds are used, both cheaper than the full cost and never above it::
+bounds are used, all cheaper than the full cost and never above it::
 
     memory >= state on the fullest device (weights, gradients, optimizer) + one micro-batch's least activations
-    time   >= m x (the slowest stage's products, attention and streams) + update
+    time   >= m x (the slowest stage's products, attention and streams)
+    energy >= what the model's operations alone draw over that time (power rises with work and time)
 
 A layout is ruled out only when the memory bound exceeds the device, or when a layout that was costed already fits, is
-no slower than the time bound, and needs no more memory than the memory bound: then it is on no front and not best.
+at or below all three bounds: then it is on no front and, if the fastest are faster too, not best.
 """
 
 import heapq
@@ -20,13 +21,14 @@ from numpy.typing import NDArray
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import units
-from orrery.planner.pareto import front
+from orrery.planner.pareto import least, reached
 from orrery.planner.training.space import Family, Wanted, families, layouts
 from orrery.training.allowed import broken
 from orrery.training.columns import Columns, choices
 from orrery.training.memory import USABLE_FRAC
 from orrery.training.schedules.registry import schedules
 from orrery.training.step import Bounds, Steps, bounds_of, step_of
+from orrery.training.worth import energy_bound_j, energy_j
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -54,6 +56,7 @@ class Point:
     layout: TrainingLayout
     time_s: float
     memory_bytes: float
+    energy_j: float  # of one step, all devices
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class Found:
     """What a search came back with."""
 
     best: list[Point] = field(default_factory=list[Point])  # the fastest, best first
-    front: list[Point] = field(default_factory=list[Point])  # nothing is both faster and smaller
+    front: list[Point] = field(default_factory=list[Point])  # nothing is as fast, as small and as frugal
     killed: list[Killed] = field(default_factory=list[Killed])
     evaluated: int = 0  # costed in full
     ruled_out: int = 0  # by a bound
@@ -75,7 +78,7 @@ Progress = Callable[[int, int], None]
 def search(
     job: TrainingJob, wanted: Wanted, *, count: int = 10, prunes: bool = True, progress: Progress | None = None
 ) -> Found:
-    """The ``count`` fastest layouts that fit, the front of time and memory, and what fell out and why.
+    """The ``count`` fastest layouts that fit, the front of time, memory and energy, and what fell out and why.
 
     ``prunes`` False costs everything: the same answer, more slowly.
     """
@@ -119,7 +122,7 @@ def _family(job: TrainingJob, family: Family, x: Columns, have: float, keep: "_K
         if prunes:
             bounds: Bounds = bounds_of(job, part, (found, index))
             fits = bounds.memory_bytes <= have
-            worth = fits & ~keep.beats(bounds)
+            worth = fits & ~keep.beats(bounds, energy_bound_j(job, part, bounds.time_s))
             missed.add(part, bounds.memory_bytes, fits)
             out.ruled_out += int((~worth).sum())
             part, index = part.only(worth), index[worth]
@@ -157,45 +160,45 @@ class _Missed:
 
 
 class _Keep:
-    """The fastest layouts so far, and the front of time and memory."""
+    """The fastest layouts so far, and the front of time, memory and energy."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.heap: list[tuple[float, int, Point]] = []  # slowest first
         self.order = 0
         self.points: list[Point] = []
-        self.time_s, self.memory_bytes = np.zeros(0), np.zeros(0)
+        self.values = np.zeros((0, 3))  # of the points, by rising time
 
-    def beats(self, bounds: Bounds) -> Flags:
+    def beats(self, bounds: Bounds, energy_j: Floats) -> Flags:
         """Which bounded layouts can be neither on the front nor among the fastest."""
-        if len(self.heap) < self.count or not self.time_s.size:
-            return np.zeros(bounds.time_s.size, dtype=np.bool_)
-        slowest = -self.heap[0][0]
-        smallest = np.minimum.accumulate(self.memory_bytes)  # the front stands by rising time, falling memory
-        at = np.searchsorted(self.time_s, bounds.time_s, side="right") - 1
-        is_behind = (at >= 0) & (smallest[np.maximum(at, 0)] <= bounds.memory_bytes)
-        return is_behind & (bounds.time_s >= slowest)
+        out = np.zeros(bounds.time_s.size, dtype=np.bool_)
+        if len(self.heap) < self.count:
+            return out
+        slow = np.flatnonzero(bounds.time_s >= -self.heap[0][0])
+        values = np.stack([bounds.time_s, bounds.memory_bytes, energy_j], axis=1)[slow]
+        out[slow] = reached(values, self.values)
+        return out
 
     def add(self, steps: Steps, fits: Flags) -> None:
         """Costed layouts."""
         rows = np.flatnonzero(fits)
         if not rows.size:
             return
-        time_s, memory = steps.time_s[rows], steps.memory_bytes[rows]
+        values = np.stack([steps.time_s, steps.memory_bytes, energy_j(steps)], axis=1)[rows]
         limit = -self.heap[0][0] if len(self.heap) == self.count else np.inf
-        fastest = np.argsort(time_s, kind="stable")[: self.count]
-        for i in fastest[time_s[fastest] < limit]:
-            self._push(self._point(steps, int(rows[i]), float(time_s[i]), float(memory[i])))
-        near = front(-time_s, -memory)
-        fresh = [self._point(steps, int(rows[i]), float(time_s[i]), float(memory[i])) for i in near]
-        both = self.points + fresh
-        kept = front(-np.array([p.time_s for p in both]), -np.array([p.memory_bytes for p in both]))
-        self.points = [both[int(i)] for i in kept]
-        self.time_s = np.array([p.time_s for p in self.points])
-        self.memory_bytes = np.array([p.memory_bytes for p in self.points])
+        fastest = np.argsort(values[:, 0], kind="stable")[: self.count]
+        for i in fastest[values[fastest, 0] < limit]:
+            self._push(self._point(steps, int(rows[i]), values[i]))
+        fresh = np.flatnonzero(~reached(values, self.values))
+        fresh = fresh[least(values[fresh])]
+        both = self.points + [self._point(steps, int(rows[i]), values[i]) for i in fresh]
+        together = np.concatenate([self.values, values[fresh]])
+        kept = least(together)
+        self.points, self.values = [both[int(i)] for i in kept], together[kept]
 
-    def _point(self, steps: Steps, row: int, time_s: float, memory: float) -> Point:
-        return Point(layout=steps.columns.layout(row), time_s=time_s, memory_bytes=memory)
+    def _point(self, steps: Steps, row: int, values: Floats) -> Point:
+        time_s, memory_bytes, energy = (float(v) for v in values)
+        return Point(layout=steps.columns.layout(row), time_s=time_s, memory_bytes=memory_bytes, energy_j=energy)
 
     def _push(self, point: Point) -> None:
         self.order -= 1
