@@ -136,7 +136,7 @@ def goals(scored: Sequence[Scored], left_out: Mapping[str, Mapping[str, float]])
     for device, entry in left_out.items():
         mark = "reached" if entry["mean"] <= LEFT_OUT_FRAC else "missed"
         lines.append(
-            f"| Training step, {device} left out | `{STEP}` | mean | {pct(LEFT_OUT_FRAC)} | **{pct(entry['mean'])}** "
+            f"| Training step without {device} | `{STEP}` | mean | {pct(LEFT_OUT_FRAC)} | **{pct(entry['mean'])}** "
             f"| | | {entry['rows']:,} | {mark} |"
         )
     return lines

@@ -43,8 +43,11 @@ anything of memory.
 """
 
 LEFT_OUT = """
-All constants are fitted again without the rows of one device, and its test rows are scored:
-`python tools/fit/training_left_out.py --data ../shared/data` (a cell: median / mean / 90th percentile).
+All constants are fitted again without the rows of one device, and its test rows are scored. Where it says *frameworks
+known*, only what speaks of its generation is fitted again, from the other devices or pooled, and what is known of each
+framework's host stays; the device's own fit rows had a part in that.
+`python tools/fit/training_left_out.py --data ../shared/data` finds these numbers (a cell: median / mean / 90th
+percentile).
 """
 
 COLUMNS = "rows | roofline | five constants | physics alone | **orrery** | bias | 80 % | 95 %"

@@ -42,7 +42,7 @@ def draw(scored: Sequence[Scored]) -> str:
 
 
 def _points(scored: Sequence[Scored], metric: str, words: tuple[str, ...]) -> Scored | None:
-    chosen = []
+    chosen: list[Scored] = []
     for s in scored:
         if s.metric == metric:
             mask = np.isin(s.words[next(w for w in ("op", "mode", "task") if w in s.words)], words)

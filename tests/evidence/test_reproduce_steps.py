@@ -29,6 +29,10 @@ PAPERS = {
 }  # fmt: skip
 
 
+SLOW = ("flexllm", "nanoflow", "tokenweave", "vllm-hyperparameters")
+"""Sweeps of seconds."""
+
+
 def claim(key, name):
     return next(c for c in get_paper(key).claims if c.id == name)
 
@@ -39,7 +43,7 @@ def seventy():
     return ladder_residual.serving(get_paper("ladder-residual").setups["llama-70b"])
 
 
-@pytest.mark.parametrize("key", PAPERS)
+@pytest.mark.parametrize("key", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in PAPERS])
 def test_every_prediction_is_a_number_for_a_claim_of_its_paper(key):
     paper = get_paper(key)
     found = list(PAPERS[key].predict(paper))

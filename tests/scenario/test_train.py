@@ -105,7 +105,7 @@ def test_the_nearest_layout_is_named():
 def test_a_plan_is_at_least_as_fast_as_a_guess():
     job = {"model": "gpt3-13b", "device": "a100-sxm-80gb", "devices": 16, "global_batch": 64, "seq_len": 2048}
     guess = orrery.train(**job, tp=2, dp=8, sharding="zero1", recompute="full", framework="megatron-lm")
-    found = orrery.train_plan(**job, framework="megatron-lm")
+    found = orrery.train_plan(**job, framework="megatron-lm", schedule="1f1b")
     assert found.plans[0].step_time_s <= guess.step_time_s
     out = found.to_json()
     json.dumps(out, allow_nan=False)
@@ -119,7 +119,25 @@ def test_a_plan_is_at_least_as_fast_as_a_guess():
     assert again.step_time_s == pytest.approx(found.plans[0].step_time_s, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"secondary_group": 4}, "leave secondary_group or --plan out"),
+        ({"ep": 2}, "has none; leave ep and etp out"),
+        ({"devices": 7}, "write global_batch = 63 or 70"),
+        ({"tp": 3}, "multiple of 3"),
+        ({"micro_batch": 48}, "does not divide by dp x micro_batch"),
+        ({"startup_s": 5}, "train_tokens"),
+        ({"nvme_bytes": 1e12}, "--offload"),
+    ],
+)
+def test_a_plan_of_nothing_says_why(change, said):
+    with pytest.raises(OrreryError, match="(?s)" + said):
+        orrery.train_plan(**(SMALL | change))
+
+
 def test_nothing_works_is_infeasible():
     found = orrery.train_plan(model="gpt3-175b", device="a100-sxm-80gb", devices=8, global_batch=8, seq_len=2048)
     assert found.infeasible.need > found.infeasible.have
     assert not found.plans
+    assert "--offload" in found.infeasible.smallest_change

@@ -79,7 +79,7 @@ MOST_PER_FILE = 60
 """Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
 
 MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
-HOST_BOUND_FRAC = 0.2
+HOST_BOUND_FRAC = 0.05
 """A run that waits for its host for a larger share of its step says nothing of the device."""
 
 ROUNDS = 3
@@ -200,7 +200,7 @@ def fitted(
 
 def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
     """Constants by (framework, generation, precision); blanks pool. In turns: devices, frameworks, their attention."""
-    timed = even(r for r in runs if r.side == FIT and r.time_s > 0)
+    timed = even(r for r in runs if r.side == FIT and r.time_s > 0 and not is_guessed(r))
     pooled: Theta = dict(START)
     devices: dict[tuple[str, str], Theta] = {}
     hosts: dict[str, Theta] = {}
@@ -239,6 +239,11 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
     out |= {(name, "", ""): theta for name, theta in hosts.items()}
     out |= {(name, generation, ""): theta for (name, generation), theta in cores.items()}
     return out
+
+
+def is_guessed(run: Run) -> bool:
+    """Whether the row leaves open how the model was cut or what was computed again: it says little of constants."""
+    return any(note.startswith(("tp:", "pp:", "sharding and recompute:")) for note in run.member.row.assumed)
 
 
 def launch_share(run: Run, theta: Theta) -> float:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from orrery.base.cost import Spread
-from orrery.base.errors import FactError, UnknownName
+from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.catalog.named_files import file_called, file_names, read_file
 from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
 
@@ -30,41 +31,19 @@ ASSUMED_HOST = {
 """Where no measured run says anything: a millisecond a step, and what published profiles of engines suggest."""
 
 
-@cache
 def engine_names() -> tuple[str, ...]:
     """Every engine with a fact file."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+    return file_names(FOLDER)
 
 
 def get_engine(name: str, version: str = "", device: Device | None = None) -> Engine:
     """The engine called ``name`` at ``version`` (blank = newest known), with the defaults it takes on ``device``."""
-    plain = _plain(name)
-    by_alias = _aliases()
-    if plain not in by_alias:
-        raise UnknownName("engine", name, engine_names())
-    return _engine(by_alias[plain], version, device.generation if device else "")
-
-
-def _plain(name: str) -> str:
-    return name.casefold().replace("_", "-").replace(" ", "-")
-
-
-@cache
-def _aliases() -> dict[str, str]:
-    out: dict[str, str] = {}
-    for name in engine_names():
-        out |= dict.fromkeys((name, *_raw(name).get("aliases", ())), name)
-    return out
-
-
-@cache
-def _raw(name: str) -> dict[str, Any]:
-    return read_toml(FOLDER / f"{name}.toml")
+    return _engine(file_called(FOLDER, "engine", name), version, device.generation if device else "")
 
 
 @cache
 def _engine(name: str, version: str, generation: str) -> Engine:
-    raw = _raw(name)
+    raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     facts: dict[str, Fact] = {}
     for table in raw["version"]:
@@ -97,12 +76,16 @@ def era_of(name: str, version: str) -> str:
     """The release that last changed the engine's defaults before ``version``."""
     if version == UNVERSIONED:
         return UNVERSIONED
-    return [table["from"] for table in _raw(name)["version"] if _is_past(table["from"], version)][-1]
+    return [table["from"] for table in read_file(FOLDER, name)["version"] if _is_past(table["from"], version)][-1]
 
 
 def version_at(name: str, date: str) -> str:
     """The era that was current on a date (ISO, as far as it goes): what a run of that day is taken to have used."""
-    past = [table["from"] for table in _raw(_aliases()[_plain(name)])["version"] if table.get("released", "") <= date]
+    past = [
+        table["from"]
+        for table in read_file(FOLDER, file_called(FOLDER, "engine", name))["version"]
+        if table.get("released", "") <= date
+    ]
     return past[-1]
 
 

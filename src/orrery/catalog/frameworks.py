@@ -30,8 +30,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orrery.base.errors import FactError, UnknownName
+from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.catalog.named_files import file_called, file_names, read_file
 from orrery.execution.train.framework import Framework
 from orrery.hardware.device import Device
 
@@ -50,42 +51,21 @@ ASSUMED = {
 """Where no measured run says anything: some fifteen launches of 10 microseconds a layer, and a little of the rest."""
 
 
-@cache
 def framework_names() -> tuple[str, ...]:
     """Every framework with a fact file."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+    return file_names(FOLDER)
 
 
 def get_framework(name: str = "", device: Device | None = None, precision: str = "") -> Framework:
     """The framework called ``name`` (blank = plain PyTorch) with what is known of it on ``device`` with a recipe."""
-    plain = _plain(name or DEFAULT_FRAMEWORK)
-    by_alias = _aliases()
-    if plain not in by_alias:
-        raise UnknownName("framework", name, framework_names())
-    return _framework(by_alias[plain], device.generation if device else "", precision)
-
-
-def _plain(name: str) -> str:
-    return name.casefold().replace("_", "-").replace(" ", "-")
-
-
-@cache
-def _aliases() -> dict[str, str]:
-    out: dict[str, str] = {}
-    for name in framework_names():
-        out |= dict.fromkeys((name, *_raw(name).get("aliases", ())), name)
-    return out
-
-
-@cache
-def _raw(name: str) -> dict[str, Any]:
-    return read_toml(FOLDER / f"{name}.toml")
+    found = file_called(FOLDER, "framework", name or DEFAULT_FRAMEWORK)
+    return _framework(found, device.generation if device else "", precision)
 
 
 @cache
 def _documented(name: str) -> tuple[str, Mapping[str, Fact]]:
     """Whose kernels come nearest, and the facts, those of the framework that this one is ``like`` underneath."""
-    raw = _raw(name)
+    raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
     own = {key: parse_fact(f"{name}.toml", key, entry, sources) for key, entry in raw.get("facts", {}).items()}
     if "like" not in raw:

@@ -1,25 +1,43 @@
 """``orrery train``: one training configuration, or with ``--plan`` the best ones."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from orrery.base.errors import ScenarioError
 from orrery.cli.options import scenario_flags, scenario_from
+
+if TYPE_CHECKING:
+    from orrery.scenario.schema import Scenario
+    from orrery.scenario.train import TrainAnswer
+    from orrery.scenario.train_offload import OffloadAnswer
 
 EXAMPLES = """\b
 Examples:
   orrery train --model llama-3.1-8b --device h100-sxm --devices 8 --global-batch 128 --seq-len 8192 --sharding fsdp
   orrery train --model gpt3-175b --device h100-sxm --devices 1024 --tp 8 --pp 8 --global-batch 1024 --seq-len 2048
   orrery train --model gpt3-175b --device h100-sxm --devices 4096 --global-batch 4096 --seq-len 2048 --plan
+  orrery train --model llama-3.1-8b --device l40s --devices 1 --global-batch 8 --seq-len 2048 --offload zero-offload
   orrery train --scenario job.toml --train-tokens 15e12 --node-mtbf-s 2e8 --checkpoint lazy --json"""
 
 
 @click.command("train", epilog=EXAMPLES)
 @click.option("--plan", "is_plan", is_flag=True, help="Search everything that is left open for the fastest layouts.")
+@click.option(
+    "--timeline",
+    type=click.Path(path_type=Path),
+    metavar="FILE.json",
+    help="Write one step of the pipeline as a trace for ui.perfetto.dev or chrome://tracing.",
+)
 @scenario_flags("train")
 def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, is_plan: bool, **flags: Any
+    scenario_file: Path | None,
+    save_scenario: Path | None,
+    is_json: bool,
+    is_plan: bool,
+    timeline: Path | None,
+    **flags: Any,
 ) -> int:
     """Training: step time by part, utilisation, memory by rank, energy, money, and days to so many tokens.
 
@@ -29,6 +47,8 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.scenario.ask import CannotBe
 
+    if timeline is not None:
+        _check_timeline(scenario, timeline, is_plan)
     if is_plan:
         from orrery.cli.progress import bar
         from orrery.scenario.train_plan import train_plan
@@ -51,8 +71,38 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     if is_json:
         print_json(one.to_json())
     else:
-        from orrery.cli.train_views import print_train
-
-        print_train(one)
+        _print(one)
     print_notes(one.notes)
+    if timeline is not None:
+        _write_timeline(one, timeline)
     return 0
+
+
+def _print(one: "TrainAnswer | OffloadAnswer") -> None:
+    from orrery.scenario.train_offload import OffloadAnswer
+
+    if isinstance(one, OffloadAnswer):
+        from orrery.cli.train_offload_views import print_offload
+
+        print_offload(one)
+        return
+    from orrery.cli.train_views import print_train
+
+    print_train(one)
+
+
+def _check_timeline(scenario: "Scenario", path: Path, is_plan: bool) -> None:
+    if is_plan:
+        raise ScenarioError("timeline: is of one layout; leave --plan out, or --timeline.")
+    from orrery.scenario.train_timeline import check_timeline
+
+    check_timeline(scenario, path)
+
+
+def _write_timeline(one: "TrainAnswer | OffloadAnswer", path: Path) -> None:
+    from orrery.cli.output import print_notes
+    from orrery.scenario.train_timeline import played_step, write_timeline
+
+    step = played_step(one.job, one.layout)
+    write_timeline(step, path)
+    print_notes((*step.notes, f"timeline: {path}, of {step.timeline.makespan_s:.4g} s; open it in ui.perfetto.dev"))

@@ -1,5 +1,7 @@
 """Training answers as a person reads them in a terminal."""
 
+from collections.abc import Mapping
+
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -38,11 +40,11 @@ def print_train(answer: TrainAnswer) -> None:
         f"{job.recipe.name}, {job.framework.name}, {job.global_batch} x {job.seq_len} tokens a step"
     )
     out.print(_figures(answer))
-    out.print(_parts(answer))
+    out.print(parts_table(answer.parts, answer.step_time_s, "Where the step goes"))
     out.print(f"Limited by {BOUND_BY[answer.bound_by]}.")
     _print_memory(out, answer)
     if answer.run:
-        _print_run(out, answer.run)
+        print_run(out, answer.run)
 
 
 def _figures(answer: TrainAnswer) -> Table:
@@ -72,14 +74,14 @@ def _interval(interval: Interval | None, unit: str) -> str:
     return f"{_said(interval.low_80, unit)} to {_said(interval.high_80, unit)}" if interval else ""
 
 
-def _parts(answer: TrainAnswer) -> Table:
-    """Where the step goes, the biggest first."""
-    table = Table(box=SIMPLE, pad_edge=False, title="Where the step goes", title_justify="left")
+def parts_table(parts: Mapping[str, float], whole_s: float, title: str) -> Table:
+    """Where some seconds go, the biggest first."""
+    table = Table(box=SIMPLE, pad_edge=False, title=title, title_justify="left")
     for column in ("part", "time", "share", ""):
         table.add_column(column, justify="right" if column in ("time", "share") else "left")
-    for name, seconds in sorted(answer.parts.items(), key=lambda item: -item[1]):
+    for name, seconds in sorted(parts.items(), key=lambda item: -item[1]):
         if seconds > 0:
-            share = seconds / answer.step_time_s
+            share = seconds / whole_s
             table.add_row(name, text(seconds, "s"), f"{100 * share:.1f} %", "█" * round(PART_BAR * share))
     return table
 
@@ -109,11 +111,15 @@ def _bar(rank: Rank, capacity_bytes: float, columns: int) -> Text:
     return bar.append("·" * (width - used) + "]").append_text(figures).append(total)
 
 
-def _print_run(out: Console, run: Run) -> None:
+def print_run(out: Console, run: Run) -> None:
+    """How long the whole run takes, and of what; and what failures cost it."""
     usd = f", ${run.usd:,.0f}" if run.usd is not None else ""
     out.print(
         f"{run.tokens:.3g} tokens: {run.num_steps:,} steps, {run.days:,.1f} days, {text(run.energy_j, 'j')}{usd}."
     )
+    if sum(seconds > 0 for seconds in run.parts.values()) > 1:
+        evaluated = f", with {run.num_evaluations:,} evaluations" if run.num_evaluations else ""
+        out.print(parts_table(run.parts, run.time_s, f"Where the run goes{evaluated}"))
     if run.goodput:
         g = run.goodput
         out.print(
@@ -168,13 +174,15 @@ FRONT_SHOWN = 6
 
 
 def _front_table(answer: TrainPlanAnswer) -> Table:
-    """Nothing is both faster and smaller than these."""
-    table = Table(box=SIMPLE, pad_edge=False, title="Time against memory", title_justify="left")
-    for column in ("layout", "step", "memory"):
+    """Nothing is as fast, as small and as frugal as these."""
+    table = Table(box=SIMPLE, pad_edge=False, title="Time against memory and energy", title_justify="left")
+    for column in ("layout", "step", "memory", "energy a step"):
         table.add_column(column, justify="left" if column == "layout" else "right")
     step = max(1, len(answer.front) // FRONT_SHOWN)
     for point in answer.front[::step][:FRONT_SHOWN]:
-        table.add_row(str(point.layout), text(point.time_s, "s"), text(point.memory_bytes, "bytes"))
+        table.add_row(
+            str(point.layout), text(point.time_s, "s"), text(point.memory_bytes, "bytes"), text(point.energy_j, "j")
+        )
     return table
 
 

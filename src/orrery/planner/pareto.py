@@ -22,8 +22,8 @@ def least(values: Floats) -> NDArray[np.int64]:
 
     The row with the least first column (then second, …) is always one; it strikes out what it reaches, and so on.
     """
-    columns = [values[:, i] for i in range(values.shape[1] - 1, -1, -1)]
-    left = np.lexsort([np.arange(values.shape[0]), *columns])
+    keys = np.concatenate([np.arange(values.shape[0], dtype=np.float64)[None, :], values.T[::-1]])
+    left: NDArray[np.int64] = np.lexsort(keys)
     kept: list[int] = []
     while left.size:
         best, left = int(left[0]), left[1:]

@@ -39,6 +39,12 @@ class TrainingScenario(BaseModel):
     devices_per_node: Count = Field(**bounds("devices_per_node"))
     island_devices: Count = Field(**bounds("island_devices"))
     island_link_bytes_per_s: Number = Field(**bounds("island_link_bytes_per_s"))
+    offload: Word = None
+    host_memory_bytes: Number = Field(**bounds("host_memory_bytes"))
+    host_memory_bytes_per_s: Number = Field(**bounds("host_memory_bytes_per_s"))
+    nvme_bytes: Number = Field(**bounds("nvme_bytes"))
+    nvme_read_bytes_per_s: Number = Field(**bounds("nvme_read_bytes_per_s"))
+    nvme_write_bytes_per_s: Number = Field(**bounds("nvme_write_bytes_per_s"))
     train_tokens: Number = Field(**bounds("train_tokens"))
     device_mtbf_s: Number = Field(**bounds("device_mtbf_s"))
     node_mtbf_s: Number = Field(**bounds("node_mtbf_s"))
@@ -47,6 +53,10 @@ class TrainingScenario(BaseModel):
     checkpoint: Word = None
     checkpoint_interval_s: Number = Field(**bounds("checkpoint_interval_s"))
     storage_bytes_per_s: Number = Field(**bounds("storage_bytes_per_s"))
+    eval_every_steps: Count = Field(**bounds("eval_every_steps"))
+    eval_batches: Count = Field(**bounds("eval_batches"))
+    data_tokens_per_s: Number = Field(**bounds("data_tokens_per_s"))
+    startup_s: Number = Field(**bounds("startup_s"))
 
     @field_validator(*WORDS)
     @classmethod

@@ -118,7 +118,7 @@ def _found_techniques() -> dict[str, Technique]:
 def _techniques() -> Table:
     rows = [
         {"name": t.name, "seam": t.seam, "gains": t.gains, "costs": t.costs, "claims": ", ".join(t.claims)}
-        for t in _found_techniques().values()
+        for t in sorted(_found_techniques().values(), key=lambda t: (t.seam, t.name))
     ]
     return Table(kind="techniques", title="Techniques", rows=tuple(rows))
 
@@ -128,9 +128,15 @@ def _technique(name: str) -> Table:
     if name not in known:
         raise UnknownName("technique", name, known)
     found = known[name]
-    rows = [
-        {"fact": key, "value": getattr(found, key)} for key in ("name", "seam", "gains", "costs", "claims", "excludes")
+    rows: list[dict[str, Any]] = [
+        {"fact": key, "value": getattr(found, key)} for key in ("name", "seam", "gains", "costs")
     ]
+    rows += [
+        {"fact": key, "value": ", ".join(sorted(names))}
+        for key, names in (("claims", found.claims), ("excludes", found.excludes))
+        if names
+    ]
+    rows += [{"fact": f"knob {f.name}", "value": getattr(found.knobs(), f.name)} for f in fields(found.knobs)]
     return Table(kind="techniques", title=name, rows=tuple(rows))
 
 

@@ -14,8 +14,9 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.train_job import layout_of, training_question
-from orrery.scenario.train_run import Run, run_of
+from orrery.scenario.train_job import job_json, layout_of, training_question
+from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers
+from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
@@ -100,20 +101,6 @@ class TrainAnswer:
         )  # fmt: skip
 
 
-def run_json(run: Run) -> dict[str, Any]:
-    """The whole run, with its length in days too."""
-    return {**to_json(run), "days": run.days}
-
-
-def job_json(job: TrainingJob) -> dict[str, Any]:
-    """What was trained, by name."""
-    return {
-        "model": job.model.name, "device": job.cluster.device.name, "num_devices": job.cluster.num_devices,
-        "devices_per_node": job.cluster.devices_per_node, "framework": job.framework.name,
-        "precision": job.recipe.name, "task": job.task, "seq_len": job.seq_len, "global_batch": job.global_batch,
-    }  # fmt: skip
-
-
 def spread_of(job: TrainingJob, metric: str) -> Spread | None:
     """The relative error of such predictions, as measured; None where nothing was."""
     kind = "pretrain" if job.task in ("pretrain", "forward_backward") else "finetune"
@@ -134,13 +121,18 @@ def _inverse(value: float, spread: Spread) -> Interval:
     )  # fmt: skip
 
 
-def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer | CannotBe:
+def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer | OffloadAnswer | CannotBe:
     """One training configuration: step time, utilisation, memory, energy, money, and days to so many tokens.
 
     Settings are those of a scenario file; given beside a scenario they override it. Raises ScenarioError where a layout
     makes no sense, naming the numbers and the nearest layout that works; what does not fit comes back as ``CannotBe``.
+    With ``offload`` the states leave the device, and the answer says what each tier of memory holds.
     """
     asked = merged(scenario, settings)
+    check_run(asked)
+    if asked.offload:
+        return offloaded(asked)
+    refuse_tiers(asked)
     question = training_question(asked)
     layout, layout_notes = layout_of(question)
     job, x = question.job, columns_of([layout])
@@ -150,11 +142,11 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
     steps = step_of(job, x)
     notes = (*question.notes, *layout_notes)
     ranks = ranks_of(job, layout)
-    if missing := _missing_memory(job, layout, ranks):
+    if missing := _missing_memory(asked, job, layout, ranks):
         return CannotBe(infeasible=missing, notes=notes)
     tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
-    answer = answer_of(steps, ranks, tariff, run_of(asked, steps, ranks, tariff), (*notes, *tariff.notes))
-    return answer
+    run = run_of(asked, costs_of(steps, ranks), tariff)
+    return answer_of(steps, ranks, tariff, run, (*notes, *tariff.notes))
 
 
 def answer_of(
@@ -189,12 +181,14 @@ def bound_by(parts: dict[str, float]) -> str:
     return max(KINDS, key=lambda kind: sum(parts[name] for name in KINDS[kind]))
 
 
-def _missing_memory(job: TrainingJob, layout: TrainingLayout, ranks: tuple[Rank, ...]) -> Infeasible | None:
+def _missing_memory(
+    asked: Scenario, job: TrainingJob, layout: TrainingLayout, ranks: tuple[Rank, ...]
+) -> Infeasible | None:
     fullest = max(ranks, key=lambda r: r.peak_bytes)
     have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
     if fullest.peak_bytes <= have:
         return None
-    near = cheapest_fit(job, layout)
+    near = cheapest_fit(job, layout) or first_offload(asked, layout)
     return Infeasible(
         what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name} ({layout}), "
         f"pipeline rank {fullest.rank}",

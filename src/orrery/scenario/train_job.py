@@ -16,6 +16,9 @@ from orrery.scenario.resolve import one_device
 from orrery.scenario.schema import Scenario
 from orrery.training.schedules.registry import get_schedule
 
+FRAMEWORK_OF_OFFLOAD = "deepspeed"
+"""Taken where states leave the device."""
+
 FRAMEWORK_OF_SCALE = "megatron-lm"
 """Taken where a layout asks for what plain PyTorch does not bring: tensor, pipeline, context or expert parallelism."""
 
@@ -62,6 +65,9 @@ def _usual_precision(device: Device) -> str:
 def _framework_name(scenario: Scenario, notes: list[str]) -> str:
     if scenario.framework:
         return scenario.framework
+    if scenario.offload:
+        notes.append(f"framework: {FRAMEWORK_OF_OFFLOAD} (default with offload)")
+        return FRAMEWORK_OF_OFFLOAD
     cuts = [n for n in ("tp", "pp", "cp", "ep") if (getattr(scenario, n) or 1) > 1]
     name = FRAMEWORK_OF_SCALE if cuts or (scenario.devices or 1) > 1 else DEFAULT_FRAMEWORK
     notes.append(f"framework: {name} (default{' where ' + ', '.join(cuts) + ' > 1' if cuts else ''})")
@@ -78,6 +84,15 @@ def _islands(scenario: Scenario, devices: int) -> Islands | None:
     if devices % size:
         raise ScenarioError(f"island_devices: {size} does not divide {devices} devices; write a divisor.")
     return Islands(num_devices=size, link=Link(name="between islands", each_way_bytes_per_s=rate, latency_s=1e-3))
+
+
+def job_json(job: TrainingJob) -> dict[str, Any]:
+    """What was trained, by name."""
+    return {
+        "model": job.model.name, "device": job.cluster.device.name, "num_devices": job.cluster.num_devices,
+        "devices_per_node": job.cluster.devices_per_node, "framework": job.framework.name,
+        "precision": job.recipe.name, "task": job.task, "seq_len": job.seq_len, "global_batch": job.global_batch,
+    }  # fmt: skip
 
 
 LAYOUT_SETTINGS = (
@@ -106,7 +121,7 @@ def layout_of(question: TrainingQuestion) -> tuple[TrainingLayout, tuple[str, ..
         if devices % used:
             raise ScenarioError(
                 f"devices: {devices} cannot be cut into tp x cp x pp = {used}; write a multiple of {used}, such as "
-                f"devices = {max(1, devices // used) * used}."
+                f"devices = {_multiples(devices, used)}."
             )
         given["dp"] = devices // used
         if given["dp"] > 1:
@@ -124,4 +139,36 @@ def layout_of(question: TrainingQuestion) -> tuple[TrainingLayout, tuple[str, ..
         given["schedule"] = "interleaved" if given.get("vp", 1) > 1 else f.schedule
         notes.append(f"schedule: {given['schedule']} (default)")
     given.setdefault("is_sequence_parallel", f.is_sequence_parallel)
-    return TrainingLayout(**given), tuple(notes)
+    layout = TrainingLayout(**given)
+    _check_choices(layout)
+    if "schedule" in given and layout.pp == 1:
+        notes.append(f"schedule: {layout.schedule} means nothing without a pipeline (pp = 1)")
+    return layout, tuple(notes)
+
+
+def _multiples(got: int, step: int) -> str:
+    below = got // step * step
+    return f"{below} or {below + step}" if below else f"{step}"
+
+
+def _check_choices(layout: TrainingLayout) -> None:
+    """Refuse choices that mean nothing beside the others."""
+    if layout.recompute_layers and layout.recompute != "full":
+        raise ScenarioError(
+            f"recompute_layers: got {layout.recompute_layers} with recompute = {layout.recompute}; "
+            "write recompute = full, or leave recompute_layers out."
+        )
+    if layout.sharding_group and layout.sharding == "none":
+        raise ScenarioError(
+            f"sharding_group: got {layout.sharding_group} with sharding = none; write sharding = zero1, zero2 or "
+            "zero3, or leave sharding_group out."
+        )
+    second, ranks = layout.secondary_group, layout.num_data_ranks
+    if second and layout.sharding != "zero3":
+        raise ScenarioError(
+            f"secondary_group: got {second} with sharding = {layout.sharding}; write sharding = zero3, or leave "
+            "secondary_group out."
+        )
+    if second and ranks % second:
+        near = max(n for n in range(1, min(second, ranks) + 1) if ranks % n == 0)
+        raise ScenarioError(f"secondary_group: {second} does not divide dp x cp = {ranks}; write {near}.")

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training import launches, refusals
 from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.training.search import Found, Killed, Point, search
@@ -15,9 +16,11 @@ from orrery.planner.training.space import Wanted
 from orrery.scenario.answer import to_json
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.train import TrainAnswer, answer_of, job_json
-from orrery.scenario.train_job import training_question
-from orrery.scenario.train_run import run_of
+from orrery.scenario.train import TrainAnswer, answer_of
+from orrery.scenario.train_job import TrainingQuestion, job_json, layout_of, training_question
+from orrery.scenario.train_offload import first_offload, refuse_tiers
+from orrery.scenario.train_run import check_run, costs_of, run_of
+from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
 from orrery.training.ranks import ranks_of
 from orrery.training.step import step_of
@@ -37,7 +40,7 @@ class TrainPlanAnswer:
     plans: tuple[TrainAnswer, ...]  # the fastest, best first
     launch: dict[str, str]  # of the first plan, by framework
     launch_refusals: dict[str, str]  # frameworks that cannot run it, and why
-    front: tuple[Point, ...]  # time against memory
+    front: tuple[Point, ...]  # time, memory and energy; dollars follow from time and energy
     killed: tuple[Killed, ...]
     infeasible: Infeasible | None
     evaluated: int
@@ -61,7 +64,8 @@ class TrainPlanAnswer:
             out
             | {
                 "plans": [plan_json(p) for p in self.plans],
-                "front": [{"layout": p.layout, "step_time_s": p.time_s, "peak_memory_bytes": p.memory_bytes}
+                "front": [{"layout": p.layout, "step_time_s": p.time_s, "peak_memory_bytes": p.memory_bytes,
+                           "energy_j_per_step": p.energy_j, "usd_per_step": usd_per_step(self, p)}
                           for p in self.front],
                 "why_not": self.why_not(),
                 "rejected": [killed_json(k) for k in self.killed[:KILLED_SHOWN]],
@@ -71,6 +75,12 @@ class TrainPlanAnswer:
                 "price": price_json(self.tariff), "notes": self.notes,
             }
         )  # fmt: skip
+
+
+def usd_per_step(answer: TrainPlanAnswer, point: Point) -> float | None:
+    """Dollars of one step: devices for its time, and electricity where it is paid apart."""
+    rate = answer.tariff.usd_per_s(answer.job.cluster.num_devices, point.energy_j / point.time_s)
+    return None if rate is None else rate * point.time_s
 
 
 def plan_json(plan: TrainAnswer) -> dict[str, Any]:
@@ -100,18 +110,25 @@ def train_plan(
     """
     started_s = time.perf_counter()
     asked = merged(scenario, settings)
+    if asked.offload:
+        raise ScenarioError(f"offload: {asked.offload} is not searched by --plan; leave --plan or --offload out.")
+    refuse_tiers(asked)
     question = training_question(asked)
     job = question.job
+    _check_searched(question.given)
+    check_run(asked)
     found = search(job, Wanted(**question.given), count=max(count, 1), progress=progress)
     if not found.num_layouts:
-        raise ScenarioError(_empty(job, question.given))
+        raise ScenarioError(_empty(question))
+    if not found.best and all(k.nearest is None for k in found.killed):
+        raise ScenarioError(_empty(question))
     tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
     plans = tuple(_in_full(asked, job, point, tariff) for point in found.best[:count])
     best = plans[0].layout if plans else None
     return TrainPlanAnswer(
         job=job, plans=plans, launch=launches(job, best) if best else {},
         launch_refusals=refusals(job, best) if best else {}, front=tuple(found.front),
-        killed=tuple(sorted(found.killed, key=_closeness)), infeasible=None if plans else _nothing(job, found),
+        killed=tuple(sorted(found.killed, key=_closeness)), infeasible=None if plans else _nothing(asked, job, found),
         evaluated=found.evaluated, ruled_out=found.ruled_out, num_layouts=found.num_layouts,
         seconds=time.perf_counter() - started_s, tariff=tariff, notes=(*question.notes, *tariff.notes),
     )  # fmt: skip
@@ -119,33 +136,41 @@ def train_plan(
 
 def _in_full(asked: Scenario, job: TrainingJob, point: Point, tariff: Tariff) -> TrainAnswer:
     steps, ranks = step_of(job, columns_of([point.layout])), ranks_of(job, point.layout)
-    return answer_of(steps, ranks, tariff, run_of(asked, steps, ranks, tariff), ())
+    return answer_of(steps, ranks, tariff, run_of(asked, costs_of(steps, ranks), tariff), ())
 
 
 def _closeness(killed: Killed) -> tuple[bool, float]:
     return killed.constraint != "memory", killed.need_bytes
 
 
-def _nothing(job: TrainingJob, found: Found) -> Infeasible:
+def _nothing(asked: Scenario, job: TrainingJob, found: Found) -> Infeasible:
     """The layout that comes closest to fitting."""
     missed = [k for k in found.killed if k.nearest is not None]
-    if not missed:
-        return Infeasible(
-            what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name}", need=1.0, have=0.0,
-            unit="layouts", smallest_change="Every layout breaks a rule of divisibility: change batch or devices.",
-        )  # fmt: skip
     near = min(missed, key=lambda k: k.need_bytes)
+    offload = first_offload(asked, TrainingLayout())
+    other = f"; without --plan, {offload} fits" if offload else ""
     more = max(2, round(near.need_bytes / near.have_bytes + 0.5))
     return Infeasible(
         what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name}, even with {near.nearest}",
         need=near.need_bytes, have=near.have_bytes, unit="bytes",
-        smallest_change=f"Use some {more} times as many devices, or ones with more memory.",
+        smallest_change=f"Use some {more} times as many devices, or ones with more memory{other}.",
     )  # fmt: skip
 
 
-def _empty(job: TrainingJob, given: dict[str, Any]) -> str:
-    said = ", ".join(f"{k} = {v}" for k, v in given.items()) or "no fixed degrees"
-    return (
-        f"No layout of {job.cluster.num_devices} devices with {said} divides the heads and layers of {job.model.name} "
-        f"and a batch of {job.global_batch}; free one of them, or change global_batch."
-    )
+def _check_searched(given: dict[str, Any]) -> None:
+    """Refuse to fix what the search neither varies nor holds fast."""
+    searched = {f.name for f in fields(Wanted)}
+    if unknown := [name for name in given if name not in searched]:
+        raise ScenarioError(f"{unknown[0]}: is not searched by --plan; leave {unknown[0]} or --plan out.")
+
+
+def _empty(question: TrainingQuestion) -> str:
+    """Why nothing makes sense: what is wrong with the plainest layout that was asked for."""
+    job, given = question.job, question.given
+    try:
+        plainest, _ = layout_of(question)
+        why = refusal(job, columns_of([plainest]))
+    except ScenarioError as error:
+        why = str(error)
+    said = " with " + ", ".join(f"{k} = {v}" for k, v in given.items()) if given else ""
+    return f"No layout of {job.cluster.num_devices} devices{said} makes sense for {job.model.name}. {why}".strip()

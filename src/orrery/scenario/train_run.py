@@ -1,11 +1,15 @@
-"""The whole run: steps to so many tokens, what failures and checkpoints take of them, days, energy and dollars."""
+"""The whole run: steps to so many tokens, evaluation, data, failures and checkpoints; days, energy and dollars."""
 
 from dataclasses import dataclass
 from math import ceil, inf
+from typing import Any
 
 from orrery.base.errors import ScenarioError, nearest
 from orrery.base.seam import techniques_at
+from orrery.base.technique import Technique
+from orrery.execution.train.job import TrainingJob
 from orrery.planner.money import Tariff
+from orrery.scenario.answer import to_json
 from orrery.scenario.schema import Scenario
 from orrery.training.faults import techniques
 from orrery.training.faults.goodput import Goodput, expected
@@ -28,17 +32,36 @@ FIRST_INTERVAL_S = 1800.0
 
 DEFAULT_CHECKPOINT = "snapshot"
 
+OF_A_RUN = ("device_mtbf_s", "node_mtbf_s", "checkpoint", "eval_every_steps", "data_tokens_per_s", "startup_s")
+"""Settings that mean nothing without a number of tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepCosts:
+    """What a run needs to know of its steps; bytes are of one device."""
+
+    job: TrainingJob
+    step_s: float
+    forward_s: float  # of a step, without what it waits for
+    update_s: float
+    evaluation_s: float  # of one global batch, forward only
+    state_bytes: float  # weights and optimizer: what a checkpoint holds
+    num_replicas: int  # devices that hold the same state
+    power_w: float  # of one device
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Everything that a run of so many tokens takes."""
+    """Everything that a run of so many tokens takes. ``parts`` are seconds that add up to ``time_s``."""
 
     tokens: float
     num_steps: int
     time_s: float  # on the wall
+    parts: dict[str, float]
     energy_j: float
     usd: float | None
-    goodput: Goodput | None  # None: nothing fails
+    goodput: Goodput | None  # None: nothing fails. Its useful part is steps, evaluation and waiting for data
+    num_evaluations: int = 0
     checkpoint: str = ""
     checkpoint_interval_s: float = 0.0
     checkpoint_blocked_s: float = 0.0
@@ -50,58 +73,107 @@ class Run:
         return self.time_s / S_PER_DAY
 
 
-def run_of(scenario: Scenario, steps: Steps, ranks: tuple[Rank, ...], tariff: Tariff) -> Run | None:
-    """The run that a scenario asks for; None where it names no number of tokens."""
-    wants_faults = scenario.device_mtbf_s is not None or scenario.node_mtbf_s is not None
-    if scenario.train_tokens is None:
-        if wants_faults or scenario.checkpoint:
-            raise ScenarioError("train_tokens: is missing; failures and checkpoints need the length of the run.")
-        return None
-    job, step_s = steps.job, float(steps.time_s[0])
-    num_steps = ceil(scenario.train_tokens / job.tokens_per_step)
-    devices, watts = job.cluster.num_devices, float(power_w(steps)[0])
-    wall_s, found = num_steps * step_s, None
-    extra: dict[str, object] = {}
-    if wants_faults:
-        found, extra = _with_failures(scenario, steps, ranks, num_steps)
-        wall_s = found.time_s
-    rate = tariff.usd_per_s(devices, devices * watts)
-    return Run(
-        tokens=scenario.train_tokens, num_steps=num_steps, time_s=wall_s, energy_j=wall_s * devices * watts,
-        usd=None if rate is None else rate * wall_s, goodput=found, **extra,  # pyright: ignore[reportArgumentType]
-    )  # fmt: skip
+def run_json(run: Run) -> dict[str, Any]:
+    """The whole run, with its length in days too."""
+    return {**to_json(run), "days": run.days}
 
 
-def _with_failures(
-    scenario: Scenario, steps: Steps, ranks: tuple[Rank, ...], num_steps: int
-) -> tuple[Goodput, dict[str, object]]:
-    job, layout = steps.job, steps.columns.layout(0)
-    step_s = float(steps.time_s[0])
-    per_node = job.cluster.devices_per_node
-    faults = FaultModel(
-        num_devices=job.cluster.num_devices, devices_per_node=per_node, device_mtbf_s=scenario.device_mtbf_s or inf,
-        node_mtbf_s=scenario.node_mtbf_s or inf, detection_s=_or(scenario.detection_s, DETECTION_S),
-        restart_s=_or(scenario.restart_s, RESTART_S),
-    )  # fmt: skip
-    state = max(r.parts["weights"] + r.parts["optimizer"] for r in ranks)
-    replicas = layout.dp if layout.sharding == "none" else 1
+def costs_of(steps: Steps, ranks: tuple[Rank, ...]) -> StepCosts:
+    """Of the one layout of ``steps``."""
+    layout = steps.columns.layout(0)
     parts = {name: float(v[0]) for name, v in steps.parts.items()}
+    return StepCosts(
+        job=steps.job, step_s=float(steps.time_s[0]), forward_s=parts["forward"], update_s=parts["update"],
+        evaluation_s=_forward_pass_s(parts), power_w=float(power_w(steps)[0]),
+        state_bytes=max(r.parts["weights"] + r.parts["optimizer"] for r in ranks),
+        num_replicas=layout.dp if layout.sharding == "none" else 1,
+    )  # fmt: skip
+
+
+BOTH_WAYS = ("tensor parallel", "context parallel", "expert parallel", "sharding", "launches", "hand-overs")
+"""Parts that the forward pass has half of."""
+
+
+def _forward_pass_s(parts: dict[str, float]) -> float:
+    """The forward part of a step: its work, half of what goes both ways, and as much of the bubble as of the work."""
+    work = sum(parts[n] for n in ("forward", "backward", "weight gradients", "recomputation"))
+    share = parts["forward"] / work if work > 0.0 else 0.0
+    return parts["forward"] + 0.5 * sum(parts[n] for n in BOTH_WAYS) + share * parts["bubble"]
+
+
+def check_run(scenario: Scenario) -> None:
+    """Refuse half a question: settings of a run without its length, and evaluation without its size."""
+    if (scenario.eval_every_steps is None) != (scenario.eval_batches is None):
+        missing = "eval_batches" if scenario.eval_batches is None else "eval_every_steps"
+        raise ScenarioError(f"{missing}: is missing; evaluation needs how often, and how many batches.")
+    if scenario.train_tokens is None and (asked := [n for n in OF_A_RUN if getattr(scenario, n) is not None]):
+        raise ScenarioError(f"train_tokens: is missing; {asked[0]} needs the length of the run.")
+    if scenario.checkpoint:
+        saving_called(scenario.checkpoint)
+
+
+def run_of(scenario: Scenario, costs: StepCosts, tariff: Tariff) -> Run | None:
+    """The run that a scenario asks for; None where it names no number of tokens."""
+    check_run(scenario)
+    if scenario.train_tokens is None:
+        return None
+    job = costs.job
+    num_steps = ceil(scenario.train_tokens / job.tokens_per_step)
+    num_evaluations, parts = _work(scenario, costs, num_steps)
+    work_s, startup_s = sum(parts.values()), _or(scenario.startup_s, 0.0)
+    found, extra = None, dict[str, Any]()
+    if scenario.device_mtbf_s is not None or scenario.node_mtbf_s is not None:
+        found, extra = _with_failures(scenario, costs, RunPlan(step_s=work_s / num_steps, num_steps=num_steps))
+    parts |= {"startup": startup_s, "failures and checkpoints": found.time_s - work_s if found else 0.0}
+    wall_s, devices = sum(parts.values()), job.cluster.num_devices
+    rate = tariff.usd_per_s(devices, devices * costs.power_w)
+    return Run(
+        tokens=scenario.train_tokens, num_steps=num_steps, time_s=wall_s, parts=parts,
+        energy_j=wall_s * devices * costs.power_w, usd=None if rate is None else rate * wall_s, goodput=found,
+        num_evaluations=num_evaluations, **extra,
+    )  # fmt: skip
+
+
+def _work(scenario: Scenario, costs: StepCosts, num_steps: int) -> tuple[int, dict[str, float]]:
+    """How many evaluations; and what steps and they take, with what both wait for the loaders.
+
+    No global batch, trained on or evaluated, takes less than its tokens over what the loaders deliver.
+    """
+    evaluations = num_steps // scenario.eval_every_steps if scenario.eval_every_steps else 0
+    batches = evaluations * (scenario.eval_batches or 0)
+    least_s = costs.job.tokens_per_step / _or(scenario.data_tokens_per_s, inf)
+    waiting_s = num_steps * max(0.0, least_s - costs.step_s) + batches * max(0.0, least_s - costs.evaluation_s)
+    return evaluations, {
+        "steps": num_steps * costs.step_s, "evaluation": batches * costs.evaluation_s,
+        "waiting for data": waiting_s,
+    }  # fmt: skip
+
+
+def _with_failures(scenario: Scenario, costs: StepCosts, run: RunPlan) -> tuple[Goodput, dict[str, Any]]:
+    """The goodput of ``run``, whose steps stand for all useful work; starting up joins every restart."""
+    cluster = costs.job.cluster
+    faults = FaultModel(
+        num_devices=cluster.num_devices, devices_per_node=cluster.devices_per_node,
+        device_mtbf_s=scenario.device_mtbf_s or inf, node_mtbf_s=scenario.node_mtbf_s or inf,
+        detection_s=_or(scenario.detection_s, DETECTION_S),
+        restart_s=_or(scenario.restart_s, RESTART_S) + _or(scenario.startup_s, 0.0),
+    )  # fmt: skip
     node_rate = scenario.storage_bytes_per_s or STORAGE_BYTES_PER_S
     saving = Saving(
-        shard_bytes=state, num_devices=job.cluster.num_devices, devices_per_node=per_node,
-        forward_s=parts["forward"], update_s=parts["update"], backward_s=step_s - parts["forward"] - parts["update"],
-        device_to_host_bytes_per_s=job.cluster.device.host.each_way_bytes_per_s,
-        storage_bytes_per_s=node_rate * job.cluster.num_nodes, node_storage_bytes_per_s=node_rate,
-        num_replicas=replicas,
+        shard_bytes=costs.state_bytes, num_devices=cluster.num_devices, devices_per_node=cluster.devices_per_node,
+        forward_s=costs.forward_s, update_s=costs.update_s,
+        backward_s=run.step_s - costs.forward_s - costs.update_s,  # nothing changes in evaluation and waiting either
+        device_to_host_bytes_per_s=cluster.device.host.each_way_bytes_per_s,
+        storage_bytes_per_s=node_rate * cluster.num_nodes, node_storage_bytes_per_s=node_rate,
+        num_replicas=costs.num_replicas,
     )  # fmt: skip
     name = scenario.checkpoint or DEFAULT_CHECKPOINT
-    run = RunPlan(step_s=step_s, num_steps=num_steps)
     interval = _interval_steps(scenario, faults, saving, name, run)
     cost = _save_cost(name, saving, interval)
     found = expected(faults, storage_plan(saving, cost, interval), run)
     return found, {
-        "checkpoint": name, "checkpoint_interval_s": interval * step_s, "checkpoint_blocked_s": cost.blocked_s,
-        "checkpoint_bytes": state * job.cluster.num_devices / replicas,
+        "checkpoint": name, "checkpoint_interval_s": interval * run.step_s, "checkpoint_blocked_s": cost.blocked_s,
+        "checkpoint_bytes": costs.state_bytes * cluster.num_devices / costs.num_replicas,
     }  # fmt: skip
 
 
@@ -118,12 +190,17 @@ def _interval_steps(scenario: Scenario, faults: FaultModel, saving: Saving, name
     return steps
 
 
-def _save_cost(name: str, saving: Saving, interval_steps: int) -> SaveCost:
-    """What the way of saving called ``name`` (with or without "checkpoint-") makes of it."""
+def saving_called(name: str) -> Technique:
+    """The way of saving called ``name``, with or without "checkpoint-"; ScenarioError names the known ones."""
     known = {n.removeprefix("checkpoint-"): t for n, t in techniques_at(techniques, "training.checkpoint").items()}
     if (found := known.get(name.removeprefix("checkpoint-"))) is None:
         near = nearest(name, known) or tuple(known)
         raise ScenarioError(f"checkpoint: got {name!r}; write {' or '.join(map(repr, near))}.")
+    return found
+
+
+def _save_cost(name: str, saving: Saving, interval_steps: int) -> SaveCost:
+    found = saving_called(name)
     cost: SaveCost = found.rule(saving, interval_steps, found.knobs())
     return cost
 

@@ -26,8 +26,8 @@ BECAUSE = {
     "swapped_train_time": "the same with the outer stages swapped for half the batch",
 }
 DIFFERS = {
-    "rollback_train_time": "the paper's failures come from one drawn list; losses that are independent in every step "
-    "make rolling back far costlier the more often they come",
+    "rollback_train_time": "the paper's failures come from one drawn list, and its times hardly grow with their rate; "
+    "losses that are independent in every step cost less at the lowest rate and far more at the highest",
     "step_time_ratio": "the redundant step also has half the micro-batch and twice as many of them over slow links",
     "train_time": SMALL_MODEL,
     "swapped_train_time": SMALL_MODEL,

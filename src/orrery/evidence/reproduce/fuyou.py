@@ -13,8 +13,9 @@ from orrery.execution.offload.tiers import shortage
 from orrery.execution.offload.work import Work
 
 PRODUCTS = (
-    "products on this device reach some 110 TFLOP/s in the catalogue's calibration; the authors' own recomputation "
-    "time is that of 149"
+    "products take the constants of the one measured device of the generation, which its power limit holds back, as it "
+    "has twice the rate and fewer watts: some 110 TFLOP/s here, where owners of this device time 155 to 168, and the "
+    "authors' own recomputation is that of 149"
 )
 
 

@@ -1,0 +1,64 @@
+"""Training with offloaded states as a person reads it in a terminal."""
+
+from rich.box import SIMPLE
+from rich.table import Table
+
+from orrery.base.units import text
+from orrery.cli.output import console
+from orrery.cli.train_views import parts_table, print_run
+from orrery.scenario.train_offload import OffloadAnswer
+
+BOUND_BY = {
+    "compute": "arithmetic", "network": "the links between devices", "memory": "the device's memory bandwidth",
+    "host": "the host's memory and link", "drives": "the drives", "overhead": "launches and the host",
+}  # fmt: skip
+
+LANES = {
+    "gpu": "device", "cpu": "host's update", "to_gpu": "link to the device", "to_host": "link to the host",
+    "read": "drives, read", "write": "drives, written", "network": "between ranks",
+}  # fmt: skip
+"""What lanes are called on screen."""
+
+
+def print_offload(answer: OffloadAnswer) -> None:
+    """One configuration: its numbers, where the step goes, how busy lanes are, what tiers hold, and the whole run."""
+    out, job = console(), answer.job
+    out.print(
+        f"[bold]{job.model.name}[/] on {job.cluster.num_devices} x {job.cluster.device.name} ({answer.layout}), "
+        f"{job.recipe.name}, {job.framework.name}, {answer.offload}, {job.global_batch} x {job.seq_len} tokens a step"
+    )
+    out.print(_figures(answer))
+    out.print(parts_table(answer.parts, answer.step_time_s, "Where the step goes (waiting: what no work hides)"))
+    out.print(f"Limited by {BOUND_BY[answer.bound_by]}.")
+    busy = [f"{LANES[k]} {100 * s / answer.step_time_s:.0f} %" for k, s in answer.lanes.items() if s > 0.0]
+    out.print(f"Busy: {', '.join(busy)}.")
+    out.print(_tiers(answer))
+    if answer.run:
+        print_run(out, answer.run)
+
+
+def _figures(answer: OffloadAnswer) -> Table:
+    table = Table(box=SIMPLE, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_row("step", text(answer.step_time_s, "s"))
+    table.add_row("tokens a second and device", f"{answer.tokens_per_s_per_device:,.0f}")
+    table.add_row("model flops utilisation", f"{100.0 * answer.mfu_frac:.1f} %")
+    table.add_row("power of a device", text(answer.power_w, "w"))
+    table.add_row("energy a token", text(answer.energy_j_per_token, "j"))
+    if (usd := answer.usd_per_million_tokens) is not None:
+        table.add_row("a million tokens", f"${usd:.3g}")
+    return table
+
+
+def _tiers(answer: OffloadAnswer) -> Table:
+    """What each tier holds of one device's part."""
+    t, held = answer.tiers, answer.held
+    table = Table(box=SIMPLE, pad_edge=False, title="Memory by tier, one device's part", title_justify="left")
+    for column in ("tier", "holds", "has", "share"):
+        table.add_column(column, justify="left" if column == "tier" else "right")
+    for name, holds, has in (("device", held.gpu_bytes, t.gpu_bytes), ("host memory", held.host_bytes, t.host_bytes),
+                             ("NVMe drives", held.nvme_bytes, t.nvme_bytes)):  # fmt: skip
+        share = f"{100.0 * holds / has:.1f} %" if has > 0.0 else ""
+        table.add_row(name, text(holds, "bytes"), text(has, "bytes"), share)
+    return table

@@ -1,0 +1,341 @@
+"""A training job whose states leave the device: its step by part, each tier of memory, energy, money, and the run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.execution.memory import Infeasible
+from orrery.execution.offload.step import OffloadedStep
+from orrery.execution.offload.tiers import Held, Tiers, shortage
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.kernels import energy
+from orrery.planner.money import Tariff, tariff_of
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import CannotBe
+from orrery.scenario.plan_answer import price_json
+from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.train_job import job_json
+from orrery.scenario.train_offload_ask import SHARING, Prepared, chosen_rule, prepare
+from orrery.scenario.train_offload_work import parts_of
+from orrery.scenario.train_run import Run, StepCosts, run_json, run_of
+from orrery.scenario.train_tiers import DEVICE_SHARES, exchange_s
+from orrery.training.columns import columns_of
+from orrery.training.step import Steps, step_of
+from orrery.training.worth import peak_flops_per_s
+
+KINDS = {
+    "compute": ("forward", "backward", "weight gradients", "recomputation"),
+    "network": ("tensor parallel", "waiting for other ranks", "gradient reduction"),
+    "memory": ("update",), "host": ("waiting for the host's update", "waiting for the host link"),
+    "drives": ("waiting for drives",), "overhead": ("launches", "once a step"),
+}  # fmt: skip
+"""What limits a step, and the parts that say so."""
+
+NO_INTERVALS = "intervals: none, no measured run with states off the device was compared"
+
+ADAPTER_BYTES = 14.0
+"""Of one weight of an adapter in a checkpoint: 16 bits, an FP32 copy and two moments of Adam."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OffloadAnswer:
+    """One configuration of a training job with one technique of offloading."""
+
+    job: TrainingJob
+    layout: TrainingLayout
+    offload: str  # the technique
+    step_time_s: float
+    parts: dict[str, float]  # seconds; they add up to the step: work of the device, and what no work hides
+    lanes: dict[str, float]  # seconds in which each lane works, hidden or not
+    tiers: Tiers
+    held: Held
+    mfu_frac: float
+    hfu_frac: float  # recomputation counted
+    power_w: float  # of one device
+    model_flops_per_s_per_device: float
+    tariff: Tariff
+    run: Run | None
+    notes: tuple[str, ...]
+
+    @property
+    def peak_memory_bytes(self) -> float:
+        """On a device."""
+        return self.held.gpu_bytes
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of all devices."""
+        return self.job.tokens_per_step / self.step_time_s
+
+    @property
+    def tokens_per_s_per_device(self) -> float:
+        """Of all devices, each."""
+        return self.tokens_per_s / self.job.cluster.num_devices
+
+    @property
+    def energy_j_per_step(self) -> float:
+        """Of all devices; the host and the drives are not in it."""
+        return self.power_w * self.step_time_s * self.job.cluster.num_devices
+
+    @property
+    def energy_j_per_token(self) -> float:
+        """Of all devices, a token."""
+        return self.energy_j_per_step / self.job.tokens_per_step
+
+    @property
+    def usd_per_million_tokens(self) -> float | None:
+        """Dollars for a million tokens; None where no price is known."""
+        devices = self.job.cluster.num_devices
+        return self.tariff.usd_per_million(devices, devices * self.power_w, self.tokens_per_s)
+
+    @property
+    def bound_by(self) -> str:
+        """The kind of parts that takes most of the step."""
+        return max(KINDS, key=lambda kind: sum(self.parts[name] for name in KINDS[kind]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on, that of training, with ``tiers``; SI units, bytes a device."""
+        return to_json(
+            {
+                "step_time_s": self.step_time_s, "mfu_frac": self.mfu_frac, "hfu_frac": self.hfu_frac,
+                "tokens_per_s_per_device": self.tokens_per_s_per_device, "tokens_per_s": self.tokens_per_s,
+                "model_flops_per_s_per_device": self.model_flops_per_s_per_device,
+                "peak_memory_bytes": self.peak_memory_bytes,
+                "capacity_bytes": self.job.cluster.device.memory_capacity_bytes, "offload": self.offload,
+                "parts": self.parts, "lanes": self.lanes, "bound_by": self.bound_by, "tiers": self._tiers_json(),
+                "power_w": self.power_w, "energy_j_per_step": self.energy_j_per_step,
+                "energy_j_per_token": self.energy_j_per_token,
+                "usd_per_million_tokens": self.usd_per_million_tokens, "price": price_json(self.tariff),
+                "run": run_json(self.run) if self.run else None, "intervals": {},
+                "job": job_json(self.job), "layout": self.layout, "notes": self.notes,
+            }
+        )  # fmt: skip
+
+    def _tiers_json(self) -> dict[str, dict[str, float]]:
+        """What each tier holds for one device, what of it there is, and how fast it is."""
+        t, held = self.tiers, self.held
+        return {
+            "device": {"held_bytes": held.gpu_bytes, "have_bytes": t.gpu_bytes,
+                       "bytes_per_s": t.gpu_memory_bytes_per_s},
+            "host": {"held_bytes": held.host_bytes, "have_bytes": t.host_bytes,
+                     "bytes_per_s": t.host_memory_bytes_per_s,
+                     "link_each_way_bytes_per_s": t.host_link_each_way_bytes_per_s},
+            "nvme": {"held_bytes": held.nvme_bytes, "have_bytes": t.nvme_bytes,
+                     "read_bytes_per_s": t.nvme_read_bytes_per_s, "write_bytes_per_s": t.nvme_write_bytes_per_s},
+        }  # fmt: skip
+
+
+def offloaded(asked: Scenario) -> OffloadAnswer | CannotBe:
+    """The answer to a scenario that names a technique of offloading."""
+    ready = prepare(asked)
+    lacks, notes = _lacks(ready), _notes(ready)
+    tariff = tariff_of(ready.job.cluster.device, asked.usd_per_hour, asked.electricity)
+    if lacks:
+        change = _enough_of_a_tier(asked, ready) or first_fit(asked, _easier(ready))
+        said = f"{change} fits." if change else "Nothing near it fits: take more devices, or larger ones."
+        return CannotBe(infeasible=replace(lacks, smallest_change=said), notes=notes)
+    rule, step = chosen_rule(ready)
+    rounds = step.choices.get("groups", 1.0)  # lanes of a layerwise update are those of a whole round
+    parts = parts_of(rule, ready.pieces, ready.memory.tiers, ready.num_forward)
+    job, layout = ready.job, ready.layout
+    summed = exchange_s(job, layout, "all_reduce", _summed_bytes(ready, step))
+    parts |= {"gradient reduction": summed, "once a step": job.framework.step_s}
+    time_s = sum(parts.values())
+    worth = _worth(ready, step, parts, time_s)
+    costs = _step_costs(ready, step, parts, time_s, worth.power_w)
+    return OffloadAnswer(
+        job=job, layout=layout, offload=ready.name, step_time_s=time_s, parts=parts,
+        lanes={k: float(v) / rounds for k, v in step.busy_s.items()}, tiers=ready.memory.tiers, held=step.held,
+        mfu_frac=worth.model_flops / (time_s * peak_flops_per_s(job)),
+        hfu_frac=worth.hardware_flops / (time_s * peak_flops_per_s(job)), power_w=worth.power_w,
+        model_flops_per_s_per_device=worth.model_flops / time_s, tariff=tariff, run=run_of(asked, costs, tariff),
+        notes=tuple(dict.fromkeys((*notes, *tariff.notes, NO_INTERVALS))),
+    )  # fmt: skip
+
+
+def _notes(ready: Prepared) -> tuple[str, ...]:
+    """What was assumed, of the tiers alone that something goes to."""
+    held = ready.rule(replace(ready.pieces.work, num_micro_batches=1), ready.memory.tiers).held
+    silent = [name for name, size in (("host_", held.host_bytes), ("nvme_", held.nvme_bytes)) if size <= 0.0]
+    return tuple(note for note in ready.notes if not note.startswith(tuple(silent)))
+
+
+def _lacks(ready: Prepared) -> Infeasible | None:
+    """The first tier that is too small; a tier holds the same for one micro-batch as for many."""
+    tiers = ready.memory.tiers
+    step = ready.rule(replace(ready.pieces.work, num_micro_batches=1), tiers)
+    what = f"{ready.job.model.name} on {ready.job.cluster.num_devices} x {ready.job.cluster.device.name}"
+    return shortage(step.held, tiers, f"{what} ({ready.layout}) with {ready.name}, one device's part")
+
+
+def _summed_bytes(ready: Prepared, step: OffloadedStep) -> float:
+    """Gradients that ranks add up after the passes, where the technique itself exchanges nothing.
+
+    All of them travel after the backward pass: they are few. Both passes of a zeroth-order step exchange one number.
+    """
+    work = ready.pieces.work
+    if ready.name == "adapters-only":
+        return step.choices["adapter_parameters"] * work.gradient_bytes
+    return work.num_parameters / step.choices["groups"] * work.gradient_bytes if "groups" in step.choices else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Worth:
+    """Of one device and step."""
+
+    model_flops: float
+    hardware_flops: float
+    power_w: float
+
+
+def _worth(ready: Prepared, step: OffloadedStep, parts: dict[str, float], time_s: float) -> _Worth:
+    """Operations that the passes make, and the power that these and the bytes through the device's memory draw."""
+    job, device = ready.job, ready.job.cluster.device
+    plain, full = (step_of(job, columns_of([replace(ready.layout, recompute=r)])) for r in ("none", "full"))
+    whole = float(plain.model_flops[0]) / job.cluster.num_devices
+    share = _learnt_frac(ready, step)
+    again = _per_device(full) - _per_device(plain)
+    work_s = sum(parts[n] for n in KINDS["compute"])
+    again *= parts["recomputation"] / parts["forward"] if parts["forward"] > 0.0 else 0.0
+    rate = device.memory_bandwidth_bytes_per_s
+    moved = float(plain.moved_bytes[0]) - float(plain.parts["update"][0]) * rate
+    moved *= share * work_s / max(work_s - parts["recomputation"], 1e-12)
+    link = ready.memory.tiers.host_link_each_way_bytes_per_s
+    copied = link * (step.busy_s["to_gpu"] + step.busy_s["to_host"]) / step.choices.get("groups", 1.0)
+    moved += parts["update"] * rate + copied
+    flops = share * whole + again
+    power_w = energy.power_w(device, job.recipe.forward_format, np.array(flops / time_s), np.array(moved / time_s))
+    return _Worth(model_flops=share * whole, hardware_flops=flops, power_w=float(power_w))
+
+
+def _per_device(steps: Steps) -> float:
+    return float(steps.hardware_flops[0])
+
+
+def _learnt_frac(ready: Prepared, step: OffloadedStep) -> float:
+    """Operations of a step over those of a forward and a whole backward pass, each third of which is one product.
+
+    Two forward passes are two thirds. One group of g goes back through (g + 1) / 2g of the layers in the mean, and
+    makes 1 / g of the gradients of weights.
+    """
+    if ready.name == "zeroth-order-streaming":
+        return 2.0 / 3.0
+    groups = step.choices.get("groups", 1.0)
+    return (1.0 + (groups + 1.0) / (2.0 * groups) + 1.0 / groups) / 3.0
+
+
+def _step_costs(
+    ready: Prepared, step: OffloadedStep, parts: dict[str, float], time_s: float, power_w: float
+) -> StepCosts:
+    """What a run needs to know; a forward pass alone fetches every layer once where parameters lie elsewhere."""
+    work, tiers, is_shared = ready.pieces.work, ready.memory.tiers, ready.name in SHARING
+    each_s = work.num_layers * work.forward_s + work.outer_forward_s
+    fetched = work.num_layers * work.layer_bytes / (tiers.num_ranks if is_shared else 1)
+    slowest = {"zero-infinity": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
+               "overlapped-update": min(tiers.nvme_read_bytes_per_s, tiers.host_link_each_way_bytes_per_s),
+               "zeroth-order-streaming": tiers.host_link_each_way_bytes_per_s}.get(ready.name)  # fmt: skip
+    fetch_s = fetched / slowest if slowest else 0.0
+    state = work.num_parameters * (work.parameter_bytes + work.state_bytes) / (tiers.num_ranks if is_shared else 1)
+    if ready.name == "zeroth-order-streaming":
+        state = work.num_parameters * work.parameter_bytes
+    elif ready.name == "adapters-only":
+        state = ADAPTER_BYTES * step.choices["adapter_parameters"]
+    return StepCosts(
+        job=ready.job, step_s=time_s, forward_s=parts["forward"],
+        update_s=parts["update"] + parts["waiting for the host's update"],
+        evaluation_s=work.num_micro_batches * max(each_s, fetch_s), state_bytes=state,
+        num_replicas=1 if is_shared else ready.layout.dp, power_w=power_w,
+    )  # fmt: skip
+
+
+LADDER = ("zero-offload", "interleaved-update", "overlapped-update", "zero-infinity")
+"""Techniques that learn as training on the device does, from the one that moves least to the one that holds most."""
+
+
+def first_fit(asked: Scenario, changes: Iterator[dict[str, Any]]) -> str:
+    """The first of some changes to a scenario with which it fits in every tier, in words; empty where none does."""
+    for change in changes:
+        try:
+            lacks = _lacks(prepare(merged(asked, change)))
+        except ScenarioError:
+            continue
+        if not lacks:
+            return ", ".join(_in_words(k, v) for k, v in change.items() if v is not None)
+    return ""
+
+
+def _in_words(name: str, value: Any) -> str:
+    if name == "offload":
+        return f"--offload {value}"
+    return f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+
+
+def _enough_of_a_tier(asked: Scenario, ready: Prepared) -> str:
+    """How much host memory, or how many drives, a node would need where the device itself is large enough."""
+    tiers, shares = ready.memory.tiers, ready.job.cluster.devices_per_node
+    held = ready.rule(replace(ready.pieces.work, num_micro_batches=1), tiers).held
+    if held.gpu_bytes > tiers.gpu_bytes:
+        return ""
+    change: dict[str, Any] = {}
+    for name, need, have in (("host_memory_bytes", held.host_bytes, tiers.host_bytes),
+                             ("nvme_bytes", held.nvme_bytes, tiers.nvme_bytes)):  # fmt: skip
+        if need > have:
+            change[name] = float(f"{1.005 * need * shares:.3g}")
+    return first_fit(asked, iter([change]))
+
+
+def _easier(ready: Prepared) -> Iterator[dict[str, Any]]:
+    """Changes that need less of the device, the smallest first."""
+    layout, each = ready.layout, ready.layout.micro_batch
+    smaller = [n for n in range(each - 1, 0, -1) if each % n == 0]
+    again: dict[str, Any] = {"recompute": "full"} if ready.may_recompute else {}
+    yield again
+    yield from ({"micro_batch": n} for n in smaller)
+    yield from (again | {"micro_batch": n} for n in smaller if again)
+    others = [n for n in LADDER if n != ready.name] if ready.name != "adapters-only" else []
+    yield from ({"offload": n, "recompute": None} for n in others)
+    for tp in _wider(layout, ready.job):
+        yield {"tp": tp, "dp": None}
+        yield {"tp": tp, "dp": None, "micro_batch": 1}
+        yield from ({"offload": n, "tp": tp, "dp": None, "micro_batch": 1, "recompute": None} for n in others)
+
+
+def _wider(layout: TrainingLayout, job: TrainingJob) -> list[int]:
+    """Larger degrees of tensor parallelism within a node."""
+    return [n for n in range(layout.tp + 1, job.cluster.devices_per_node + 1) if n % layout.tp == 0]
+
+
+OPEN: dict[str, Any] = dict.fromkeys(
+    ("pp", "cp", "ep", "etp", "vp", "dp", "sharding", "sharding_group", "secondary_group", "schedule", "recompute",
+     "recompute_layers", "context_kind", "framework", "sequence_parallel")
+)  # fmt: skip
+"""Settings that offloading does without."""
+
+
+def first_offload(asked: Scenario, layout: TrainingLayout) -> str:
+    """The first technique that makes a job fit which does not fit on the device, in words; empty where none does."""
+    node = min(asked.devices_per_node or 8, asked.devices or 1)
+    degrees = [n for n in range(1, node + 1) if n >= layout.tp and n % layout.tp == 0] or [layout.tp]
+    sizes = dict.fromkeys((layout.micro_batch, 1))
+    changes = ({"offload": name, "tp": tp, "micro_batch": size, **OPEN}
+               for tp in degrees for size in sizes for name in LADDER)  # fmt: skip
+    kept = {"tp": layout.tp, "micro_batch": layout.micro_batch}
+    for change in changes:
+        if first_fit(asked, iter([change])):
+            said = [_in_words(k, v) for k, v in change.items() if v is not None and kept.get(k) != v]
+            dropped = [n for n in ("pp", "cp", "ep") if getattr(layout, n) > 1]
+            return ", ".join(said) + (f" without {', '.join(dropped)}" if dropped else "")
+    return ""
+
+
+def refuse_tiers(asked: Scenario) -> None:
+    """Refuse sizes and rates of tiers that nothing goes to."""
+    for name in DEVICE_SHARES:
+        if getattr(asked, name) is not None:
+            raise ScenarioError(
+                f"{name}: is given, but nothing leaves the device; write --offload too, or leave it out."
+            )

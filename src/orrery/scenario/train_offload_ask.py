@@ -1,0 +1,158 @@
+"""From a scenario to a technique of offloading with all that it asks for, or a refusal that says what to write."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.base.seam import techniques_at
+from orrery.base.technique import Technique
+from orrery.execution.offload import techniques
+from orrery.execution.offload.step import OffloadedStep
+from orrery.execution.offload.tiers import Tiers
+from orrery.execution.offload.work import Work
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.scenario.schema import Scenario
+from orrery.scenario.train_job import TrainingQuestion, layout_of, training_question
+from orrery.scenario.train_offload_work import MOST_PLAYED, Pieces, Rule, pieces_of, played
+from orrery.scenario.train_tiers import NodeMemory, node_memory
+from orrery.training.allowed import refusal
+from orrery.training.columns import columns_of
+
+SEAM = "execution.offload"
+
+SHARING = frozenset({"zero-offload", "zero-infinity", "overlapped-update", "interleaved-update"})
+"""Techniques whose data-parallel ranks share one copy of the states; under the others each has its own."""
+
+PRECISIONS = ("bf16", "fp16", "fp32", "tf32")
+
+ALONE = {"pp": 1, "cp": 1, "ep": 1, "etp": 1, "vp": 1}
+"""Degrees that offloading is not known with."""
+
+OWN_WAY = ("sharding", "sharding_group", "secondary_group", "recompute_layers", "schedule", "context_kind")
+"""Settings that a technique decides itself, or that mean nothing with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A job, its layout, and a technique with its knobs filled in."""
+
+    name: str
+    job: TrainingJob
+    layout: TrainingLayout
+    technique: Technique
+    knobs: Any  # of the technique
+    pieces: Pieces
+    memory: NodeMemory
+    num_forward: float  # forward passes of a step, without recomputation
+    may_recompute: bool  # whether recompute = full would change anything
+    notes: tuple[str, ...]
+
+    def rule(self, work: Work, tiers: Tiers) -> OffloadedStep:
+        """The technique with its knobs."""
+        step: OffloadedStep = self.technique.rule(work, tiers, self.knobs)
+        return step
+
+
+def prepare(asked: Scenario) -> Prepared:
+    """Everything that the technique asks for; ScenarioError where the scenario makes no sense with it."""
+    technique = _technique(asked.offload or "")
+    question, said = _question(asked, technique)
+    _check_layout(question.given, technique.name)
+    knobs, recompute, more = _knobs(asked, technique)
+    given = {k: v for k, v in question.given.items() if k not in ALONE} | {"sharding": "none", "recompute": recompute}
+    layout, layout_notes = layout_of(replace(question, given=given))
+    job = question.job
+    if why := refusal(job, columns_of([layout])):
+        raise ScenarioError(why)
+    pieces = pieces_of(job, layout)
+    if technique.name == "adapters-only":  # its gradients of weights are the adapters' own, and stay
+        pieces = replace(pieces, work=replace(pieces.work, weight_gradient_s=0.0), outer_weight_s=0.0)
+    memory = node_memory(asked, job, layout, pieces.work.layer_bytes)
+    late = (f"micro-batches: after the first {MOST_PLAYED} each takes what the last of these adds",)
+    return Prepared(
+        name=technique.name, job=job, layout=layout, technique=technique, knobs=knobs, pieces=pieces, memory=memory,
+        num_forward=2.0 if technique.name == "zeroth-order-streaming" else 1.0,
+        may_recompute=getattr(knobs, "recomputes", True) is False,
+        notes=(*question.notes, *said, *layout_notes, *more, *memory.notes,
+               *(late if pieces.work.num_micro_batches > MOST_PLAYED else ())),
+    )  # fmt: skip
+
+
+def chosen_rule(ready: Prepared) -> tuple[Rule, OffloadedStep]:
+    """The rule with what it settles itself held fast, so that parts are of one schedule; and the step."""
+    few = min(MOST_PLAYED, ready.pieces.work.num_micro_batches)
+    settled = ready.rule(replace(ready.pieces.work, num_micro_batches=few), ready.memory.tiers).choices
+    names = {f.name for f in fields(ready.knobs)}
+    knobs = replace(ready.knobs, **{k: int(v) if k == "stride" else v for k, v in settled.items() if k in names})
+    rule = replace(ready, knobs=knobs).rule
+    return rule, played(rule, ready.pieces.work, ready.memory.tiers)
+
+
+def _technique(name: str) -> Technique:
+    known = techniques_at(techniques, SEAM)
+    if (found := known.get(name)) is None:
+        near = nearest(name, known) or tuple(known)
+        raise ScenarioError(f"offload: got {name!r}; write {' or '.join(map(repr, near))}.")
+    return found
+
+
+def _question(asked: Scenario, technique: Technique) -> tuple[TrainingQuestion, tuple[str, ...]]:
+    """The job, with the task that the technique is for."""
+    question = training_question(asked)
+    job, notes = question.job, list[str]()
+    if job.recipe.name not in PRECISIONS:
+        raise ScenarioError(
+            f"precision: offloading is known for {', '.join(PRECISIONS)}, got {job.recipe.name}; write bf16."
+        )
+    if technique.name == "adapters-only":
+        if asked.task not in (None, "lora", "qlora"):
+            raise ScenarioError(f"task: adapters-only trains adapters, got {asked.task}; write lora or qlora.")
+        if asked.task is None:
+            notes.append("task: lora (what adapters-only trains)")
+        job = replace(job, task="lora")
+    elif asked.task not in (None, "pretrain", "full_finetune"):
+        raise ScenarioError(
+            f"task: {technique.name} trains all weights, got {asked.task}; write full_finetune, or for adapters "
+            "--offload adapters-only."
+        )
+    return replace(question, job=job), tuple(notes)
+
+
+def _check_layout(given: Mapping[str, Any], name: str) -> None:
+    for key, alone in ALONE.items():
+        if given.get(key, alone) != alone:
+            raise ScenarioError(
+                f"{key}: got {given[key]} with --offload {name}, which is known for tp and dp alone; leave {key} out."
+            )
+    for key in OWN_WAY:
+        if key in given:
+            raise ScenarioError(
+                f"{key}: got {given[key]} with --offload {name}, which decides this itself; leave {key} out."
+            )
+
+
+RECOMPUTES = {"zero-infinity": "whole layers", "overlapped-update": "what it does not swap out",
+              "zeroth-order-streaming": "nothing"}  # fmt: skip
+"""What techniques compute again that leave no choice."""
+
+
+def _knobs(asked: Scenario, technique: Technique) -> tuple[Any, str, tuple[str, ...]]:
+    """The technique's knobs, what the layout calls its recomputation, and what was assumed."""
+    knobs = technique.knobs()
+    if technique.name == "adapters-only":
+        knobs = replace(knobs, rank=asked.adapter_rank or 16, is_4bit=asked.task == "qlora")
+    if technique.name in RECOMPUTES:
+        if asked.recompute is not None:
+            what = RECOMPUTES[technique.name]
+            raise ScenarioError(
+                f"recompute: got {asked.recompute}, but {technique.name} always computes {what} again; leave it out."
+            )
+        return knobs, "full" if technique.name == "zero-infinity" else "none", ()
+    if asked.recompute == "selective":
+        raise ScenarioError(f"recompute: got selective with --offload {technique.name}; write full or none.")
+    if asked.recompute is None:
+        word = "full" if knobs.recomputes else "none"
+        return knobs, word, (f"recompute: {word} (as {technique.name} does by default)",)
+    return replace(knobs, recomputes=asked.recompute == "full"), asked.recompute, ()
