@@ -62,13 +62,20 @@ LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "n
        "host_collective_s": 1e-6, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
        "update_bytes": 0.01}  # fmt: skip
 HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
-        "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 5e-3, "host_backward_ratio": 6.0,
+        "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 2e-3, "host_backward_ratio": 4.0,
         "host_collective_s": 1e-3, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
         "update_bytes": 16.0}  # fmt: skip
 PULL = (
     dict.fromkeys(LOW, 0.25)
     | dict.fromkeys(FRAMEWORK[:4], 1.0)
-    | {"attention_ratio": 0.5, "fixed_bytes": 2.0, "update_bytes": 2.0}
+    | {
+        "attention_ratio": 0.5,
+        "host_layer_s": 0.5,
+        "host_backward_ratio": 0.4,
+        "step_s": 3.0,
+        "fixed_bytes": 2.0,
+        "update_bytes": 2.0,
+    }
 )
 """How far (in logarithms) a constant goes from the pooled value before the pull weighs as much as one row's error."""
 

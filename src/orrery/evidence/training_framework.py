@@ -106,7 +106,8 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
     """What technique, torch_compile, note and version say in words."""
     out: dict[str, bool | float] = {}
     technique, note = row.word("technique").casefold(), row.word("note").casefold()
-    if "offload" in technique or "offloads to cpu" in note:
+    run = f"{row.word('model')} {row.word('framework_options')}".casefold()
+    if "offload" in technique or "offloads to cpu" in note or "offload" in run:
         raise ScenarioError("offloading activations or weights is not modelled in training")
     if "unpacked" in technique:
         raise ScenarioError("samples are not packed: how many tokens a step has is not known")

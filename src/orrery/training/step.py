@@ -234,7 +234,10 @@ def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -
     ends = found.head.forward_flops[which]
     backward = 1.0 if job.task in FROZEN else 2.0
     per_replica = m * (found.num_layers * ((1.0 + backward) * linear + 3.0 * core) + (1.0 + backward) * ends)
-    again = m * found.num_layers * np.where(x.recompute == 2, linear + core, np.where(x.recompute == 1, core, 0.0))
+    layers = found.num_layers / (x.pp * x.vp) * x.vp
+    part = np.where(x.recompute_layers > 0, np.minimum(x.recompute_layers / layers, 1.0), 1.0)
+    each = np.where(x.recompute == 2, part * (linear + core), np.where(x.recompute == 1, core, 0.0))
+    again = m * found.num_layers * each
     ways = x.tp * x.cp
     return per_replica * ways * x.dp, (per_replica + again) / x.pp
 
