@@ -56,7 +56,7 @@ def test_pruning_changes_nothing(job):
         pruned.evaluated + pruned.ruled_out + sum(k.layouts for k in pruned.killed if k.constraint != "memory")
         == pruned.num_layouts
     )
-    assert pruned.ruled_out > 0
+    assert pruned.ruled_out > 0 or job.cluster.num_devices < 16
 
 
 def test_the_best_is_the_best_of_all_tried_one_by_one():

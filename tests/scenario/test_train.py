@@ -141,3 +141,15 @@ def test_nothing_works_is_infeasible():
     assert found.infeasible.need > found.infeasible.have
     assert not found.plans
     assert "--offload" in found.infeasible.smallest_change
+
+
+def test_a_plan_tries_what_the_framework_runs_unless_told_otherwise():
+    job = {"model": "gpt3-13b", "device": "a100-sxm-80gb", "devices": 16, "global_batch": 64, "seq_len": 2048, "tp": 1}
+    runs = orrery.train_plan(**job, pp=4, framework="megatron-lm")
+    every = orrery.train_plan(**job, pp=4, framework="megatron-lm", schedule="any")
+    assert {p.layout.schedule for p in runs.plans} <= {"1f1b", "interleaved"}
+    assert runs.launch
+    assert every.num_layouts > runs.num_layouts
+    assert every.plans[0].step_time_s <= runs.plans[0].step_time_s
+    with pytest.raises(ScenarioError, match="is for --plan"):
+        orrery.train(**job, pp=4, framework="megatron-lm", schedule="any")

@@ -14,7 +14,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
-from orrery.scenario.train_job import job_json, layout_of, training_question
+from orrery.scenario.train_job import ANY_SCHEDULE, job_json, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers
 from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
 from orrery.training.allowed import refusal
@@ -134,6 +134,8 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
         return offloaded(asked)
     refuse_tiers(asked)
     question = training_question(asked)
+    if asked.schedule == ANY_SCHEDULE:
+        raise ScenarioError(f'schedule: {ANY_SCHEDULE} is for --plan; write one, such as schedule = "1f1b".')
     layout, layout_notes = layout_of(question)
     job, x = question.job, columns_of([layout])
     if said := refusal(job, x):

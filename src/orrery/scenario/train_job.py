@@ -101,13 +101,19 @@ LAYOUT_SETTINGS = (
 )  # fmt: skip
 
 
+ANY_SCHEDULE = "any"
+"""Written for a search: every schedule, also those that the framework does not run."""
+
+
 def _given(scenario: Scenario) -> dict[str, Any]:
     found = {n: v for n in LAYOUT_SETTINGS if (v := getattr(scenario, n)) is not None}
     if scenario.sharding is not None:
         found["sharding"] = "zero3" if scenario.sharding == "fsdp" else scenario.sharding
     if scenario.sequence_parallel is not None:
         found["is_sequence_parallel"] = scenario.sequence_parallel
-    if scenario.schedule:
+    if scenario.schedule == ANY_SCHEDULE:
+        del found["schedule"]
+    elif scenario.schedule:
         get_schedule(scenario.schedule)
     return found
 

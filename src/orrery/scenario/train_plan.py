@@ -9,7 +9,7 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
-from orrery.planner.launch.training import launches, refusals
+from orrery.planner.launch.training import SCHEDULES, launches, refusals
 from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.training.search import Found, Killed, Point, search
 from orrery.planner.training.space import Wanted
@@ -17,7 +17,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train import TrainAnswer, answer_of
-from orrery.scenario.train_job import TrainingQuestion, job_json, layout_of, training_question
+from orrery.scenario.train_job import ANY_SCHEDULE, TrainingQuestion, job_json, layout_of, training_question
 from orrery.scenario.train_offload import first_offload, refuse_tiers
 from orrery.scenario.train_run import check_run, costs_of, run_of
 from orrery.training.allowed import refusal
@@ -117,7 +117,9 @@ def train_plan(
     job = question.job
     _check_searched(question.given)
     check_run(asked)
-    found = search(job, Wanted(**question.given), count=max(count, 1), progress=progress)
+    tried = () if asked.schedule == ANY_SCHEDULE else SCHEDULES.get(job.framework.name, ())
+    wanted = Wanted(**question.given, schedules=tried)
+    found = search(job, wanted, count=max(count, 1), progress=progress)
     if not found.num_layouts:
         raise ScenarioError(_empty(question))
     if not found.best and all(k.nearest is None for k in found.killed):
@@ -130,8 +132,16 @@ def train_plan(
         launch_refusals=refusals(job, best) if best else {}, front=tuple(found.front),
         killed=tuple(sorted(found.killed, key=_closeness)), infeasible=None if plans else _nothing(asked, job, found),
         evaluated=found.evaluated, ruled_out=found.ruled_out, num_layouts=found.num_layouts,
-        seconds=time.perf_counter() - started_s, tariff=tariff, notes=(*question.notes, *tariff.notes),
+        seconds=time.perf_counter() - started_s, tariff=tariff,
+        notes=(*question.notes, *_schedule_notes(job, wanted), *tariff.notes),
     )  # fmt: skip
+
+
+def _schedule_notes(job: TrainingJob, wanted: Wanted) -> tuple[str, ...]:
+    """Which schedules were tried, where the framework runs only some."""
+    if wanted.schedule or not wanted.schedules:
+        return ()
+    return (f"schedule: {', '.join(wanted.schedules)} (what {job.framework.name} runs; --schedule any tries all)",)
 
 
 def _in_full(asked: Scenario, job: TrainingJob, point: Point, tariff: Tariff) -> TrainAnswer:

@@ -83,7 +83,7 @@ def search(
     ``prunes`` False costs everything: the same answer, more slowly.
     """
     every = list(families(job, wanted))
-    names = tuple(n for n in schedules() if wanted.schedule in (None, n))
+    names = (wanted.schedule,) if wanted.schedule else wanted.schedules or tuple(schedules())
     out, keep = Found(), _Keep(count)
     have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
     for done, family in enumerate(_promising(every)):

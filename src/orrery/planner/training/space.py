@@ -50,6 +50,7 @@ class Wanted:
     recompute: str | None = None
     recompute_layers: int | None = None
     schedule: str | None = None
+    schedules: tuple[str, ...] = ()  # what may be tried where none is fixed; empty = every one
     context_kind: str | None = None
     is_sequence_parallel: bool | None = None
 

@@ -4,7 +4,15 @@ from collections.abc import Callable
 
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
-from orrery.planner.launch.training import deepspeed, fsdp, megatron_bridge, megatron_lm, slurm, torchtitan
+from orrery.planner.launch.training import (
+    deepspeed,
+    fsdp,
+    megatron_bridge,
+    megatron_lm,
+    megatron_settings,
+    slurm,
+    torchtitan,
+)
 from orrery.planner.launch.training.fit import misfit
 from orrery.planner.launch.training.script import Refusal, Script
 
@@ -13,6 +21,14 @@ WRITERS: dict[str, Callable[[TrainingJob, TrainingLayout], Script | Refusal]] = 
     "torchtitan": torchtitan.write, "fsdp": fsdp.write,
 }  # fmt: skip
 """Framework -> how its start is written."""
+
+
+SCHEDULES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("megatron-lm", "megatron-bridge", "megatron-llama", "nemo"), megatron_settings.SCHEDULES),
+    **dict.fromkeys(("deepspeed", "megatron-deepspeed"), ("1f1b",)),
+    "torchtitan": tuple(torchtitan.SCHEDULES),
+}
+"""Framework -> pipeline schedules that it runs; of those that are not named here nothing is known."""
 
 
 def launches(job: TrainingJob, layout: TrainingLayout) -> dict[str, str]:
@@ -45,4 +61,4 @@ def _written(job: TrainingJob, layout: TrainingLayout) -> dict[str, Script | Ref
     return {name: write(job, layout) for name, write in WRITERS.items()}
 
 
-__all__ = ["WRITERS", "launches", "refusals", "scripts"]
+__all__ = ["SCHEDULES", "WRITERS", "launches", "refusals", "scripts"]
