@@ -93,7 +93,9 @@ def test_why_unfolds_to_sources(out: Out) -> None:
     assert "(--depth)" in out()[0]
 
 
-@pytest.mark.parametrize("kind", ["devices", "models", "formats", "techniques", "engines", "prices", "traces"])
+@pytest.mark.parametrize(
+    "kind", ["devices", "models", "formats", "techniques", "engines", "frameworks", "recipes", "prices", "traces"]
+)
 def test_show_lists_everything(kind: str, out: Out) -> None:
     assert run(["show", kind, "--json"]) == DONE
     rows = json.loads(out()[0])[kind]

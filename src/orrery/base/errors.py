@@ -12,6 +12,9 @@ Infeasible is not an error: planner and scenario return it as a result with numb
 import difflib
 from collections.abc import Iterable
 
+MOST_LISTED = 12
+"""Names that an error spells out; more are listed by a command."""
+
 
 class OrreryError(Exception):
     """Any failure that is the input's fault and can be explained in one sentence."""
@@ -33,9 +36,12 @@ class UnknownName(OrreryError, LookupError):
     """A name that is not in the catalogue; carries the nearest known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = tuple(known)
         self.kind, self.name, self.near = kind, name, nearest(name, known)
         hint = f" Did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
-        super().__init__(f"There is no {kind} {name!r}.{hint} `orrery show {kind}s` lists all.")
+        names = sorted(known)
+        rest = f"Known: {', '.join(names)}." if len(names) <= MOST_LISTED else f"`orrery show {kind}s` lists all."
+        super().__init__(f"There is no {kind} {name!r}.{hint} {rest}")
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:

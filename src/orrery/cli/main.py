@@ -21,7 +21,7 @@ COMMANDS: dict[str, str] = {
     "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
     "why": "Unfold one number of an estimate down to the facts it came from.",
-    "show": "What is known: devices, models, formats, techniques, engines, prices, traces.",
+    "show": "What is known: devices, models, formats, techniques, engines, frameworks, recipes, prices, …",
     "check": "Score tables of measured runs against the model.",
 }
 """Name -> the line in the list of commands; each lives in ``orrery.cli.<name>``."""

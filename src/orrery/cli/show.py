@@ -6,7 +6,7 @@ from orrery.base.errors import ScenarioError, nearest
 from orrery.cli.options import as_json
 from orrery.cli.output import print_json
 
-KINDS = ("devices", "models", "formats", "techniques", "engines", "prices", "traces")
+KINDS = ("devices", "models", "formats", "techniques", "engines", "frameworks", "recipes", "prices", "traces")
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +20,10 @@ Examples:
 @click.argument("name", required=False)
 @as_json
 def COMMAND(kind: str, name: str | None, is_json: bool) -> None:  # noqa: N802 - the seam that main looks for
-    """What is known: KIND is devices, models, formats, techniques, engines, prices or traces; NAME picks one."""
+    """What is known, with sources; NAME picks one.
+
+    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices or traces.
+    """
     kind = kind.casefold()
     plural = kind if kind.endswith("s") else f"{kind}s"
     if plural not in KINDS:

@@ -8,7 +8,7 @@ from typing import get_args
 from orrery.base.errors import ScenarioError
 from orrery.evidence.row import Row
 from orrery.execution.train.framework import Framework
-from orrery.execution.train.job import FROZEN, Task
+from orrery.execution.train.job import FROZEN, NF4_BYTES, Task
 from orrery.execution.train.layout import Recompute, Sharding, TrainingLayout
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.device import Device
@@ -181,7 +181,7 @@ def _state_bytes(model: Model, framework: Framework, recipe: Recipe, task: Task)
     count = float(model.num_parameters)
     weights = recipe.weights_bytes or framework.weights_bytes
     if task in FROZEN:
-        return count * (0.55 if task == "qlora" else min(weights, 2.0)), 0.0, 0.0
+        return count * (NF4_BYTES if task == "qlora" else min(weights, 2.0)), 0.0, 0.0
     master = recipe.master_bytes if recipe.master_bytes >= 0 else framework.master_bytes
     return (
         count * weights, count * (recipe.gradient_bytes or framework.gradient_bytes),

@@ -10,9 +10,11 @@ from orrery.base.technique import Technique, discover, technique_folders
 from orrery.base.units import UNIT_WORDS, text
 from orrery.catalog.devices import describe, device_names, get_device
 from orrery.catalog.engines import engine_names, get_engine
+from orrery.catalog.frameworks import framework_names, get_framework
 from orrery.catalog.models import get_model, model_names, published_parameters, resolve
 from orrery.catalog.prices import price_of
 from orrery.catalog.traces import load_trace, stats, trace_names
+from orrery.execution.train.recipe_registry import get_recipe, known_recipes
 from orrery.numerics.registry import get_format, known_formats
 from orrery.scenario.answer import to_json
 
@@ -157,6 +159,45 @@ def _engine(name: str) -> Table:
     return Table(kind="engines", title=engine.name, rows=tuple(_fact_row(f) for f in engine.facts.values()))
 
 
+def _frameworks() -> Table:
+    rows = [
+        {
+            "name": f.name, "sharding": f.sharding, "recompute": f.recompute, "schedule": f.schedule,
+            "bytes_per_parameter": f.weights_bytes + f.gradient_bytes + f.master_bytes + f.moments_bytes,
+            "has_fused_attention": f.has_fused_attention, "overlaps_gradients": f.overlaps_gradients,
+            "overlaps_parameters": f.overlaps_parameters,
+        }
+        for f in map(get_framework, framework_names())
+    ]  # fmt: skip
+    return Table(kind="frameworks", title="Training frameworks, their defaults", rows=tuple(rows))
+
+
+def _framework(name: str) -> Table:
+    found = get_framework(name)
+    return Table(kind="frameworks", title=found.name, rows=tuple(_fact_row(f) for f in found.facts.values()),
+                 notes=("Measured constants are those of any device; a device's generation has its own.",))  # fmt: skip
+
+
+def _recipes() -> Table:
+    rows = [
+        {
+            "name": r.name, "title": r.title, "forward_format": r.forward_format,
+            "input_gradient_format": r.input_gradient_format, "weight_gradient_format": r.weight_gradient_format,
+            "wide_layers_frac": r.wide_layers_frac,
+        }
+        for r in known_recipes().values()
+    ]  # fmt: skip
+    return Table(kind="recipes", title="Precision recipes of training", rows=tuple(rows))
+
+
+def _recipe(name: str) -> Table:
+    found = get_recipe(name)
+    hidden = ("name", "title", "sources")
+    rows = [{"fact": f.name, "value": getattr(found, f.name)} for f in fields(found) if f.name not in hidden]
+    rows = [{**row, "value": ", ".join(row["value"])} if row["fact"] == "aliases" else row for row in rows]
+    return Table(kind="recipes", title=f"{found.name}: {found.title}", rows=tuple(rows), notes=found.sources)
+
+
 def _prices() -> Table:
     rows = [
         {
@@ -230,6 +271,8 @@ _KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
     "formats": (_formats, _format),
     "techniques": (_techniques, _technique),
     "engines": (_engines, _engine),
+    "frameworks": (_frameworks, _framework),
+    "recipes": (_recipes, _recipe),
     "prices": (_prices, _price),
     "traces": (_traces, _trace),
 }

@@ -186,11 +186,9 @@ def _shards_divide(_: TrainingJob, x: Columns) -> Flags:
 
 
 def _says_shards(_: TrainingJob, x: Columns) -> str:
-    ranks = int(x.data_ranks[0])
-    return (
-        f"sharding_group: {x.sharding_group[0]} does not divide dp x cp = {ranks}; "
-        f"write {_near(ranks, int(x.sharding_group[0]))}."
-    )
+    ranks, group, second = int(x.data_ranks[0]), int(x.sharding_group[0]), int(x.secondary_group[0])
+    word, got = ("sharding_group", group) if ranks % max(group, 1) else ("secondary_group", second)
+    return f"{word}: {got} does not divide dp x cp = {ranks}; write {_near(ranks, got)}."
 
 
 def _shards_gradients(_: TrainingJob, x: Columns) -> Flags:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.job import FROZEN, NF4_BYTES, TrainingJob
 from orrery.execution.train.units import Units
 from orrery.training.columns import Columns
 from orrery.training.sync import Stage, gradient_bytes
@@ -32,8 +32,6 @@ CATEGORIES = (
     "update",
     "fixed",
 )
-FROZEN_4BIT_BYTES = 0.5 + 4.0 / 64.0 + 0.25 / 64.0
-"""NF4 with a scale for 64 weights, itself in 8 bits. [dettmers-2023]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,7 +119,7 @@ def _weight_bytes(job: TrainingJob) -> float:
     """Of one parameter with its narrow copies. Frozen ones are cast once: only what products read is kept."""
     recipe = job.recipe
     if job.task == "qlora":
-        return FROZEN_4BIT_BYTES
+        return NF4_BYTES
     if job.task in FROZEN:
         return recipe.weight_copy_bytes or 2.0
     return (recipe.weights_bytes or job.framework.weights_bytes) + recipe.weight_copy_bytes

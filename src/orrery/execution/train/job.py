@@ -14,6 +14,9 @@ Task = Literal["pretrain", "full_finetune", "lora", "qlora", "adapter", "forward
 """What is learnt: all weights, low-rank additions to frozen ones (in 16 or 4 bits), small adapters, or nothing."""
 
 FROZEN = frozenset({"lora", "qlora", "adapter"})
+
+NF4_BYTES = 0.5 + 1.0 / 64.0 + 4.0 / (64.0 * 256.0)
+"""Of one parameter in NF4: four bits, an 8-bit scale for 64 of them, an FP32 scale for 256 scales [dettmers-2023]."""
 """Tasks whose base weights have no gradients."""
 
 

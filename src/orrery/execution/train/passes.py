@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orrery import kernels
 from orrery.execution.train.cut import Choice, Ints, Product, heads, tokens
-from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.job import NF4_BYTES, TrainingJob
 from orrery.kernels.ops import Elementwise
 from orrery.models.model import Block, SoftmaxAttention
 
@@ -27,6 +27,9 @@ DROPOUT_RATIO = 2.5 / 3.0
 """Of a sum's three words: one in, one out, half a word of mask."""
 
 BIAS_RATIO = 2.0 / 3.0
+WIDENING_RATIO = (NF4_BYTES / 2.0 + 1.0) / 3.0
+"""Of a sum's three words: a 4-bit weight in, a 16-bit one out."""
+
 LOSS_FORWARD_PASSES, LOSS_BACKWARD_PASSES = 3.0, 2.0
 """Passes over the logits, each reading or writing 32 bits: cast, largest, sum of exponentials; gradient, cast."""
 
@@ -92,6 +95,14 @@ def cast_streams(job: TrainingJob, block: Block, products: list[Product], choice
         forward_s=share * recipe.input_casts * _ask(job, "quantise", t, np.maximum(come, 1)),
         backward_s=share * recipe.gradient_casts * _ask(job, "quantise", t, np.maximum(leave, 1)),
     )
+
+
+def widening_s(job: TrainingJob, parameters: Floats) -> Floats:
+    """Seconds to make 16-bit weights of a layer's frozen 4-bit ones, as each of its passes does; 0 for other tasks."""
+    if job.task != "qlora":
+        return np.zeros(parameters.shape)
+    rows = np.maximum(parameters // job.model.hidden_size, 1).astype(np.int64)
+    return WIDENING_RATIO * _ask(job, "add", rows, job.model.hidden_size)
 
 
 def ends_streams(job: TrainingJob, choice: Choice) -> tuple[Streams, Streams]:

@@ -15,7 +15,7 @@ from orrery.execution.train.cut import Choice, Product, held, product, tokens
 from orrery.execution.train.exchanges import layer_exchanges
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.kept import kept
-from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams
+from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams, widening_s
 from orrery.execution.train.products import (
     WIDE_BYTES,
     Passes,
@@ -108,6 +108,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, block, products, choice)
     exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
     parameters = held(block, products, choice)
+    widened = widening_s(job, parameters.dense_parameters + parameters.expert_parameters)
     flops, extra, moved = product_flops(job, products, choice), zero, product_bytes(job, products, choice)
     if block.experts:
         extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
@@ -123,7 +124,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
         products=total, experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
         attention_forward_s=core[0], attention_backward_s=core[1],
         stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
-        cast_forward_s=casts.forward_s, cast_backward_s=casts.backward_s,
+        cast_forward_s=casts.forward_s + widened, cast_backward_s=casts.backward_s + widened,
         tensor_forward_s=exchanges.tensor_forward_s, tensor_backward_s=exchanges.tensor_backward_s,
         context_forward_s=exchanges.context_forward_s, context_backward_s=exchanges.context_backward_s,
         expert_forward_s=exchanges.expert_forward_s, expert_backward_s=exchanges.expert_backward_s,

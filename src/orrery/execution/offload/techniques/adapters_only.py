@@ -8,9 +8,7 @@ from orrery.execution.offload.lanes import Lanes
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
 from orrery.execution.offload.tiers import Held, Tiers
 from orrery.execution.offload.work import Work
-
-NF4_BYTES = 0.5 + 1.0 / 64.0 + 4.0 / (64.0 * 256.0)
-"""Of one parameter in NF4: four bits, an 8-bit scale for 64 of them, an FP32 scale for 256 scales [dettmers-2023]."""
+from orrery.execution.train.job import NF4_BYTES
 
 ADAPTER_BYTES = 16.0
 """16-bit weight and gradient, FP32 copy and two moments of Adam."""
