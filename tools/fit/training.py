@@ -47,6 +47,9 @@ HOST_STARTS: tuple[Theta, ...] = (
 )  # fmt: skip
 """A host that is hidden behind the device leaves no slope to follow: fits begin where it is not, too."""
 
+OWN = ("step_s",)
+"""Seconds that long steps hide errors in: no middle of them is anybody else's."""
+
 MEMORY = ("fragmentation_ratio", "fixed_bytes", "update_bytes")
 
 START = ASSUMED | {
@@ -224,7 +227,8 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
             if len(mine := [r for r in timed if r.key[0] == name]) >= MIN_FIT:
                 rest = [known(r) for r in mine]
                 first = pooled if turn == 0 else pooled | hosts.get(name, {})
-                starts = [first, *(first | other for other in HOST_STARTS)] if turn == 0 else [first]
+                anew = turn in (0, ROUNDS - 1)  # what was settled first may be a dead end once the devices are known
+                starts = [first, *(first | other for other in HOST_STARTS)] if anew else [first]
                 tries = [fitted(mine, FRAMEWORK, pooled, rest, time_errors, begin=b) for b in starts]
                 hosts[name] = min(tries, key=lambda t: cost(mine, rest, t))
         for key in sorted({r.key[:2] for r in timed}):
@@ -238,7 +242,7 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
         found = time_errors(timed, [known(r) for r in timed])
         print(f"turn {turn}: median {np.median(np.abs(found)):.4f}, mean {np.mean(np.abs(found)):.4f}", flush=True)
         for names, tables in ((DEVICE, devices), (FRAMEWORK, hosts), (("attention_ratio",), cores)):
-            for name in names:  # the middle of what was found serves whoever was not measured
+            for name in (n for n in names if n not in OWN):  # the middle of what was found serves the unmeasured
                 values = [t[name] for t in tables.values()]
                 pooled[name] = float(f"{np.exp(np.median(np.log(values))):.4g}") if values else pooled[name]
     out: dict[tuple[str, str, str], Theta] = {("", "", ""): pooled}
