@@ -28,8 +28,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     ours = fastest(setup, SYSTEMS["level 3"])
     alone = same["BF16"].step_s / same["Transformer Engine"].step_s - 1.0
     differs = (
-        f"eight-bit products alone gain {alone:.0%} over BF16 here, where the ratios of the paper's two revisions make it "
-        "28 to 40 %; sequences in a micro-batch, and what their host and casts then take, decide all three"
+        f"eight-bit products alone gain {alone:.0%} over BF16 here, where the ratios of the paper's two revisions make "
+        "it 28 to 40 %; sequences in a micro-batch, and what their host and casts then take, decide all three"
     )
     for baseline, claims in BASELINES.items():
         other = same[baseline]
