@@ -51,6 +51,12 @@ def test_uniform_is_the_range_of_the_load_generator():
     assert set(draw(Length(mean_tokens=7, law="constant"), 9, stream(0, "x"))) == {7}
 
 
+@pytest.mark.parametrize("law", ["normal", "lognormal"])
+@pytest.mark.parametrize("std", [0.0, 5e-324, 2e-240, 1e-10])
+def test_no_spread_to_speak_of_is_none(law, std):
+    assert set(draw(Length(mean_tokens=2, std_tokens=std, law=law, most_tokens=3), 20, stream(0, "x"))) == {2}
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     law=st.sampled_from(["constant", "uniform", "normal", "lognormal"]), mean=st.floats(1, 1e7), std=st.floats(0, 1e5),

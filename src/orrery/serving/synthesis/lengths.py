@@ -59,9 +59,18 @@ def draw(length: Length, count: int, stream: np.random.Generator) -> Ints:
     return whole(LAWS[length.law](length, count, stream), length.most_tokens)
 
 
+NO_SPREAD = 1e-9
+"""Of the mean: a deviation this small moves no length by a token."""
+
+
 def whole(drawn: Floats, most: float) -> Ints:
     """Whole lengths between 1 and ``most``."""
     return np.clip(np.rint(drawn), 1, most).astype(np.int64)
+
+
+def _is_constant(length: Length) -> bool:
+    """Whether no whole length but the mean can come out, or the spread is lost in the precision of a float."""
+    return length.std_tokens < NO_SPREAD * length.mean_tokens or length.mean_tokens in (1, length.most_tokens)
 
 
 def _constant(length: Length, count: int, stream: np.random.Generator) -> Floats:
@@ -75,14 +84,14 @@ def _uniform(length: Length, count: int, stream: np.random.Generator) -> Floats:
 
 
 def _normal(length: Length, count: int, stream: np.random.Generator) -> Floats:
-    if length.std_tokens == 0 or length.mean_tokens in (1, length.most_tokens):
+    if _is_constant(length):
         return _constant(length, count, stream)
     centre = normal_centre(length.mean_tokens, length.std_tokens, length.most_tokens)
     return centre + length.std_tokens * stream.standard_normal(count)
 
 
 def _lognormal(length: Length, count: int, stream: np.random.Generator) -> Floats:
-    if length.std_tokens == 0 or length.mean_tokens in (1, length.most_tokens):
+    if _is_constant(length):
         return _constant(length, count, stream)
     sigma = math.sqrt(math.log1p((length.std_tokens / length.mean_tokens) ** 2))
     mu = lognormal_centre(length.mean_tokens, sigma, length.most_tokens)
