@@ -20,8 +20,8 @@ from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
-from orrery.training.ranks import Rank, ranks_of
-from orrery.training.step import Steps, step_of
+from orrery.training.ranks import Rank, costed
+from orrery.training.step import Steps
 from orrery.training.worth import energy_j, mfu_frac, peak_flops_per_s, power_w
 
 USD_TOKENS = 1e6
@@ -137,13 +137,12 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
     if asked.schedule == ANY_SCHEDULE:
         raise ScenarioError(f'schedule: {ANY_SCHEDULE} is for --plan; write one, such as schedule = "1f1b".')
     layout, layout_notes = layout_of(question)
-    job, x = question.job, columns_of([layout])
-    if said := refusal(job, x):
+    job = question.job
+    if said := refusal(job, columns_of([layout])):
         near = nearest_sensible(job, layout)
         raise ScenarioError(said + (f" The nearest layout that works: {near}." if near else ""))
-    steps = step_of(job, x)
+    steps, ranks = costed(job, layout)
     notes = (*question.notes, *layout_notes)
-    ranks = ranks_of(job, layout)
     if missing := _missing_memory(asked, job, layout, ranks):
         return CannotBe(infeasible=missing, notes=notes)
     tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)

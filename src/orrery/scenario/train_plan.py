@@ -22,8 +22,7 @@ from orrery.scenario.train_offload import first_offload, refuse_tiers
 from orrery.scenario.train_run import check_run, costs_of, run_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
-from orrery.training.ranks import ranks_of
-from orrery.training.step import step_of
+from orrery.training.ranks import costed
 
 IN_FULL = 5
 """Plans that are worked out in full; the others are counted."""
@@ -145,7 +144,7 @@ def _schedule_notes(job: TrainingJob, wanted: Wanted) -> tuple[str, ...]:
 
 
 def _in_full(asked: Scenario, job: TrainingJob, point: Point, tariff: Tariff) -> TrainAnswer:
-    steps, ranks = step_of(job, columns_of([point.layout])), ranks_of(job, point.layout)
+    steps, ranks = costed(job, point.layout)
     return answer_of(steps, ranks, tariff, run_of(asked, costs_of(steps, ranks), tariff), ())
 
 

@@ -1,16 +1,20 @@
 """Memory of every pipeline rank of a layout: ends stand on the first and last, early ranks hold more in flight."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orrery.execution.train.cut import choice_of
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
-from orrery.execution.train.units import units
+from orrery.execution.train.units import Units, units
 from orrery.training.columns import columns_of
 from orrery.training.memory import held_bytes
-from orrery.training.step import in_flight_of, stages
+from orrery.training.step import Steps, in_flight_of, stages, step_of
+from orrery.training.sync import Stage
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,24 +31,39 @@ class Rank:
         return sum(self.parts.values())
 
 
-def ranks_of(job: TrainingJob, layout: TrainingLayout) -> tuple[Rank, ...]:
-    """Every rank, first to last."""
+def costed(job: TrainingJob, layout: TrainingLayout) -> tuple[Steps, tuple[Rank, ...]]:
+    """The step and every rank's memory of one layout, with one question to the kernels for both."""
+    found = units(job, choice_of([layout]))
+    return step_of(job, columns_of([layout]), (found, np.zeros(1, dtype=np.int64))), ranks_of(job, layout, found)
+
+
+def ranks_of(job: TrainingJob, layout: TrainingLayout, ready: Units | None = None) -> tuple[Rank, ...]:
+    """Every rank, first to last; ``ready`` hands in units of the layout that the caller has asked for already."""
     x = columns_of([layout] * layout.pp)
-    found, which = units(job, choice_of([layout])), np.zeros(layout.pp, dtype=np.int64)
+    found, which = ready or units(job, choice_of([layout])), np.zeros(layout.pp, dtype=np.int64)
     m = np.full(layout.pp, job.global_batch / (layout.dp * layout.micro_batch))
     layers = np.full(layout.pp, float(-(-found.num_layers // (layout.pp * layout.vp)) * layout.vp))
-    first, middle, last = stages(found, x, which, layers)
     rank = np.arange(layout.pp)
+    is_last = rank == layout.pp - 1
     most, least, copies = in_flight_of(x, m)
     in_flight = most + (least - most) * rank / max(layout.pp - 1, 1)
-    out: list[Rank] = []
-    for r in range(layout.pp):
-        is_last = r == layout.pp - 1
-        stage = last if is_last else first if r == 0 else middle
-        held = held_bytes(
-            job, x, found, which, stage=stage, layers=layers, in_flight=in_flight, copies=copies,
-            has_head=np.full(layout.pp, is_last),
-        )  # fmt: skip
-        parts = {name: float(np.broadcast_to(value, layout.pp)[r]) for name, value in held.parts.items()}
-        out.append(Rank(rank=r, in_flight=float(in_flight[r]), parts=parts))
-    return tuple(out)
+    held = held_bytes(
+        job, x, found, which, stage=_by_rank(*stages(found, x, which, layers)), layers=layers, in_flight=in_flight,
+        copies=copies, has_head=is_last,
+    )  # fmt: skip
+    parts = {name: np.broadcast_to(value, layout.pp) for name, value in held.parts.items()}
+    return tuple(
+        Rank(rank=r, in_flight=float(in_flight[r]), parts={name: float(value[r]) for name, value in parts.items()})
+        for r in range(layout.pp)
+    )
+
+
+def _by_rank(first: Stage, middle: Stage, last: Stage) -> Stage:
+    """What stands on each rank: a row a rank in all three, the only rank being the last."""
+
+    def chosen(name: str) -> Floats:
+        value = np.array(getattr(middle, name))
+        value[0], value[-1] = getattr(first, name)[0], getattr(last, name)[-1]
+        return value
+
+    return Stage(**{f.name: chosen(f.name) for f in fields(Stage)})
