@@ -230,7 +230,7 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
                 anew = turn in (0, ROUNDS - 1)  # what was settled first may be a dead end once the devices are known
                 starts = [first, *(first | other for other in HOST_STARTS)] if anew else [first]
                 tries = [fitted(mine, FRAMEWORK, pooled, rest, time_errors, begin=b) for b in starts]
-                hosts[name] = min(tries, key=lambda t: cost(mine, rest, t))
+                hosts[name] = min(tries, key=lambda t: cost(mine, rest, t, time_errors))
         for key in sorted({r.key[:2] for r in timed}):
             if len(mine := [r for r in timed if r.key[:2] == key]) >= MIN_FIT:
                 cores[key] = fitted(mine, ("attention_ratio",), pooled, [known(r) for r in mine], time_errors)
@@ -263,9 +263,9 @@ def launch_share(run: Run, theta: Theta) -> float:
     return float(steps.parts["launches"][0] / steps.time_s[0])
 
 
-def cost(runs: Sequence[Run], rest: Sequence[Theta], theta: Theta) -> float:
+def cost(runs: Sequence[Run], rest: Sequence[Theta], theta: Theta, errors: Errors) -> float:
     """What a fit makes as small as it can, without the pull."""
-    found = time_errors(runs, [t | theta for t in rest])
+    found = errors(runs, [t | theta for t in rest])
     return float(np.mean(np.log1p((found / TYPICAL) ** 2)))
 
 
@@ -284,11 +284,8 @@ def _memory(runs: Sequence[Run], pooled: Theta) -> Theta:
     """The best of two beginnings: what an update makes shows only where it is more than the activations."""
     rest = [pooled] * len(runs)
     tries = [fitted(runs, MEMORY, pooled, rest, memory_errors, begin=pooled | {"update_bytes": b}) for b in (0.5, 8.0)]
-
-    def cost(theta: Theta) -> float:
-        return float(np.mean(np.log1p((memory_errors(runs, [t | theta for t in rest]) / TYPICAL) ** 2)))
-
-    return tries[1] if cost(tries[1]) < MUCH_BETTER * cost(tries[0]) else tries[0]
+    one, other = (cost(runs, rest, theta, memory_errors) for theta in tries)
+    return tries[1] if other < MUCH_BETTER * one else tries[0]
 
 
 def theta_of(run: Run, known: dict[tuple[str, str, str], Theta]) -> Theta:

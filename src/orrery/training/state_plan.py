@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from orrery.base.knobs import check_range
 from orrery.training.levels import DEVICE, Topology
 
 
@@ -27,6 +28,33 @@ class Wire:
 
 
 WIDE = Wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireKnobs:
+    """Bits of a weight and of a gradient on the way, and the elements that share a scale."""
+
+    weight_bits: int = 8
+    gradient_bits: int = 4
+    block_elements: int = 256
+
+    def __post_init__(self) -> None:
+        check_range(self, "weight_bits", 2, 16)
+        check_range(self, "gradient_bits", 2, 16)
+        check_range(self, "block_elements", 16, 65536)
+
+    @property
+    def weight_wire(self) -> Wire:
+        """What weights travel in."""
+        return self._wire(self.weight_bits)
+
+    @property
+    def gradient_wire(self) -> Wire:
+        """What gradients travel in."""
+        return self._wire(self.gradient_bits)
+
+    def _wire(self, bits: int) -> Wire:
+        return Wire(element_bytes=bits / 8.0, block_elements=self.block_elements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.training.coding.gradient_code import Bools, Floats
+from orrery.training.coding.gradient_code import Bools, Floats, GradientCode
 
 
 class Scheme(Protocol):
@@ -44,6 +44,28 @@ class Scheme(Protocol):
         ``late`` is (jobs + delay, workers). Refused where a job cannot be decoded in time.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OneCode:
+    """The part of a scheme that uses a single code for every job."""
+
+    code: GradientCode
+
+    @property
+    def num_workers(self) -> int:
+        """Workers of the code."""
+        return self.code.num_workers
+
+    @property
+    def num_chunks(self) -> int:
+        """As many chunks as workers."""
+        return self.code.num_workers
+
+    @property
+    def load_frac(self) -> float:
+        """(s + 1) / n, with the code's own s."""
+        return self.code.load_frac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

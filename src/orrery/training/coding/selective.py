@@ -10,16 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.training.coding.gradient_code import Bools, Floats, GradientCode, gradient_code
-from orrery.training.coding.scheme import CodingKnobs, checked, undecodable
+from orrery.training.coding.gradient_code import Bools, Floats, gradient_code
+from orrery.training.coding.scheme import CodingKnobs, OneCode, checked, undecodable
 from orrery.training.coding.stragglers import follows_burst_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SelectiveRepetition:
+class SelectiveRepetition(OneCode):
     """The base code, and the bursts that repetition makes up for."""
 
-    code: GradientCode
     knobs: CodingKnobs
 
     @classmethod
@@ -32,24 +31,9 @@ class SelectiveRepetition:
         return cls(code=gradient_code(num_workers, s), knobs=knobs)
 
     @property
-    def num_workers(self) -> int:
-        """Workers of the code."""
-        return self.code.num_workers
-
-    @property
-    def num_chunks(self) -> int:
-        """As many chunks as workers."""
-        return self.code.num_workers
-
-    @property
     def delay_rounds(self) -> int:
         """T = B."""
         return self.knobs.burst_rounds
-
-    @property
-    def load_frac(self) -> float:
-        """(s + 1) / n, with the smaller s."""
-        return self.code.load_frac
 
     def tolerates(self, late: Bools) -> bool:
         """Whether the newest round keeps the pattern (B, W, lambda)-bursty."""

@@ -6,26 +6,17 @@ sequence parallelism in FP8; that is the layout's affair and not counted here.
 Sources: peng-2023 (arXiv:2310.18313, section 2.3), ms-amp (table of levels, O3).
 """
 
-from orrery.execution.train.recipe import Recipe
+from dataclasses import replace
 
-RECIPE = Recipe(
+from orrery.execution.train.recipes import fp8_lm_optimizer
+
+RECIPE = replace(
+    fp8_lm_optimizer.RECIPE,
     name="fp8-lm",
     title="FP8-LM level 3: also FP8 weights, gathered in FP8",
-    forward_format="fp8",
-    input_gradient_format="fp8",
-    weight_gradient_format="fp8",
-    saved_input_bytes=1.0,
     weights_bytes=1.0,
     weight_copy_bytes=1.0,
     gathered_weight_bytes=1.0,
-    gradient_wire_bytes=1.0,
-    gradient_bytes=1.0,
     master_bytes=2.0,
-    moments_bytes=3.0,
-    input_casts=4.0 / 3.0,
-    gradient_casts=4.0 / 3.0,
-    weight_casts=4.0 / 3.0,
-    num_amax_reduces=3,
     aliases=("ms-amp-o3", "ms-amp"),
-    sources=("peng-2023", "ms-amp"),
 )

@@ -4,22 +4,18 @@ Attention's products are matrix products too, so the wide format is TF32 as well
 Sources: nvidia-a100-whitepaper (TF32: 8 bits of exponent, 10 of mantissa, FP32 in and out).
 """
 
-from orrery.execution.train.recipe import Recipe
+from dataclasses import replace
 
-RECIPE = Recipe(
+from orrery.execution.train.recipes import fp32
+
+RECIPE = replace(
+    fp32.RECIPE,
     name="tf32",
     title="TF32 products, FP32 everywhere else",
     forward_format="tf32",
     input_gradient_format="tf32",
     weight_gradient_format="tf32",
     wide_format="tf32",
-    saved_input_bytes=4.0,
-    weights_bytes=4.0,
-    gathered_weight_bytes=4.0,
-    gradient_bytes=4.0,
-    gradient_wire_bytes=4.0,
-    master_bytes=0.0,
-    moments_bytes=8.0,
     aliases=("tensorfloat32",),
     sources=("nvidia-a100-whitepaper",),
 )
