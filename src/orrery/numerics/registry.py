@@ -25,8 +25,13 @@ def _plain(name: str) -> str:
     return name.casefold().replace("_", "").replace("-", "").replace(".", "").removeprefix("torch")
 
 
+def find_format(name: str) -> Format | None:
+    """The format called ``name`` in any spelling; None where there is none."""
+    return _spellings().get(_plain(name))
+
+
 def get_format(name: str) -> Format:
     """The format called ``name`` in any spelling; UnknownName carries the nearest ones."""
-    if found := _spellings().get(_plain(name)):
+    if found := find_format(name):
         return found
     raise UnknownName("format", name, known_formats())

@@ -1,14 +1,15 @@
 """MXFP4 weights, 16-bit activations."""
 
 from orrery.numerics.format import Format
+from orrery.numerics.names import get_element
+from orrery.numerics.scaling import Level, Scaling
 
 FORMAT = Format(
     name="mxfp4_weight_only",
     title="MXFP4 weights, 16-bit activations",
     kind="float",
-    element_bits=4,
-    block_elements=32,
-    scale_bits=8,
+    element=get_element("e2m1"),
+    scaling=Scaling(levels=(Level(share=(1, 32), scale=get_element("ue8m0")),), rule="floor"),
     rates=("bf16", "fp16"),
     weight_only=True,
     aliases=("mxfp4a16", "w4a16mxfp4"),

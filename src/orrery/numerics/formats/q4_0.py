@@ -1,12 +1,15 @@
 """llama.cpp Q4_0: 4.5 bits an element with its scales."""
 
 from orrery.numerics.format import Format
+from orrery.numerics.names import get_element
+from orrery.numerics.scaling import Level, Scaling
 
 FORMAT = Format(
     name="q4_0",
     title="llama.cpp Q4_0: 4.5 bits an element with its scales",
     kind="integer",
-    element_bits=4.5,
+    element=get_element("int4"),
+    scaling=Scaling(levels=(Level(share=(1, 32), scale=get_element("fp16")),), rule="extreme"),
     rates=("fp16", "bf16"),
     weight_only=True,
     aliases=("ggufq4_0",),

@@ -1,0 +1,238 @@
+# pyright: basic
+"""The inner loops of rounding, coding and scaling: a few operations an element, without a branch, so that they vectorise.
+
+A number x of binade e lies on a ladder with steps of 2^q, q = e - mantissa_bits above the ladder's smallest exponent and
+constant below it. x 2^-q is exact, is rounded to a whole number, and is scaled back, which is exact again: this is correct as
+long as 2^q and 2^-q are normal numbers of the type computed in; the caller chooses the type. Formats with all of FP32's
+exponents are rounded on their bits instead.
+"""
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, STOCHASTIC = range(6)
+
+
+def _cast_bits(source, target):
+    """An intrinsic that reads the bits of one type as another; whole numbers are narrowed first."""
+
+    @intrinsic
+    def read(typingctx, x):
+        def generate(context, builder, signature, arguments):
+            return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+        return target(source), generate
+
+    return read
+
+
+_bits32, _float32 = _cast_bits(types.float32, types.int32), _cast_bits(types.int32, types.float32)
+_bits64, _float64 = _cast_bits(types.float64, types.int64), _cast_bits(types.int64, types.float64)
+
+
+@njit(cache=True)
+def round_nearest_f32(x, out, min_exponent, mantissa_bits, sub_exponent, limits):
+    """Nearest even on a ladder whose steps are normal FP32 numbers; limits as in ``round_f64``."""
+    highest, lowest, above, below, nan_as, zero = limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]
+    least, cut, sub = np.int32(min_exponent), np.int32(mantissa_bits), np.int32(sub_exponent)
+    for i in range(x.size):
+        v = x[i]
+        e = ((_bits32(v) >> np.int32(23)) & np.int32(255)) - np.int32(127)
+        q = min(e - cut if e >= least else sub, np.int32(126))
+        s = np.rint(v * _float32((np.int32(127) - q) << np.int32(23)))
+        y = s * _float32((np.int32(127) + q) << np.int32(23))
+        y = above if y > highest else y
+        y = below if y < lowest else y
+        y = y if v == v else (nan_as if _bits32(v) >= 0 else -nan_as)
+        out[i] = y + zero  # minus zero, or zero where the format has no minus zero
+
+
+@njit(cache=True)
+def round_f64(x, out, min_exponent, mantissa_bits, sub_exponent, limits, mode, chance):
+    """Any mode on any ladder, computed in FP64; ``chance``: a number in (0, 1] for each element where stochastic.
+
+    ``limits``: highest, lowest, what is beyond them becomes, what NaN becomes, and what is added to keep or drop the sign
+    of zero.
+    """
+    highest, lowest, above, below, nan_as, zero = limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]
+    least, cut, sub = np.int64(min_exponent), np.int64(mantissa_bits), np.int64(sub_exponent)
+    is_drawn = mode == STOCHASTIC
+    for i in range(x.size):
+        v = np.float64(x[i])
+        e = ((_bits64(v) >> np.int64(52)) & np.int64(2047)) - np.int64(1023)
+        q = min(e - cut if e >= least else sub, np.int64(1022))
+        unit = _float64((np.int64(1023) + q) << np.int64(52))
+        s = v * _float64((np.int64(1023) - q) << np.int64(52))
+        if mode == NEAREST_EVEN:
+            s = np.rint(s)
+        elif mode == TOWARD_ZERO:
+            s = np.trunc(s)
+        elif mode == UP:
+            s = np.ceil(s)
+        elif mode == DOWN:
+            s = np.floor(s)
+        else:
+            low = np.trunc(s)
+            s = low + np.copysign(1.0, s) if np.abs(s - low) >= (chance[i] if is_drawn else 0.5) else low
+        y = np.copysign(s * unit, v)
+        y = above if y > highest else y
+        y = below if y < lowest else y
+        y = y if v == v else (nan_as if _bits64(v) >= 0 else -nan_as)
+        out[i] = y + zero
+
+
+@njit(cache=True)
+def round_bits_f32(x, out, mantissa_bits, limits):
+    """Nearest even to fewer mantissa bits of FP32, subnormals included: on the bits; limits as in ``round_f64``."""
+    highest, lowest, above, below = limits[0], limits[1], limits[2], limits[3]
+    cut = np.int32(23 - mantissa_bits)
+    odd = np.int32(min(cut, 1))
+    half = ((np.int32(1) << cut) >> np.int32(1)) - odd
+    keep = np.int32(-1) << cut
+    for i in range(x.size):
+        v = x[i]
+        u = _bits32(v)
+        y = _float32((u + half + ((u >> cut) & odd)) & keep)
+        y = above if y > highest else y
+        y = below if y < lowest else y
+        out[i] = v if v != v else y
+
+
+@njit(cache=True)
+def round_grid(x, out, values, thresholds, tie_goes_up, nan_as):
+    """The nearest listed value, by bisection."""
+    for i in range(x.size):
+        v = np.float64(x[i])
+        k = np.searchsorted(thresholds, v)
+        if k < thresholds.size and v == thresholds[k] and tie_goes_up[k]:
+            k += 1
+        out[i] = nan_as if v != v else values[k]
+
+
+@njit(cache=True)
+def encode_f32(y, codes, cut, offset, smallest, scale, sign_bit, nan_code, nan_sign, most):
+    """Codes of numbers on a ladder of floats: sign, biased exponent, mantissa.
+
+    From ``smallest`` on a code is the number's own bits without the ``cut`` last ones, less ``offset``; below, the count of
+    smallest steps. ``most``: the code of infinity, or above all codes. A NaN's sign flips ``nan_sign`` of its code.
+    """
+    shift = np.int32(32 - sign_bit)
+    mask = np.int32(1 << (sign_bit - 1)) if sign_bit > 0 else np.int32(0)
+    cut, offset, nan, most = np.int32(cut), np.int32(offset), np.int32(nan_code), np.int32(most)
+    smallest, scale, flip = np.float32(smallest), np.float32(scale), np.int32(nan_sign)
+    for i in range(y.size):
+        v = y[i]
+        u = _bits32(v)
+        a = np.abs(v)
+        big = min(((u & np.int32(0x7FFFFFFF)) >> cut) - offset, most)
+        small = np.int32(min(a, smallest) * scale)
+        code = (big if a >= smallest else small) | ((u >> shift) & mask)
+        codes[i] = code if v == v else (nan if u >= 0 else nan ^ flip)
+
+
+@njit(cache=True)
+def encode_f64(y, codes, cut, offset, smallest, scale, sign_bit, nan_code, nan_sign, most):
+    """``encode_f32`` for ladders that need FP64."""
+    mask = np.int64(1) << (sign_bit - 1) if sign_bit > 0 else np.int64(0)
+    for i in range(y.size):
+        v = np.float64(y[i])
+        u = _bits64(v)
+        a = np.abs(v)
+        big = min(((u & np.int64(0x7FFFFFFFFFFFFFFF)) >> cut) - offset, most)
+        small = np.int64(min(a, smallest) * scale)
+        code = (big if a >= smallest else small) | (mask if u < 0 else 0)
+        codes[i] = code if v == v else (nan_code if u >= 0 else nan_code ^ nan_sign)
+
+
+@njit(cache=True)
+def encode_fixed(y, codes, scale, mask):
+    """Two's complement codes of whole numbers over a power of two."""
+    for i in range(y.size):
+        codes[i] = np.int64(np.float64(y[i]) * scale) & mask
+
+
+@njit(cache=True)
+def encode_grid(x, codes, listed, thresholds, tie_goes_up, nan_code):
+    """The code of the nearest listed value."""
+    for i in range(x.size):
+        v = np.float64(x[i])
+        k = np.searchsorted(thresholds, v)
+        if k < thresholds.size and v == thresholds[k] and tie_goes_up[k]:
+            k += 1
+        codes[i] = nan_code if v != v else listed[k]
+
+
+@njit(cache=True)
+def decode(codes, table, out):
+    """Values by table."""
+    for i in range(codes.size):
+        out[i] = table[codes[i]]
+
+
+@njit(cache=True)
+def group_amax(x, size, out):
+    """The largest magnitude of every ``size`` numbers of each row; NaN or infinity where one is in the group.
+
+    Magnitudes are compared as integers: in IEEE's encoding these have the same order, with NaN last.
+    """
+    rows, columns = x.shape
+    for r in range(rows):
+        for g in range(out.shape[1]):
+            start = g * size
+            stop = min(start + size, columns)
+            most = np.int32(0)
+            for i in range(start, stop):
+                most = max(most, _bits32(x[r, i]) & np.int32(0x7FFFFFFF))
+            out[r, g] = _float32(most)
+
+
+@njit(cache=True)
+def group_ends(x, size, lowest, highest):
+    """The smallest and the largest number of every ``size`` of each row; NaN where one is there."""
+    rows, columns = x.shape
+    for r in range(rows):
+        for g in range(lowest.shape[1]):
+            low = high = x[r, g * size]
+            for i in range(g * size, min((g + 1) * size, columns)):
+                v = x[r, i]
+                low = v if v < low or v != v else low
+                high = v if v > high or v != v else high
+            lowest[r, g], highest[r, g] = low, high
+
+
+@njit(cache=True)
+def divide_groups(x, size, scale, out):
+    """Every number over its group's scale; 0 where the scale is 0."""
+    rows, columns = x.shape
+    for r in range(rows):
+        for g in range(scale.shape[1]):
+            s = scale[r, g]
+            start, stop = g * size, min((g + 1) * size, columns)
+            if s == 0:
+                out[r, start:stop] = 0
+            else:
+                for i in range(start, stop):
+                    out[r, i] = x[r, i] / s
+
+
+@njit(cache=True)
+def multiply_groups(x, size, scale, out):
+    """Every number times its group's scale."""
+    rows, columns = x.shape
+    for r in range(rows):
+        for g in range(scale.shape[1]):
+            s = scale[r, g]
+            for i in range(g * size, min((g + 1) * size, columns)):
+                out[r, i] = x[r, i] * s
+
+
+@njit(cache=True)
+def add_groups(x, size, term, out):
+    """Every number plus its group's term."""
+    rows, columns = x.shape
+    for r in range(rows):
+        for g in range(term.shape[1]):
+            s = term[r, g]
+            for i in range(g * size, min((g + 1) * size, columns)):
+                out[r, i] = x[r, i] + s

@@ -1,0 +1,282 @@
+"""Rounding and coding of arrays, one element format at a time, without any scale.
+
+What is beyond the largest number: saturates (as the conversion instructions of accelerators do by default, and as every
+scaled format does), or with ``saturates=False`` becomes what the format has for it: infinity, else NaN, else the largest number.
+NaN stays NaN; a format that has none takes it as minus zero (floats, as ml_dtypes), zero (integers) or an error (tables).
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orrery.base.errors import ScenarioError
+from orrery.numerics.codec import _kernel as kernel
+from orrery.numerics.element import MOST_TABULATED_BITS, Element, Grid, Ladder
+from orrery.numerics.families.minifloat import Minifloat
+from orrery.numerics.names import get_element
+from orrery.numerics.rounding import Rounding
+
+Float32s = NDArray[np.float32]
+Codes = NDArray[Any]
+Loop = Callable[..., None]
+
+MODES = {mode: i for i, mode in enumerate(Rounding)}
+"""The kernel's numbers of the modes, which have the same order."""
+
+LEAST_FP32, MOST_FP32 = -126, 104
+"""Exponents of steps that the FP32 loop may have: they and their inverses are normal numbers."""
+
+CHUNK = 1 << 18
+"""Numbers treated at a time: an array of them stays in the second-level cache."""
+
+_NO_CHANCE = np.ones(1)
+
+
+def as_element(element: Element | str) -> Element:
+    """An element, or the one of that name."""
+    return get_element(element) if isinstance(element, str) else element
+
+
+def as_floats(x: ArrayLike) -> NDArray[Any]:
+    """A contiguous array of FP32 (FP64 stays as it is)."""
+    array = np.asarray(x)
+    if array.dtype == np.float64:
+        return np.ascontiguousarray(array)
+    if array.dtype.kind not in "fiub":
+        raise ScenarioError(f"Numbers are rounded, got an array of {array.dtype}; give floats or integers.")
+    return np.ascontiguousarray(
+        array, dtype=np.float64 if array.dtype.itemsize > 2 and array.dtype.kind in "iu" else np.float32
+    )
+
+
+def round_to(
+    x: ArrayLike,
+    element: Element | str,
+    *,
+    rounding: Rounding = Rounding.NEAREST_EVEN,
+    rng: np.random.Generator | None = None,
+    saturates: bool = True,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """The numbers of ``element`` that ``x`` rounds to, in x's shape; FP64 where x is FP64, else FP32.
+
+    ``out`` may be x itself. Raises ScenarioError for stochastic rounding without ``rng``.
+    """
+    numbers, known = as_floats(x), as_element(element)
+    result = np.empty_like(numbers) if out is None else out
+    round_flat(numbers.reshape(-1), known, result.reshape(-1), rounding=rounding, rng=rng, saturates=saturates)
+    return result
+
+
+def round_flat(
+    x: NDArray[Any], element: Element, out: NDArray[Any], *, rounding: Rounding, rng: np.random.Generator | None,
+    saturates: bool,
+) -> None:  # fmt: skip
+    """``round_to`` on flat arrays, into ``out``."""
+    mode = MODES[rounding]
+    layout = element.layout
+    if rounding is Rounding.STOCHASTIC:
+        if rng is None:
+            raise ScenarioError("Stochastic rounding draws: give rng, a numpy.random.Generator.")
+        for start in range(0, x.size, CHUNK):
+            part = slice(start, start + CHUNK)
+            chance = 1.0 - rng.random(x[part].size)
+            if isinstance(layout, Grid):
+                out[part] = _on_grid_drawn(x[part], layout, chance)
+            else:
+                _on_ladder(x[part], element, layout, out[part], mode, chance, saturates)
+    elif isinstance(layout, Grid):
+        _on_grid(x, element, layout, out, rounding)
+    else:
+        _on_ladder(x, element, layout, out, mode, _NO_CHANCE, saturates)
+
+
+def _on_ladder(
+    x: NDArray[Any],
+    element: Element,
+    ladder: Ladder,
+    out: NDArray[Any],
+    mode: int,
+    chance: NDArray[Any],
+    saturates: bool,
+) -> None:
+    limits = _limits(ladder, saturates)
+    if mode == kernel.NEAREST_EVEN and x.dtype == out.dtype == np.float32:
+        if _has_fp32_exponents(element):
+            cast(Loop, kernel.round_bits_f32)(x, out, ladder.mantissa_bits, limits.astype(np.float32))
+            return
+        if _is_fp32(ladder):
+            cast(Loop, kernel.round_nearest_f32)(
+                x, out, ladder.min_exponent, ladder.mantissa_bits, ladder.sub_exponent, limits.astype(np.float32)
+            )
+            return
+    cast(Loop, kernel.round_f64)(
+        x, out, ladder.min_exponent, ladder.mantissa_bits, ladder.sub_exponent, limits, mode, chance
+    )
+    if isinstance(element, Minifloat) and not element.has_zero:
+        out[~(x > 0)] = np.nan  # nothing stands for zero or less
+
+
+@lru_cache(maxsize=256)
+def _limits(ladder: Ladder, saturates: bool) -> NDArray[np.float64]:
+    above, below = (ladder.highest, ladder.lowest) if saturates else (ladder.above, ladder.below)
+    zero = -0.0 if ladder.has_negative_zero else 0.0
+    return np.array([ladder.highest, ladder.lowest, above, below, ladder.nan_as, zero])
+
+
+def _has_fp32_exponents(element: Element) -> bool:
+    return (
+        isinstance(element, Minifloat) and element.exponent_bits == 8 and element.bias == 127 and element.is_signed
+        and element.specials == "ieee" and element.has_subnormals and element.mantissa_bits <= 23
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _is_fp32(ladder: Ladder) -> bool:
+    """Whether every step of the ladder is one that the FP32 loop may have, and no small number vanishes under it."""
+    top = int(np.frexp(ladder.highest)[1])
+    return (
+        LEAST_FP32 <= ladder.sub_exponent <= 0
+        and top - ladder.mantissa_bits <= MOST_FP32
+        and ladder.mantissa_bits <= 22
+    )
+
+
+def _on_grid(x: NDArray[Any], element: Element, grid: Grid, out: NDArray[Any], rounding: Rounding) -> None:
+    nan_as = _nan_of_grid(x, element)
+    values = grid.values
+    if rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY):
+        ties = grid.tie_goes_up if rounding is Rounding.NEAREST_EVEN else grid.thresholds >= 0
+        cast(Loop, kernel.round_grid)(x, out, values, grid.thresholds, ties, nan_as)
+        return
+    above, below = values[:-1], values[1:]
+    if rounding is Rounding.UP:
+        parting, ties = above, np.zeros(above.size, dtype=np.bool_)
+    elif rounding is Rounding.DOWN:
+        parting, ties = below, np.ones(below.size, dtype=np.bool_)
+    else:  # toward zero: down where positive, up where negative
+        parting = np.where(below > 0, below, above)
+        ties = below > 0
+    cast(Loop, kernel.round_grid)(x, out, values, parting, ties, nan_as)
+
+
+def _on_grid_drawn(x: NDArray[Any], grid: Grid, chance: NDArray[Any]) -> NDArray[Any]:
+    """Up with the probability of the distance from below; NaN stays."""
+    values = grid.values
+    low = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
+    step = values[low + 1] - values[low]
+    goes_up = (np.clip(x, values[0], values[-1]) - values[low]) / step >= chance
+    return np.where(np.isnan(x), np.nan, values[low + goes_up])
+
+
+def _nan_of_grid(x: NDArray[Any], element: Element) -> float:
+    if not element.has_nan and np.isnan(x).any():
+        raise ScenarioError(f"{element.name} has no code for NaN; remove what is not a number first.")
+    return np.nan
+
+
+def code_dtype(element: Element) -> Any:
+    """The unsigned integer that holds a code."""
+    return (
+        np.uint8
+        if element.bits <= 8
+        else np.uint16
+        if element.bits <= 16
+        else np.uint32
+        if element.bits <= 32
+        else np.uint64
+    )
+
+
+def encode(
+    x: ArrayLike,
+    element: Element | str,
+    *,
+    rounding: Rounding = Rounding.NEAREST_EVEN,
+    rng: np.random.Generator | None = None,
+    saturates: bool = True,
+) -> Codes:
+    """The codes of the numbers that ``x`` rounds to, in x's shape, one unsigned integer each (see ``packing``)."""
+    known = as_element(element)
+    numbers = as_floats(x)
+    codes = np.empty(numbers.shape, dtype=code_dtype(known))
+    flat, flat_codes = numbers.reshape(-1), codes.reshape(-1)
+    buffer = np.empty(min(CHUNK, flat.size), dtype=flat.dtype)
+    for start in range(0, flat.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        rounded = buffer[: flat[part].size]
+        round_flat(flat[part], known, rounded, rounding=rounding, rng=rng, saturates=saturates)
+        codes_of(rounded, known, flat_codes[part])
+    return codes
+
+
+def codes_of(y: NDArray[Any], element: Element, codes: Codes) -> None:
+    """The codes of numbers that are already numbers of ``element``, flat."""
+    layout = element.layout
+    if isinstance(layout, Grid):
+        nan_code = int(np.flatnonzero(np.isnan(element.values()))[0]) if element.has_nan else 0
+        cast(Loop, kernel.encode_grid)(y, codes, layout.codes, layout.thresholds, layout.tie_goes_up, nan_code)
+    elif isinstance(element, Minifloat):
+        is_narrow = y.dtype == np.float32 and (_is_fp32(layout) or _has_fp32_exponents(element))
+        cast(Loop, kernel.encode_f32 if is_narrow else kernel.encode_f64)(y, codes, *_code_marks(element, is_narrow))
+    else:
+        scale = 2.0**-layout.sub_exponent
+        cast(Loop, kernel.encode_fixed)(y, codes, scale, (1 << element.bits) - 1)
+
+
+@lru_cache(maxsize=128)
+def _code_marks(element: Minifloat, is_narrow: bool) -> tuple[float, ...]:
+    """What the coding loop is told, as ``encode_f32`` names it."""
+    fraction_bits, bias = (23, 127) if is_narrow else (52, 1023)
+    m, least = element.mantissa_bits, element.min_exponent
+    cut, offset = fraction_bits - m, (least + bias - element.has_zero) << m
+    has_same = is_narrow and _has_fp32_exponents(element)  # codes are the upper bits, subnormals included
+    smallest = 0.0 if has_same else 2.0**least
+    scale = 0.0 if has_same else 2.0 ** (m - least)
+    all_ones = (1 << (element.exponent_bits + m)) - 1
+    most = (all_ones >> m) << m if element.specials == "ieee" else all_ones
+    sign_bit = element.bits if element.is_signed else 0
+    nan_sign = 0 if element.specials == "fnuz" or not element.is_signed else 1 << (sign_bit - 1)
+    return cut, offset, smallest, scale, sign_bit, element.nan_code, nan_sign, most
+
+
+def decode(codes: ArrayLike, element: Element | str) -> Float32s:
+    """The values of codes, FP32 (FP64 for elements beyond 16 bits), in the codes' shape."""
+    known, array = as_element(element), np.ascontiguousarray(codes)
+    if array.dtype.kind not in "iu":
+        raise ScenarioError(f"Codes are whole numbers, got an array of {array.dtype}.")
+    if array.size and (int(array.max()) >> known.bits or int(array.min()) < 0):
+        raise ScenarioError(f"{known.name} has codes 0 to {(1 << known.bits) - 1}; got {array.min()} to {array.max()}.")
+    if known.bits > MOST_TABULATED_BITS:
+        return _decode_wide(array, known)
+    out = np.empty(array.shape, dtype=np.float32)
+    cast(Loop, kernel.decode)(array.reshape(-1), value_table(known), out.reshape(-1))
+    return out
+
+
+@lru_cache(maxsize=64)
+def value_table(element: Element) -> Float32s:
+    """The values of all codes as FP32."""
+    return element.values().astype(np.float32)
+
+
+def _decode_wide(codes: Codes, element: Element) -> Any:
+    wide = codes.astype(np.int64)
+    if not isinstance(element, Minifloat):
+        layout = cast(Ladder, element.layout)
+        signed = np.where(wide >> (element.bits - 1), wide - (1 << element.bits), wide) if layout.lowest < 0 else wide
+        return signed * 2.0**layout.sub_exponent
+    half = element.exponent_bits + element.mantissa_bits
+    mantissa = wide & ((1 << element.mantissa_bits) - 1)
+    exponent = (wide >> element.mantissa_bits) & ((1 << element.exponent_bits) - 1)
+    hidden = np.where(exponent > 0, 1 << element.mantissa_bits, 0)
+    value = np.ldexp(
+        (hidden + mantissa).astype(np.float64), np.maximum(exponent, 1) - element.bias - element.mantissa_bits
+    )
+    if element.specials == "ieee":
+        is_top = exponent == (1 << element.exponent_bits) - 1
+        value = np.where(is_top, np.where(mantissa > 0, np.nan, np.inf), value)
+    return np.where((wide >> half) & 1, -value, value) if element.is_signed else value

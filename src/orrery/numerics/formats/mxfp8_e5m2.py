@@ -1,0 +1,16 @@
+"""MXFP8: e5m2, one power-of-two scale for 32."""
+
+from orrery.numerics.format import Format
+from orrery.numerics.names import get_element
+from orrery.numerics.scaling import Level, Scaling
+
+FORMAT = Format(
+    name="mxfp8_e5m2",
+    title="MXFP8: e5m2, one power-of-two scale for 32",
+    kind="float",
+    element=get_element("e5m2"),
+    scaling=Scaling(levels=(Level(share=(1, 32), scale=get_element("ue8m0")),), rule="floor"),
+    rates=("fp8", "bf16", "fp16"),
+    aliases=(),
+    source="OCP Microscaling Formats 1.0",
+)
