@@ -1,7 +1,7 @@
 """Seeded tensors that look like those of networks: weights, activations, and activations with outliers.
 
-A few channels of a large model's activations are tens of times larger than the others, in every token (Dettmers et al. 2022,
-LLM.int8(), section 4: from 6.7 billion parameters on, some 0.1 % of the features, up to 20 times and more).
+A few channels of a large model's activations are tens of times larger than the others, in every token (Dettmers et al.
+2022, LLM.int8(), section 4: from 6.7 billion parameters on, some 0.1 % of the features, up to 20 times and more).
 """
 
 from collections.abc import Callable

@@ -56,12 +56,12 @@ class Element(ABC):
     bits: int
     prefers_scale = True  # whether a tensor is scaled onto it where nobody says otherwise
 
-    @property
+    @cached_property
     @abstractmethod
     def highest(self) -> float:
         """The largest finite value; what the largest magnitude of a scaled group is mapped to."""
 
-    @property
+    @cached_property
     @abstractmethod
     def layout(self) -> Ladder | Grid:
         """How its values lie."""
@@ -96,5 +96,5 @@ def grid_of(values: Floats, thresholds: Floats | None = None) -> Grid:
     order = finite[np.argsort(values[finite], kind="stable")]
     kept = order[np.concatenate([[True], np.diff(values[order]) > 0])]
     ordered = values[kept]
-    middle = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2.0 if thresholds is None else thresholds
+    middle: Floats = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2.0 if thresholds is None else thresholds
     return Grid(values=ordered, codes=kept, thresholds=middle, tie_goes_up=kept[1:] % 2 == 0)

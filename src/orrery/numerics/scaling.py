@@ -1,7 +1,8 @@
 """Who shares a scale, what the scale is stored as, and how it is chosen.
 
-Sharing, along the last axis: ``none``, ``tensor``, ``row`` (a channel of weights, a token of activations), ``N`` numbers in a row,
-``RxC`` a block of both last axes. Levels go from the inside out: NVFP4 is 16 with e4m3, then the tensor with FP32.
+Sharing, along the last axis: ``none``, ``tensor``, ``row`` (a channel of weights, a token of activations), ``N``
+numbers in a row, ``RxC`` a block of both last axes. Levels go from the inside out: NVFP4 is 16 with e4m3, then the
+tensor with FP32.
 """
 
 import re
@@ -12,9 +13,10 @@ from orrery.base.errors import ScenarioError
 from orrery.numerics.element import Element
 
 Rule = Literal["amax", "floor", "ceil", "extreme"]
-"""amax: the group's largest magnitude lands on the element's largest value. floor: 2^(floor(log2 amax) - exponent of the
-element's largest value), OCP Microscaling Formats 1.0, section 6.3. ceil: the smallest power of two that saturates nothing.
-extreme: the number farthest from zero, with its sign, lands on the element's lowest value, which has one code more (llama.cpp).
+"""amax: the group's largest magnitude lands on the element's largest value. floor: 2^(floor(log2 amax) - exponent of
+the element's largest value), OCP Microscaling Formats 1.0, section 6.3. ceil: the smallest power of two that saturates
+nothing. extreme: the number farthest from zero, with its sign, lands on the element's lowest value, which has one code
+more (llama.cpp).
 """
 
 ZeroPoint = Literal["", "integer", "minimum"]

@@ -1,10 +1,10 @@
-# pyright: basic
-"""The inner loops of rounding, coding and scaling: a few operations an element, without a branch, so that they vectorise.
+# pyright: basic, reportCallIssue=false
+"""The inner loops of rounding, coding and scaling: few operations an element and no branch, so that they vectorise.
 
-A number x of binade e lies on a ladder with steps of 2^q, q = e - mantissa_bits above the ladder's smallest exponent and
-constant below it. x 2^-q is exact, is rounded to a whole number, and is scaled back, which is exact again: this is correct as
-long as 2^q and 2^-q are normal numbers of the type computed in; the caller chooses the type. Formats with all of FP32's
-exponents are rounded on their bits instead.
+A number x of binade e lies on a ladder with steps of 2^q, q = e - mantissa_bits above the ladder's smallest exponent
+and constant below it. x 2^-q is exact, is rounded to a whole number, and is scaled back, which is exact again: this
+is correct as long as 2^q and 2^-q are normal numbers of the type computed in; the caller chooses the type. Formats with
+all of FP32's exponents are rounded on their bits instead.
 """
 
 import numpy as np
@@ -32,28 +32,32 @@ _bits64, _float64 = _cast_bits(types.float64, types.int64), _cast_bits(types.int
 
 
 @njit(cache=True)
+def _nearest_f32(v, least, cut, sub, limits):
+    """One number, nearest even on a ladder; limits as in ``round_f64``."""
+    e = ((_bits32(v) >> np.int32(23)) & np.int32(255)) - np.int32(127)
+    q = min(e - cut if e >= least else sub, np.int32(126))
+    y = np.rint(v * _float32((np.int32(127) - q) << np.int32(23))) * _float32((np.int32(127) + q) << np.int32(23))
+    y = limits[2] if y > limits[0] else y
+    y = limits[3] if y < limits[1] else y
+    y = y if v == v else (limits[4] if _bits32(v) >= 0 else -limits[4])
+    return y + limits[5]  # minus zero, or zero where the format has no minus zero
+
+
+@njit(cache=True)
 def round_nearest_f32(x, out, min_exponent, mantissa_bits, sub_exponent, limits):
     """Nearest even on a ladder whose steps are normal FP32 numbers; limits as in ``round_f64``."""
-    highest, lowest, above, below, nan_as, zero = limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]
     least, cut, sub = np.int32(min_exponent), np.int32(mantissa_bits), np.int32(sub_exponent)
+    ends = (limits[0], limits[1], limits[2], limits[3], limits[4], limits[5])
     for i in range(x.size):
-        v = x[i]
-        e = ((_bits32(v) >> np.int32(23)) & np.int32(255)) - np.int32(127)
-        q = min(e - cut if e >= least else sub, np.int32(126))
-        s = np.rint(v * _float32((np.int32(127) - q) << np.int32(23)))
-        y = s * _float32((np.int32(127) + q) << np.int32(23))
-        y = above if y > highest else y
-        y = below if y < lowest else y
-        y = y if v == v else (nan_as if _bits32(v) >= 0 else -nan_as)
-        out[i] = y + zero  # minus zero, or zero where the format has no minus zero
+        out[i] = _nearest_f32(x[i], least, cut, sub, ends)
 
 
 @njit(cache=True)
 def round_f64(x, out, min_exponent, mantissa_bits, sub_exponent, limits, mode, chance):
-    """Any mode on any ladder, computed in FP64; ``chance``: a number in (0, 1] for each element where stochastic.
+    """Any mode on any ladder, computed in FP64; ``chance``: a number in (0, 1] for each element if stochastic.
 
-    ``limits``: highest, lowest, what is beyond them becomes, what NaN becomes, and what is added to keep or drop the sign
-    of zero.
+    ``limits``: highest, lowest, what is beyond them becomes, what NaN becomes, and what is added to keep or drop
+    the sign of zero.
     """
     highest, lowest, above, below, nan_as, zero = limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]
     least, cut, sub = np.int64(min_exponent), np.int64(mantissa_bits), np.int64(sub_exponent)
@@ -100,22 +104,41 @@ def round_bits_f32(x, out, mantissa_bits, limits):
 
 
 @njit(cache=True)
-def round_grid(x, out, values, thresholds, tie_goes_up, nan_as):
-    """The nearest listed value, by bisection."""
+def look_up_f32(x, out, table, thresholds, starts, nan_as):
+    """The entry of ``table`` for every number: as many entries up as there are thresholds below it.
+
+    ``starts``: thresholds below each of the 2^16 stretches of numbers that agree in the upper half of their bits,
+    in rising order.
+    """
+    for i in range(x.size):
+        v = x[i]
+        u = _bits32(v)
+        stretch = ((u ^ ((u >> np.int32(31)) & np.int32(0x7FFFFFFF))) >> np.int32(16)) + np.int32(32768)
+        low, high = starts[stretch], starts[stretch + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if v > thresholds[middle]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = table[low] if v == v else nan_as
+
+
+@njit(cache=True)
+def look_up_f64(x, out, table, thresholds, nan_as):
+    """``look_up_f32`` for FP64, by bisection alone."""
     for i in range(x.size):
         v = np.float64(x[i])
-        k = np.searchsorted(thresholds, v)
-        if k < thresholds.size and v == thresholds[k] and tie_goes_up[k]:
-            k += 1
-        out[i] = nan_as if v != v else values[k]
+        out[i] = table[np.searchsorted(thresholds, v)] if v == v else nan_as
 
 
 @njit(cache=True)
 def encode_f32(y, codes, cut, offset, smallest, scale, sign_bit, nan_code, nan_sign, most):
     """Codes of numbers on a ladder of floats: sign, biased exponent, mantissa.
 
-    From ``smallest`` on a code is the number's own bits without the ``cut`` last ones, less ``offset``; below, the count of
-    smallest steps. ``most``: the code of infinity, or above all codes. A NaN's sign flips ``nan_sign`` of its code.
+    From ``smallest`` on a code is the number's own bits without the ``cut`` last ones, less ``offset``; below, the
+    count of smallest steps. ``most``: the code of infinity, or above all codes. A NaN's sign flips ``nan_sign`` of its
+    code.
     """
     shift = np.int32(32 - sign_bit)
     mask = np.int32(1 << (sign_bit - 1)) if sign_bit > 0 else np.int32(0)
@@ -153,17 +176,6 @@ def encode_fixed(y, codes, scale, mask):
 
 
 @njit(cache=True)
-def encode_grid(x, codes, listed, thresholds, tie_goes_up, nan_code):
-    """The code of the nearest listed value."""
-    for i in range(x.size):
-        v = np.float64(x[i])
-        k = np.searchsorted(thresholds, v)
-        if k < thresholds.size and v == thresholds[k] and tie_goes_up[k]:
-            k += 1
-        codes[i] = nan_code if v != v else listed[k]
-
-
-@njit(cache=True)
 def decode(codes, table, out):
     """Values by table."""
     for i in range(codes.size):
@@ -174,65 +186,82 @@ def decode(codes, table, out):
 def group_amax(x, size, out):
     """The largest magnitude of every ``size`` numbers of each row; NaN or infinity where one is in the group.
 
-    Magnitudes are compared as integers: in IEEE's encoding these have the same order, with NaN last.
+    Magnitudes are compared as integers: in IEEE's encoding these have the same order, with NaN last. Here and below a
+    group is a slice of its own, so that the loop over it starts at zero and becomes vector code.
     """
-    rows, columns = x.shape
-    for r in range(rows):
+    for r in range(x.shape[0]):
         for g in range(out.shape[1]):
-            start = g * size
-            stop = min(start + size, columns)
+            group = x[r, g * size : (g + 1) * size]
             most = np.int32(0)
-            for i in range(start, stop):
-                most = max(most, _bits32(x[r, i]) & np.int32(0x7FFFFFFF))
+            for i in range(group.size):
+                most = max(most, _bits32(group[i]) & np.int32(0x7FFFFFFF))
             out[r, g] = _float32(most)
 
 
 @njit(cache=True)
 def group_ends(x, size, lowest, highest):
     """The smallest and the largest number of every ``size`` of each row; NaN where one is there."""
-    rows, columns = x.shape
-    for r in range(rows):
+    for r in range(x.shape[0]):
         for g in range(lowest.shape[1]):
-            low = high = x[r, g * size]
-            for i in range(g * size, min((g + 1) * size, columns)):
-                v = x[r, i]
+            group = x[r, g * size : (g + 1) * size]
+            low = high = group[0]
+            for i in range(group.size):
+                v = group[i]
                 low = v if v < low or v != v else low
                 high = v if v > high or v != v else high
             lowest[r, g], highest[r, g] = low, high
 
 
 @njit(cache=True)
+def round_groups_f32(x, size, encode, divides, decode, out, min_exponent, mantissa_bits, sub_exponent, limits):
+    """Every number over (or times) its group's ``encode``, rounded as ``round_nearest_f32``, times ``decode``.
+
+    A group whose divisor is 0 holds zeros.
+    """
+    least, cut, sub = np.int32(min_exponent), np.int32(mantissa_bits), np.int32(sub_exponent)
+    ends = (limits[0], limits[1], limits[2], limits[3], limits[4], limits[5])
+    for r in range(x.shape[0]):
+        for g in range(decode.shape[1]):
+            group, result = x[r, g * size : (g + 1) * size], out[r, g * size : (g + 1) * size]
+            f, d = encode[r, g], decode[r, g]
+            if not divides:
+                for i in range(group.size):
+                    result[i] = _nearest_f32(group[i] * f, least, cut, sub, ends) * d
+            elif f == 0:
+                result[:] = 0
+            else:
+                for i in range(group.size):
+                    result[i] = _nearest_f32(group[i] / f, least, cut, sub, ends) * d
+
+
+@njit(cache=True)
 def divide_groups(x, size, scale, out):
     """Every number over its group's scale; 0 where the scale is 0."""
-    rows, columns = x.shape
-    for r in range(rows):
+    for r in range(x.shape[0]):
         for g in range(scale.shape[1]):
-            s = scale[r, g]
-            start, stop = g * size, min((g + 1) * size, columns)
+            group, result, s = x[r, g * size : (g + 1) * size], out[r, g * size : (g + 1) * size], scale[r, g]
             if s == 0:
-                out[r, start:stop] = 0
+                result[:] = 0
             else:
-                for i in range(start, stop):
-                    out[r, i] = x[r, i] / s
+                for i in range(group.size):
+                    result[i] = group[i] / s
 
 
 @njit(cache=True)
 def multiply_groups(x, size, scale, out):
     """Every number times its group's scale."""
-    rows, columns = x.shape
-    for r in range(rows):
+    for r in range(x.shape[0]):
         for g in range(scale.shape[1]):
-            s = scale[r, g]
-            for i in range(g * size, min((g + 1) * size, columns)):
-                out[r, i] = x[r, i] * s
+            group, result, s = x[r, g * size : (g + 1) * size], out[r, g * size : (g + 1) * size], scale[r, g]
+            for i in range(group.size):
+                result[i] = group[i] * s
 
 
 @njit(cache=True)
 def add_groups(x, size, term, out):
     """Every number plus its group's term."""
-    rows, columns = x.shape
-    for r in range(rows):
+    for r in range(x.shape[0]):
         for g in range(term.shape[1]):
-            s = term[r, g]
-            for i in range(g * size, min((g + 1) * size, columns)):
-                out[r, i] = x[r, i] + s
+            group, result, s = x[r, g * size : (g + 1) * size], out[r, g * size : (g + 1) * size], term[r, g]
+            for i in range(group.size):
+                result[i] = group[i] + s

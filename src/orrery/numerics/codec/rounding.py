@@ -1,11 +1,11 @@
 """Rounding and coding of arrays, one element format at a time, without any scale.
 
-What is beyond the largest number: saturates (as the conversion instructions of accelerators do by default, and as every
-scaled format does), or with ``saturates=False`` becomes what the format has for it: infinity, else NaN, else the largest number.
-NaN stays NaN; a format that has none takes it as minus zero (floats, as ml_dtypes), zero (integers) or an error (tables).
+What is beyond the largest number saturates (as the conversion instructions of accelerators do by default, and as every
+scaled format does), or with ``saturates=False`` becomes what the format has for it: infinity, else NaN, else the
+largest number. NaN stays NaN; a format that has none takes it as minus zero (floats, as ml_dtypes), zero (integers) or
+an error (tables).
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orrery.base.errors import ScenarioError
-from orrery.numerics.codec import _kernel as kernel
+from orrery.numerics.codec import loops
+from orrery.numerics.codec._kernel import NEAREST_EVEN
+from orrery.numerics.codec.grids import drawn_on_grid, look_up, refuse_nan
 from orrery.numerics.element import MOST_TABULATED_BITS, Element, Grid, Ladder
 from orrery.numerics.families.minifloat import Minifloat
 from orrery.numerics.names import get_element
@@ -21,7 +23,6 @@ from orrery.numerics.rounding import Rounding
 
 Float32s = NDArray[np.float32]
 Codes = NDArray[Any]
-Loop = Callable[..., None]
 
 MODES = {mode: i for i, mode in enumerate(Rounding)}
 """The kernel's numbers of the modes, which have the same order."""
@@ -85,11 +86,12 @@ def round_flat(
             part = slice(start, start + CHUNK)
             chance = 1.0 - rng.random(x[part].size)
             if isinstance(layout, Grid):
-                out[part] = _on_grid_drawn(x[part], layout, chance)
+                out[part] = drawn_on_grid(x[part], layout, chance)
             else:
                 _on_ladder(x[part], element, layout, out[part], mode, chance, saturates)
     elif isinstance(layout, Grid):
-        _on_grid(x, element, layout, out, rounding)
+        refuse_nan(x, element)
+        look_up(x, layout, layout.values, out, rounding, np.nan)
     else:
         _on_ladder(x, element, layout, out, mode, _NO_CHANCE, saturates)
 
@@ -104,18 +106,16 @@ def _on_ladder(
     saturates: bool,
 ) -> None:
     limits = _limits(ladder, saturates)
-    if mode == kernel.NEAREST_EVEN and x.dtype == out.dtype == np.float32:
+    if mode == NEAREST_EVEN and x.dtype == out.dtype == np.float32:
         if _has_fp32_exponents(element):
-            cast(Loop, kernel.round_bits_f32)(x, out, ladder.mantissa_bits, limits.astype(np.float32))
+            loops.round_bits_f32(x, out, ladder.mantissa_bits, limits.astype(np.float32))
             return
         if _is_fp32(ladder):
-            cast(Loop, kernel.round_nearest_f32)(
+            loops.round_nearest_f32(
                 x, out, ladder.min_exponent, ladder.mantissa_bits, ladder.sub_exponent, limits.astype(np.float32)
             )
             return
-    cast(Loop, kernel.round_f64)(
-        x, out, ladder.min_exponent, ladder.mantissa_bits, ladder.sub_exponent, limits, mode, chance
-    )
+    loops.round_f64(x, out, ladder.min_exponent, ladder.mantissa_bits, ladder.sub_exponent, limits, mode, chance)
     if isinstance(element, Minifloat) and not element.has_zero:
         out[~(x > 0)] = np.nan  # nothing stands for zero or less
 
@@ -145,37 +145,18 @@ def _is_fp32(ladder: Ladder) -> bool:
     )
 
 
-def _on_grid(x: NDArray[Any], element: Element, grid: Grid, out: NDArray[Any], rounding: Rounding) -> None:
-    nan_as = _nan_of_grid(x, element)
-    values = grid.values
-    if rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY):
-        ties = grid.tie_goes_up if rounding is Rounding.NEAREST_EVEN else grid.thresholds >= 0
-        cast(Loop, kernel.round_grid)(x, out, values, grid.thresholds, ties, nan_as)
-        return
-    above, below = values[:-1], values[1:]
-    if rounding is Rounding.UP:
-        parting, ties = above, np.zeros(above.size, dtype=np.bool_)
-    elif rounding is Rounding.DOWN:
-        parting, ties = below, np.ones(below.size, dtype=np.bool_)
-    else:  # toward zero: down where positive, up where negative
-        parting = np.where(below > 0, below, above)
-        ties = below > 0
-    cast(Loop, kernel.round_grid)(x, out, values, parting, ties, nan_as)
-
-
-def _on_grid_drawn(x: NDArray[Any], grid: Grid, chance: NDArray[Any]) -> NDArray[Any]:
-    """Up with the probability of the distance from below; NaN stays."""
-    values = grid.values
-    low = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
-    step = values[low + 1] - values[low]
-    goes_up = (np.clip(x, values[0], values[-1]) - values[low]) / step >= chance
-    return np.where(np.isnan(x), np.nan, values[low + goes_up])
-
-
-def _nan_of_grid(x: NDArray[Any], element: Element) -> float:
-    if not element.has_nan and np.isnan(x).any():
-        raise ScenarioError(f"{element.name} has no code for NaN; remove what is not a number first.")
-    return np.nan
+def round_scaled(
+    x: Float32s, size: int, encode: Float32s, divides: bool, decode: Float32s, element: Element, out: Float32s
+) -> bool:
+    """Rows rounded to nearest in units of their scales, in one pass; False where an element needs another way."""
+    layout = element.layout
+    if isinstance(layout, Grid) or not _is_fp32(layout):
+        return False
+    limits = _limits(layout, True).astype(np.float32)
+    loops.round_groups_f32(
+        x, size, encode, divides, decode, out, layout.min_exponent, layout.mantissa_bits, layout.sub_exponent, limits
+    )
+    return True
 
 
 def code_dtype(element: Element) -> Any:
@@ -218,13 +199,14 @@ def codes_of(y: NDArray[Any], element: Element, codes: Codes) -> None:
     layout = element.layout
     if isinstance(layout, Grid):
         nan_code = int(np.flatnonzero(np.isnan(element.values()))[0]) if element.has_nan else 0
-        cast(Loop, kernel.encode_grid)(y, codes, layout.codes, layout.thresholds, layout.tie_goes_up, nan_code)
+        look_up(y, layout, layout.codes, codes, Rounding.NEAREST_EVEN, nan_code)
     elif isinstance(element, Minifloat):
         is_narrow = y.dtype == np.float32 and (_is_fp32(layout) or _has_fp32_exponents(element))
-        cast(Loop, kernel.encode_f32 if is_narrow else kernel.encode_f64)(y, codes, *_code_marks(element, is_narrow))
+        encode_loop = loops.encode_f32 if is_narrow else loops.encode_f64
+        encode_loop(y, codes, *_code_marks(element, is_narrow))
     else:
         scale = 2.0**-layout.sub_exponent
-        cast(Loop, kernel.encode_fixed)(y, codes, scale, (1 << element.bits) - 1)
+        loops.encode_fixed(y, codes, scale, (1 << element.bits) - 1)
 
 
 @lru_cache(maxsize=128)
@@ -253,7 +235,7 @@ def decode(codes: ArrayLike, element: Element | str) -> Float32s:
     if known.bits > MOST_TABULATED_BITS:
         return _decode_wide(array, known)
     out = np.empty(array.shape, dtype=np.float32)
-    cast(Loop, kernel.decode)(array.reshape(-1), value_table(known), out.reshape(-1))
+    loops.decode_table(array.reshape(-1), value_table(known), out.reshape(-1))
     return out
 
 

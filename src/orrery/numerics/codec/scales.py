@@ -1,11 +1,13 @@
 """The scales of a tensor: how each rule of ``Scaling`` finds them, all in FP32.
 
-One level: scale = amax / highest, stored in the scale's element; numbers are divided by it. Two levels (NVFP4, as in NVIDIA's
-Transformer Engine): encode = highest_scale highest / amax of the tensor, stored = e4m3(amax of the block (encode / highest)),
-and numbers are multiplied by 1 / (stored / encode). A group that holds NaN or infinity gets the scale NaN: all of it is NaN.
+One level: scale = amax / highest, stored in the scale's element; numbers are divided by it. Two levels (NVFP4, as in
+NVIDIA's Transformer Engine): outer = highest_scale highest / amax of the tensor, stored = e4m3(amax of the block
+(outer / highest)), and numbers are multiplied by 1 / (stored / outer). A group that holds NaN or infinity gets the
+scale NaN: all of it is NaN.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,7 @@ class GroupScales:
 
 
 def outer_scale(amax: float, element: Element, scale: Element) -> np.float32:
-    """What a tensor's block scales are multiplied by to be stored: highest_scale highest / amax; 1 for a tensor of zeros."""
+    """What block scales are multiplied by to be stored: highest_scale highest / amax; 1 for a tensor of zeros."""
     if amax == 0.0:
         return np.float32(1.0)
     with np.errstate(over="ignore"):
@@ -47,6 +49,7 @@ def scales_of(amax: Float32s, element: Element, scaling: Scaling, outer: np.floa
     with np.errstate(all="ignore"):
         if scaling.rule in ("floor", "ceil"):
             stored = _power_of_two(amax, element.highest, scaling.rule)
+            return GroupScales(stored=stored, decode=stored, encode=np.float32(1.0) / stored)  # exact
         elif outer is None:
             stored = _rounded(amax / highest, level.scale)
         else:
@@ -90,6 +93,6 @@ def _power_of_two(amax: Float32s, highest: float, rule: str) -> Float32s:
     return np.where(np.isnan(amax), amax, np.ldexp(np.float32(1.0), exponent).astype(np.float32))
 
 
-def _rounded(scale: Float32s, element: Element | None) -> Float32s:
+def _rounded(scale: NDArray[Any], element: Element | None) -> Float32s:
     """As its element stores it; FP32 where there is none."""
     return scale if element is None else round_to(np.ascontiguousarray(scale), element)

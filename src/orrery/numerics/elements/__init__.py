@@ -1,1 +1,1 @@
-"""Element formats with a name of their own, one short file each; all others are spelled out (``orrery.numerics.names``)."""
+"""Element formats with a name of their own, one short file each; ``orrery.numerics.names`` spells out all others."""

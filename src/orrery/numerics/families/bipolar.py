@@ -28,7 +28,7 @@ class Bipolar(GridElement):
 
     def values(self) -> Floats:
         """Every code's value."""
-        return 2.0 * np.arange(1 << self.bits) - ((1 << self.bits) - 1)
+        return 2.0 * np.arange(1 << self.bits, dtype=np.float64) - ((1 << self.bits) - 1)
 
 
 def read(name: str) -> Bipolar | None:

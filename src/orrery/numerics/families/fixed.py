@@ -43,7 +43,7 @@ class Fixed(Element):
         """The smallest whole number."""
         return -(self.highest_code + (not self.is_symmetric)) if self.is_signed else 0
 
-    @property
+    @cached_property
     def highest(self) -> float:
         """The largest value."""
         return self.highest_code * 2.0**-self.fraction_bits
@@ -61,9 +61,9 @@ class Fixed(Element):
         """Every code's value; the code that ``sym`` leaves out keeps its own."""
         if self.bits > MOST_TABULATED_BITS:
             raise OutOfRange(f"{self.name} has 2^{self.bits} codes: too many to list.")
-        codes = np.arange(1 << self.bits)
+        codes = np.arange(1 << self.bits, dtype=np.float64)
         if self.is_signed:
-            codes = np.where(codes >= 1 << (self.bits - 1), codes - (1 << self.bits), codes)
+            codes[1 << (self.bits - 1) :] -= 1 << self.bits
         return codes * 2.0**-self.fraction_bits
 
 

@@ -1,16 +1,16 @@
 """Binary floating point with any split of exponent and mantissa: "e4m3fn", "e3m2", "e5m2fnuz", "ue5m3", "e4m3b11fnuz".
 
 A code is sign, biased exponent, mantissa; value = (-1)^s 2^(max(e, 1) - bias) (m / 2^M + [e > 0]). Four ways to spend
-codes on what is no number: ``ieee`` (top exponent: infinity and NaN), ``fn`` (only all ones: NaN), ``fnuz`` (only the code
-of negative zero: NaN) and ``finite`` (none). OCP 8-bit Floating Point Specification 1.0; OCP Microscaling Formats 1.0;
-Noune et al. 2022 for fnuz.
+codes on what is no number: ``ieee`` (top exponent: infinity and NaN), ``fn`` (only all ones: NaN), ``fnuz`` (only the
+code of negative zero: NaN) and ``finite`` (none). OCP 8-bit Floating Point Specification 1.0; OCP Microscaling Formats
+1.0; Noune et al. 2022 for fnuz.
 """
 
 import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def read(name: str) -> Minifloat | None:
     unsigned, exponent_bits, mantissa_bits, bias, suffix = found.groups()
     e, m = int(exponent_bits), int(mantissa_bits)
     usual: Specials = "finite" if 1 + e + m <= 7 else "fn" if (e, m) == (4, 3) or unsigned else "ieee"
-    specials: Specials = usual if suffix in (None, "flush") else suffix
+    specials = usual if suffix in (None, "flush") else cast(Specials, suffix)
     return Minifloat(
         name=name, exponent_bits=e, mantissa_bits=m, specials=specials, is_signed=not unsigned,
         bias=int(bias) if bias else (1 << max(0, e - 1)) - (specials != "fnuz"), has_subnormals=suffix != "flush",

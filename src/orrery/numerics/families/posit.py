@@ -1,8 +1,9 @@
 """Posits: "posit8_1" is 8 bits with one exponent bit. A run of equal bits, the regime, scales by 2^(2^es) a step.
 
-Codes below zero are the two's complement of the positive ones; the most negative code is NaR, not a real. A number goes to
-the posit whose bits it rounds to (ties to the even code), never to zero and never beyond the largest: the parting value of two
-neighbours is the posit between them that one more bit would show. Standard for Posit Arithmetic (2022), sections 3 and 4.
+Codes below zero are the two's complement of the positive ones; the most negative code is NaR, not a real. A number goes
+to the posit whose bits it rounds to (ties to the even code), never to zero and never beyond the largest: the parting
+value of two neighbours is the posit between them that one more bit would show. Standard for Posit Arithmetic (2022),
+sections 3 and 4.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Powers: "pot4" has only powers of two, so that a product is a shift; "power4_0.5" spaces values as a power of the code.
+"""Powers: "pot4" has only powers of two, so that a product is a shift; "power4_0.5" spaces values as powers of codes.
 
 pot: one code is zero, the others +-2^-k for k = 0, 1, …  (Zhou et al. 2017, incremental network quantisation).
-power: |value| = (|code| / highest)^(1 / exponent), so that an exponent below one puts more levels where weights are dense;
-|xy|^a = |x|^a |y|^a, so products of codes stay products (NUPES, Yvinec et al. 2023).
+power: |value| = (|code| / highest)^(1 / exponent), so that an exponent below one puts more levels where weights are
+dense; |xy|^a = |x|^a |y|^a, so products of codes stay products (NUPES, Yvinec et al. 2023).
 """
 
 import re

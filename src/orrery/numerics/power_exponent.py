@@ -1,0 +1,109 @@
+"""Numbers raised to a power before they are rounded to even steps: levels lie densest where most numbers are.
+
+    code = round(highest |x / scale|^a) with the sign of x        |xy|^a = |x|^a |y|^a
+
+Powers are the only continuous maps that keep products, so the product of two codes stands for the product of the two
+numbers, and a table over whole numbers turns it back: no floating-point work is left but the scales. The exponent is
+searched (the error has one minimum, PowerQuant, Yvinec et al. 2023) or learned by the straight-through gradient
+(NUPES, arXiv 2308.05600). The grid itself is the element "power4_0.5", which rounds to the nearest value instead.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orrery.base.errors import OutOfRange
+from orrery.numerics.adam import Adam
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAST_EXPONENT, MOST_EXPONENT = 0.1, 1.5
+"""Exponents worth trying: 1 is the even grid, those above it thin out the middle."""
+
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+
+
+def raised(x: ArrayLike, exponent: float) -> Floats:
+    """|x|^exponent with the sign of x; an exponent of 1 / a undoes one of a."""
+    exact = np.asarray(x, dtype=np.float64)
+    return np.sign(exact) * np.abs(exact) ** exponent
+
+
+def searched_exponent(loss: Callable[[float], float], tolerance: float = 1e-3) -> float:
+    """The exponent with the least loss, by golden sections of the range."""
+    low, high = LEAST_EXPONENT, MOST_EXPONENT
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    while high - low > tolerance:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = loss(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = loss(right)
+    return (low + high) / 2.0
+
+
+def codes_of(x: ArrayLike, bits: int, exponent: float) -> tuple[Ints, Floats]:
+    """Signed codes of ``bits``, and one scale for each row, or for a vector."""
+    exact = np.asarray(x, dtype=np.float64)
+    if not 2 <= bits <= 16:
+        raise OutOfRange(f"power exponent: {bits} bits; write 2 to 16.")
+    scale = np.abs(exact).max(axis=-1, keepdims=True, initial=0.0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return np.rint(_highest(bits) * raised(exact / scale, exponent)).astype(np.int64), scale
+
+
+def values_of(codes: Ints, scale: Floats, bits: int, exponent: float) -> Floats:
+    """The numbers that codes stand for."""
+    return raised(codes / _highest(bits), 1.0 / exponent) * scale
+
+
+def round_trip_error(x: ArrayLike, bits: int, exponent: float) -> float:
+    """The sum of squared errors of ``x`` on that grid."""
+    codes, scale = codes_of(x, bits, exponent)
+    return float(np.square(values_of(codes, scale, bits, exponent) - np.asarray(x, dtype=np.float64)).sum())
+
+
+def learned_exponent(x: ArrayLike, bits: int, *, start: float = 1.0, num_steps: int = 200, rate: float = 0.02) -> float:
+    """The exponent that gradient steps on the squared error end at.
+
+    With u = |x| / scale and q = round(highest u^a) / highest taken as u^a in slopes, the value v = q^(1/a) changes by
+    v (u^a ln u / q - ln q / a) / a. Where q is 0 the value is 0 for any exponent.
+    """
+    exact = np.asarray(x, dtype=np.float64)
+    scale = codes_of(exact, bits, start)[1]
+    share = np.abs(exact) / scale
+    logs = np.log(np.where(share > 0, share, 1.0))
+    moving, exponent = Adam(rate=rate), start
+    for i in range(num_steps):
+        power = share**exponent
+        level = np.rint(_highest(bits) * power) / _highest(bits)
+        seen = np.where(level > 0, level, 1.0)
+        value = np.where(level > 0, seen ** (1.0 / exponent), 0.0)
+        slope = value * (power * logs / seen - np.log(seen) / exponent) / exponent
+        gradient = np.asarray(((value - share) * slope * scale**2).sum())
+        exponent -= float(moving.step(gradient)) * (1.0 - i / num_steps)
+        exponent = min(max(exponent, LEAST_EXPONENT), MOST_EXPONENT)
+    return exponent
+
+
+def product_table(bits: int, exponent: float, fraction_bits: int) -> Ints:
+    """What every product of two code magnitudes stands for, in steps of 2^-fraction_bits of both scales' product."""
+    products = np.arange(_highest(bits) ** 2 + 1) / _highest(bits) ** 2
+    return np.rint(np.ldexp(products ** (1.0 / exponent), fraction_bits)).astype(np.int64)
+
+
+def integer_product(x: Ints, weights: Ints, table: Ints) -> Ints:
+    """x W^T of codes (points, in) and (out, in), by whole numbers alone: multiply codes, look up, add."""
+    products = x[:, None, :] * weights
+    return (np.sign(products) * table[np.abs(products)]).sum(axis=-1)
+
+
+def _highest(bits: int) -> int:
+    """The largest code; codes are symmetric about zero."""
+    return (1 << (bits - 1)) - 1
