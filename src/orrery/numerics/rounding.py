@@ -4,9 +4,11 @@ from enum import StrEnum
 
 
 class Rounding(StrEnum):
-    """The rounding directions of IEEE 754-2019, section 4.3, and stochastic rounding.
+    """The rounding directions of IEEE 754-2019, section 4.3, and others that arithmetic units have.
 
-    Stochastic rounding goes up with the probability of the distance to the number below: unbiased, whatever the value.
+    Stochastic rounding goes away from zero with the probability of the distance from the number nearer to it: unbiased,
+    whatever the value. With equal chances it tosses a coin. Odd takes, of two neighbours, the one whose last bit is set,
+    so that a second rounding to fewer bits does no harm.
     """
 
     NEAREST_EVEN = "nearest-even"
@@ -14,4 +16,12 @@ class Rounding(StrEnum):
     TOWARD_ZERO = "toward-zero"
     UP = "up"
     DOWN = "down"
+    NEAREST_ZERO = "nearest-zero"
+    ODD = "odd"
     STOCHASTIC = "stochastic"
+    STOCHASTIC_EQUAL = "stochastic-equal"
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it takes random numbers."""
+        return self in (Rounding.STOCHASTIC, Rounding.STOCHASTIC_EQUAL)

@@ -1,0 +1,1 @@
+"""Codecs: arrays onto element formats and their codes, tensors in pieces with their scales."""

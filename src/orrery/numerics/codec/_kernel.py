@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, STOCHASTIC = range(6)
+NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, NEAREST_ZERO, ODD, STOCHASTIC, STOCHASTIC_EQUAL = range(9)
 
 
 def _cast_bits(source, target):
@@ -54,14 +54,13 @@ def round_nearest_f32(x, out, min_exponent, mantissa_bits, sub_exponent, limits)
 
 @njit(cache=True)
 def round_f64(x, out, min_exponent, mantissa_bits, sub_exponent, limits, mode, chance):
-    """Any mode on any ladder, computed in FP64; ``chance``: a number in (0, 1] for each element if stochastic.
+    """Any mode on any ladder, computed in FP64; ``chance``: a number in (0, 1] for each element if drawn.
 
     ``limits``: highest, lowest, what is beyond them becomes, what NaN becomes, and what is added to keep or drop
     the sign of zero.
     """
     highest, lowest, above, below, nan_as, zero = limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]
     least, cut, sub = np.int64(min_exponent), np.int64(mantissa_bits), np.int64(sub_exponent)
-    is_drawn = mode == STOCHASTIC
     for i in range(x.size):
         v = np.float64(x[i])
         e = ((_bits64(v) >> np.int64(52)) & np.int64(2047)) - np.int64(1023)
@@ -78,7 +77,16 @@ def round_f64(x, out, min_exponent, mantissa_bits, sub_exponent, limits, mode, c
             s = np.floor(s)
         else:
             low = np.trunc(s)
-            s = low + np.copysign(1.0, s) if np.abs(s - low) >= (chance[i] if is_drawn else 0.5) else low
+            rest = np.abs(s - low)
+            if mode == STOCHASTIC:
+                goes_away = rest >= chance[i]
+            elif mode == STOCHASTIC_EQUAL:
+                goes_away = rest > 0 and chance[i] > 0.5
+            elif mode == ODD:
+                goes_away = rest > 0 and low == 2 * np.trunc(low / 2)
+            else:
+                goes_away = rest > 0.5 or (rest == 0.5 and mode == NEAREST_AWAY)
+            s = low + np.copysign(1.0, s) if goes_away else low
         y = np.copysign(s * unit, v)
         y = above if y > highest else y
         y = below if y < lowest else y
@@ -169,6 +177,23 @@ def encode_f64(y, codes, cut, offset, smallest, scale, sign_bit, nan_code, nan_s
 
 
 @njit(cache=True)
+def encode_bits_f32(x, codes, mantissa_bits, sign_bit, nan_code, most):
+    """Rounding and coding in one where codes are the upper bits of FP32; ``most`` as the largest magnitude's code."""
+    cut = np.int32(23 - mantissa_bits)
+    odd = np.int32(min(cut, 1))
+    half = ((np.int32(1) << cut) >> np.int32(1)) - odd
+    sign = np.int32(1 << (sign_bit - 1)) if sign_bit < 32 else np.int32(-2147483648)
+    most, nan = np.int32(most), np.int32(nan_code)
+    for i in range(x.size):
+        v = x[i]
+        u = _bits32(v)
+        size = u & np.int32(0x7FFFFFFF)
+        code = min((size + half + ((size >> cut) & odd)) >> cut, most)
+        code = code if v == v else nan
+        codes[i] = code | (sign if u < 0 else np.int32(0))
+
+
+@njit(cache=True)
 def encode_fixed(y, codes, scale, mask):
     """Two's complement codes of whole numbers over a power of two."""
     for i in range(y.size):
@@ -176,10 +201,17 @@ def encode_fixed(y, codes, scale, mask):
 
 
 @njit(cache=True)
-def decode(codes, table, out):
+def decode_table(codes, table, out):
     """Values by table."""
     for i in range(codes.size):
         out[i] = table[codes[i]]
+
+
+@njit(cache=True)
+def decode_fixed(codes, sign, lowest, scale, out):
+    """Values of whole numbers in two's complement; ``sign``: the bit that counts negative, 0 where none does."""
+    for i in range(codes.size):
+        out[i] = np.float32(max((np.int32(codes[i]) ^ sign) - sign, lowest)) * scale
 
 
 @njit(cache=True)

@@ -26,12 +26,13 @@ def look_up(
         loops.look_up_f64(x, out, table, _thresholds(grid, rounding), nan_as)
 
 
-def drawn_on_grid(x: NDArray[Any], grid: Grid, chance: NDArray[Any]) -> NDArray[Any]:
-    """Up with the probability of the distance from below; NaN stays."""
+def drawn_on_grid(x: NDArray[Any], grid: Grid, chance: NDArray[Any], rounding: Rounding) -> NDArray[Any]:
+    """Up with the probability of the distance from below, or with that of a coin; NaN stays."""
     values = grid.values
     low = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
     step = values[low + 1] - values[low]
-    goes_up = (np.clip(x, values[0], values[-1]) - values[low]) / step >= chance
+    part = (np.clip(x, values[0], values[-1]) - values[low]) / step
+    goes_up = part >= chance if rounding is Rounding.STOCHASTIC else (part == 1) | ((part > 0) & (chance > 0.5))
     return np.where(np.isnan(x), np.nan, values[low + goes_up])
 
 
@@ -51,7 +52,10 @@ def _thresholds(grid: Grid, rounding: Rounding) -> Floats:
         return np.nextafter(below, -np.inf)
     if rounding is Rounding.TOWARD_ZERO:
         return np.where(below > 0, np.nextafter(below, -np.inf), above)
-    goes_up = grid.tie_goes_up if rounding is Rounding.NEAREST_EVEN else grid.thresholds >= 0
+    if rounding is Rounding.ODD:
+        return np.where(grid.tie_goes_up, np.nextafter(below, -np.inf), above)  # whose upper code is even: down
+    ties = {Rounding.NEAREST_AWAY: grid.thresholds >= 0, Rounding.NEAREST_ZERO: grid.thresholds < 0}
+    goes_up = ties.get(rounding, grid.tie_goes_up)
     return np.where(goes_up, np.nextafter(grid.thresholds, -np.inf), grid.thresholds)
 
 

@@ -7,7 +7,7 @@ an error (tables).
 """
 
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from orrery.numerics.codec import loops
 from orrery.numerics.codec._kernel import NEAREST_EVEN
 from orrery.numerics.codec.grids import drawn_on_grid, look_up, refuse_nan
 from orrery.numerics.element import MOST_TABULATED_BITS, Element, Grid, Ladder
+from orrery.numerics.families.fixed import Fixed
 from orrery.numerics.families.minifloat import Minifloat
 from orrery.numerics.names import get_element
 from orrery.numerics.rounding import Rounding
@@ -79,14 +80,14 @@ def round_flat(
     """``round_to`` on flat arrays, into ``out``."""
     mode = MODES[rounding]
     layout = element.layout
-    if rounding is Rounding.STOCHASTIC:
+    if rounding.is_drawn:
         if rng is None:
             raise ScenarioError("Stochastic rounding draws: give rng, a numpy.random.Generator.")
         for start in range(0, x.size, CHUNK):
             part = slice(start, start + CHUNK)
             chance = 1.0 - rng.random(x[part].size)
             if isinstance(layout, Grid):
-                out[part] = drawn_on_grid(x[part], layout, chance)
+                out[part] = drawn_on_grid(x[part], layout, chance, rounding)
             else:
                 _on_ladder(x[part], element, layout, out[part], mode, chance, saturates)
     elif isinstance(layout, Grid):
@@ -107,7 +108,7 @@ def _on_ladder(
 ) -> None:
     limits = _limits(ladder, saturates)
     if mode == NEAREST_EVEN and x.dtype == out.dtype == np.float32:
-        if _has_fp32_exponents(element):
+        if has_fp32_exponents(element):
             loops.round_bits_f32(x, out, ladder.mantissa_bits, limits.astype(np.float32))
             return
         if _is_fp32(ladder):
@@ -127,7 +128,8 @@ def _limits(ladder: Ladder, saturates: bool) -> NDArray[np.float64]:
     return np.array([ladder.highest, ladder.lowest, above, below, ladder.nan_as, zero])
 
 
-def _has_fp32_exponents(element: Element) -> bool:
+def has_fp32_exponents(element: Element) -> TypeGuard[Minifloat]:
+    """Whether an element is FP32 with fewer bits of mantissa."""
     return (
         isinstance(element, Minifloat) and element.exponent_bits == 8 and element.bias == 127 and element.is_signed
         and element.specials == "ieee" and element.has_subnormals and element.mantissa_bits <= 23
@@ -185,6 +187,11 @@ def encode(
     numbers = as_floats(x)
     codes = np.empty(numbers.shape, dtype=code_dtype(known))
     flat, flat_codes = numbers.reshape(-1), codes.reshape(-1)
+    if flat.dtype == np.float32 and rounding is Rounding.NEAREST_EVEN and has_fp32_exponents(known):
+        infinity = 0xFF << known.mantissa_bits
+        most = infinity - saturates
+        loops.encode_bits_f32(flat, flat_codes, known.mantissa_bits, known.bits, known.nan_code, most)
+        return codes
     buffer = np.empty(min(CHUNK, flat.size), dtype=flat.dtype)
     for start in range(0, flat.size, CHUNK):
         part = slice(start, start + CHUNK)
@@ -201,7 +208,7 @@ def codes_of(y: NDArray[Any], element: Element, codes: Codes) -> None:
         nan_code = int(np.flatnonzero(np.isnan(element.values()))[0]) if element.has_nan else 0
         look_up(y, layout, layout.codes, codes, Rounding.NEAREST_EVEN, nan_code)
     elif isinstance(element, Minifloat):
-        is_narrow = y.dtype == np.float32 and (_is_fp32(layout) or _has_fp32_exponents(element))
+        is_narrow = y.dtype == np.float32 and (_is_fp32(layout) or has_fp32_exponents(element))
         encode_loop = loops.encode_f32 if is_narrow else loops.encode_f64
         encode_loop(y, codes, *_code_marks(element, is_narrow))
     else:
@@ -215,7 +222,7 @@ def _code_marks(element: Minifloat, is_narrow: bool) -> tuple[float, ...]:
     fraction_bits, bias = (23, 127) if is_narrow else (52, 1023)
     m, least = element.mantissa_bits, element.min_exponent
     cut, offset = fraction_bits - m, (least + bias - element.has_zero) << m
-    has_same = is_narrow and _has_fp32_exponents(element)  # codes are the upper bits, subnormals included
+    has_same = is_narrow and has_fp32_exponents(element)  # codes are the upper bits, subnormals included
     smallest = 0.0 if has_same else 2.0**least
     scale = 0.0 if has_same else 2.0 ** (m - least)
     all_ones = (1 << (element.exponent_bits + m)) - 1
@@ -234,7 +241,14 @@ def decode(codes: ArrayLike, element: Element | str) -> Float32s:
         raise ScenarioError(f"{known.name} has codes 0 to {(1 << known.bits) - 1}; got {array.min()} to {array.max()}.")
     if known.bits > MOST_TABULATED_BITS:
         return _decode_wide(array, known)
+    if has_fp32_exponents(known):
+        return np.left_shift(array, 23 - known.mantissa_bits, dtype=np.uint32).view(np.float32)
     out = np.empty(array.shape, dtype=np.float32)
+    if isinstance(known, Fixed):
+        sign = 1 << (known.bits - 1) if known.is_signed else 0
+        scale = np.float32(2.0**-known.fraction_bits)
+        loops.decode_fixed(array.reshape(-1), sign, known.lowest_code, scale, out.reshape(-1))
+        return out
     loops.decode_table(array.reshape(-1), value_table(known), out.reshape(-1))
     return out
 

@@ -58,13 +58,13 @@ class Fixed(Element):
         )  # fmt: skip
 
     def values(self) -> Floats:
-        """Every code's value; the code that ``sym`` leaves out keeps its own."""
+        """Every code's value; the code that ``sym`` leaves out stands for the one above it."""
         if self.bits > MOST_TABULATED_BITS:
             raise OutOfRange(f"{self.name} has 2^{self.bits} codes: too many to list.")
         codes = np.arange(1 << self.bits, dtype=np.float64)
         if self.is_signed:
             codes[1 << (self.bits - 1) :] -= 1 << self.bits
-        return codes * 2.0**-self.fraction_bits
+        return np.maximum(codes, self.lowest_code) * 2.0**-self.fraction_bits
 
 
 def read(name: str) -> Fixed | None:
