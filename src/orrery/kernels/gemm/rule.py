@@ -75,6 +75,13 @@ def time_with(op: Gemm, device: Device, found: Calibration) -> Floats:
     return _rows(op, _with(found, device, get_format(op.format)))[kernel.TIME]
 
 
+def time_on(op: Gemm, machine: Floats, found: Calibration) -> Floats:
+    """Time of ``op`` on a machine vector of one's own, as ``MACHINE`` names it; the op's format plays no part."""
+    bare = replace(found, residual=None)  # trees know the kernels that were measured
+    tiles = tile_set(found.constants["tile_set"])
+    return _rows(op, _Ready(bare, constants_vector(found.constants), machine, tiles, False))[kernel.TIME]
+
+
 def _rows(op: Gemm, ready: _Ready) -> Floats:
     """The kernel's columns, first axis; further axes are the op's broadcast shape."""
     quantises = ready.quantises and op.quantises_input

@@ -1,0 +1,1 @@
+"""Products of few bits on devices: any width from packed loads, single bits, mixed widths, tables, systolic arrays."""

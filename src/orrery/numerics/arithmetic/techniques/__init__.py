@@ -1,0 +1,1 @@
+"""One arithmetic algorithm a file; a file here is found because it exists."""
