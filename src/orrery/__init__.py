@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from orrery.catalog.traces import load_trace as load_trace
     from orrery.evidence.check import check as check
     from orrery.numerics.registry import get_format as get_format
+    from orrery.numerics.quantise import quantise as quantise
+    from orrery.numerics.quantise import round_trip as round_trip
     from orrery.scenario.ask import estimate as estimate
     from orrery.scenario.ask import plan as plan
+    from orrery.scenario.bits import bits as bits
     from orrery.scenario.capacity import find_capacity as find_capacity
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
+    from orrery.scenario.scaling import scaling as scaling
     from orrery.scenario.schema import Scenario as Scenario
     from orrery.scenario.simulate import simulate as simulate
     from orrery.scenario.sweep import sweep as sweep
@@ -32,6 +36,7 @@ __version__ = "0.1.0"
 _HOME = {
     "OrreryError": "orrery.base.errors",
     "Scenario": "orrery.scenario.schema",
+    "bits": "orrery.scenario.bits",
     "check": "orrery.evidence.check",
     "estimate": "orrery.scenario.ask",
     "find_capacity": "orrery.scenario.capacity",
@@ -41,7 +46,10 @@ _HOME = {
     "load_scenario": "orrery.scenario.file",
     "load_trace": "orrery.catalog.traces",
     "plan": "orrery.scenario.ask",
+    "quantise": "orrery.numerics.quantise",
+    "round_trip": "orrery.numerics.quantise",
     "save_scenario": "orrery.scenario.file",
+    "scaling": "orrery.scenario.scaling",
     "simulate": "orrery.scenario.simulate",
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
@@ -53,6 +61,7 @@ __all__ = [
     "OrreryError",
     "Scenario",
     "__version__",
+    "bits",
     "check",
     "estimate",
     "find_capacity",
@@ -62,7 +71,10 @@ __all__ = [
     "load_scenario",
     "load_trace",
     "plan",
+    "quantise",
+    "round_trip",
     "save_scenario",
+    "scaling",
     "simulate",
     "sweep",
     "train",

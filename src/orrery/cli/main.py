@@ -20,7 +20,11 @@ COMMANDS: dict[str, str] = {
     "simulate": "Requests served step by step: percentiles, queues, cache, energy and money.",
     "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
+    "scaling": "Scaling laws of low-precision training: loss, best split of a width, critical data, best width.",
+    "bits": "A number format for each layer: least perturbation under limits on latency, size and energy.",
     "why": "Unfold one number of an estimate down to the facts it came from.",
+    "formats": "Number formats: what they hold, what they keep of a signal, how fast they run on a device.",
+    "quantize": "Tensors rounded to number formats and back: bits, bytes and signal lost.",
     "show": "What is known: devices, models, formats, techniques, engines, frameworks, recipes, prices, …",
     "check": "Score tables of measured runs against the model.",
 }

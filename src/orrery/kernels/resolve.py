@@ -25,6 +25,7 @@ KIN: dict[str, tuple[str, ...]] = {
     "mxfp4_mxfp8": ("nvfp4", "fp8", "mxfp4_weight_only", "bf16"),
     "mxfp4_weight_only": ("int4_weight_only", "bf16"),
     "int8": ("fp8", "bf16"),
+    "int4_int4": ("int8", "fp8", "bf16"),
     "int8_weight_only": ("int4_weight_only", "bf16"),
     "int4_weight_only": ("int8_weight_only", "bf16"),
 }

@@ -1,0 +1,129 @@
+"""``orrery bits``: a number format for each layer, chosen by an integer program."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orrery.cli.question import question_flags, settings_from
+from orrery.scenario.fields_bits import BITS_SETTINGS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from orrery.scenario.bits import BitsAnswer
+
+EXAMPLES = """\b
+Examples:
+  orrery bits --model llama-3.1-8b --device b200 --formats bf16,fp8,nvfp4 --latency-ratio 0.7
+  orrery bits --model llama-3.1-8b --device b200 --formats bf16,fp8,nvfp4 --size-bytes 6e9 --tokens 4096 --json
+  orrery bits --checkpoint model.safetensors --device h100-sxm --formats bf16,fp8,int4_weight_only --size-ratio 0.4
+  orrery bits --layers resnet50.csv --device t4 --formats int8,int4 --latency-ratio 0.8"""
+
+
+@click.command("bits", epilog=EXAMPLES)
+@question_flags(BITS_SETTINGS)
+def COMMAND(  # noqa: N802 - the seam that main looks for
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
+) -> int:
+    """A number format for each layer: least perturbation under limits on latency, size and energy, solved exactly."""
+    settings = settings_from(flags, scenario_file)
+    from orrery.cli.output import print_infeasible, print_json, print_notes
+    from orrery.scenario.ask import CannotBe
+    from orrery.scenario.asked import read_asked
+    from orrery.scenario.bits import BitsQuestion, bits
+    from orrery.scenario.fields_bits import BITS_BY_NAME
+
+    if save_scenario:
+        read_asked(BitsQuestion, settings, BITS_BY_NAME).save(save_scenario)
+    answer = bits(**settings)
+    if isinstance(answer, CannotBe):
+        return print_infeasible(answer, is_json)
+    if is_json:
+        print_json(answer.to_json())
+    else:
+        print_bits(answer)
+    print_notes(answer.notes)
+    return 0
+
+
+def print_bits(answer: "BitsAnswer") -> None:
+    """The mixture beside every uniform assignment, formats by group of layers, and the front."""
+    from orrery.cli.output import console
+
+    out = console()
+    proven = "no better assignment exists" if answer.best.is_proven else "the best that was found in time"
+    out.print(f"[bold]{len(answer.best.options.layers)} layers of {answer.what}[/] on {answer.device}: {proven}")
+    out.print(_wholes(answer))
+    out.print(_groups(answer))
+    if len(answer.front) > 1:
+        out.print("Pareto front: perturbation (log) against latency; * the answer, o the front", markup=False)
+        out.print(front_plot(answer, min(out.width, 90)), markup=False, highlight=False)
+
+
+def _table(title: str, *columns: str) -> "Table":
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    return table
+
+
+def _wholes(answer: "BitsAnswer") -> "Table":
+    from orrery.base.units import text
+    from orrery.planner.bits.options import UNITS
+    from orrery.scenario.bits import whole
+
+    table = _table("", "", "perturbation", "latency", "size", "energy")
+    for w in (whole("mixed", answer.best), *answer.uniform):
+        is_mixed = w.name == "mixed"
+        table.add_row(
+            w.name if is_mixed else f"all {w.name}", f"{w.perturbation_ratio:.4g}", text(w.latency_s, "s"),
+            text(w.size_bytes, "bytes"), text(w.energy_j, "j"), style="bold" if is_mixed else None,
+        )  # fmt: skip
+    limits = {metric: text(limit, UNITS[metric]) for metric, limit in answer.limits.items()}
+    if limits:
+        table.add_row("at most", "", *(limits.get(metric, "") for metric in UNITS), style="dim")
+    return table
+
+
+MOST_GROUPS = 40
+
+
+def _groups(answer: "BitsAnswer") -> "Table":
+    formats = answer.best.options.formats
+    table = _table("Layers by group and format", "group", *formats)
+    for name, counts in list(answer.groups.items())[:MOST_GROUPS]:
+        table.add_row(name, *(f"{counts[f]}" if counts[f] else "" for f in formats))
+    if (more := len(answer.groups) - MOST_GROUPS) > 0:
+        table.add_row(f"… {more} more groups; --json lists every layer")
+    return table
+
+
+HEIGHT = 12
+
+
+def front_plot(answer: "BitsAnswer", columns: int) -> str:
+    """Latency to the right, the logarithm of the perturbation upwards."""
+    from math import log10
+
+    from orrery.base.units import text
+
+    shown = [(a.total("latency"), a.perturbation_ratio, "o") for a in answer.front]
+    shown.append((answer.best.total("latency"), answer.best.perturbation_ratio, "*"))
+    positive = [p for _, p, _ in shown if p > 0.0] or [1.0]
+    ys = [log10(max(p, min(positive))) for _, p, _ in shown]
+    left, right = min(x for x, _, _ in shown), max(x for x, _, _ in shown)
+    wide, low, high = columns - 14, min(ys), max(ys)
+    grid = [[" "] * (wide + 1) for _ in range(HEIGHT + 1)]
+    for (x, _, mark), y in zip(shown, ys, strict=True):
+        across = round((x - left) / ((right - left) or 1.0) * wide)
+        grid[HEIGHT - round((y - low) / ((high - low) or 1.0) * HEIGHT)][across] = mark
+    lines: list[str] = []
+    for row, cells in enumerate(grid):
+        label = f"{10 ** (high - (high - low) * row / HEIGHT):.2g}" if row % 4 == 0 else ""
+        lines.append(f"{label:>9} |{''.join(cells).rstrip()}")
+    lines.append(" " * 10 + "+" + "-" * wide)
+    return "\n".join([*lines, " " * 11 + text(left, "s") + text(right, "s").rjust(wide - len(text(left, "s")))])

@@ -1,0 +1,1 @@
+"""Scaling laws of low precision: what loss a model reaches that is trained in few bits. One file a law."""

@@ -1,0 +1,98 @@
+"""What every layer costs in every format: perturbation, time, bytes and energy, as tables of layers by formats."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery import kernels
+from orrery.execution.formats import bytes_per_element, compute_format
+from orrery.hardware.device import Device
+from orrery.kernels.energy import energy_j
+from orrery.kernels.ops import Gemm, MoE
+from orrery.numerics.registry import get_format
+from orrery.planner.bits.layer import Layer
+from orrery.planner.space import activations_for
+
+Floats = NDArray[np.float64]
+
+UNITS = {"latency": "s", "size": "bytes", "energy": "j"}
+"""What may be limited, in the order in which limits are looked at, and its unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Options:
+    """The choice: a row a layer, a column a format."""
+
+    layers: tuple[Layer, ...]
+    formats: tuple[str, ...]
+    perturbation_ratio: Floats
+    latency_s: Floats
+    size_bytes: Floats
+    energy_j: Floats
+
+    def cost(self, metric: str) -> Floats:
+        """The table of one thing that may be limited."""
+        return {"latency": self.latency_s, "size": self.size_bytes, "energy": self.energy_j}[metric]
+
+    def uniform(self, metric: str) -> Floats:
+        """What the whole costs in each format alone."""
+        return np.asarray(self.cost(metric).sum(axis=0))
+
+
+def options_of(
+    layers: Sequence[Layer], formats: Sequence[str], device: Device, relative_error: Mapping[str, float],
+    engine: str = "",
+) -> Options:  # fmt: skip
+    """Costs by the kernels floor; ``relative_error`` of a format stands in where a layer has none of its own."""
+    times, energies = _timed(layers, formats, device, engine)
+    sizes = [[x.num_parameters * x.count * bytes_per_element(f) for f in formats] for x in layers]
+    return Options(
+        layers=tuple(layers), formats=tuple(formats), latency_s=times, energy_j=energies,
+        perturbation_ratio=np.array([[perturbation(x, f, relative_error) for f in formats] for x in layers]),
+        size_bytes=np.array(sizes, dtype=np.float64),
+    )  # fmt: skip
+
+
+def perturbation(layer: Layer, format: str, relative_error: Mapping[str, float]) -> float:
+    """As given; or weight x squared error of this layer; or weight x the format's relative squared error."""
+    if format in layer.perturbations:
+        return layer.perturbations[format]
+    return layer.weight_ratio * layer.errors.get(format, relative_error.get(format, 0.0) * layer.count)
+
+
+def _timed(
+    layers: Sequence[Layer], formats: Sequence[str], device: Device, engine: str
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Seconds and joules; measured times where a layer brings them, with the kernels' power."""
+    times, energies = np.empty((len(layers), len(formats))), np.empty((len(layers), len(formats)))
+    for column, format in enumerate(formats):
+        runs_in = arithmetic(format, device)
+        seen: dict[tuple[object, ...], tuple[float, float, float]] = {}
+        for row, layer in enumerate(layers):
+            shape = _shape(layer.work)
+            if shape not in seen:
+                seen[shape] = _once(layer.work, runs_in, device, engine)
+            time_s, flops, moved = seen[shape]
+            once_s = layer.times_s[format] / layer.count if format in layer.times_s else time_s
+            times[row, column] = once_s * layer.count
+            energies[row, column] = float(energy_j(device, runs_in, once_s, flops, moved)) * layer.count
+    return times, energies
+
+
+def arithmetic(format: str, device: Device) -> str:
+    """What the device multiplies when weights are stored in ``format``."""
+    return compute_format(format, activations_for(format, device), device)
+
+
+def _once(work: Gemm | MoE, format: str, device: Device, engine: str) -> tuple[float, float, float]:
+    timing = kernels.predict(replace(work, format=get_format(format).name), device, engine)
+    return float(timing.time_s), float(timing.flops), float(timing.bytes)
+
+
+def _shape(work: Gemm | MoE) -> tuple[object, ...]:
+    """Equal for works of equal cost."""
+    if isinstance(work, Gemm):
+        return work.m, work.n, work.k, work.batch
+    return work.tokens, work.hidden_size, work.ffn_size, work.num_experts, work.experts_per_token, work.is_gated

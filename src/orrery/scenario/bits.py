@@ -1,0 +1,250 @@
+"""``orrery bits``: which format each layer takes, so that a model is perturbed least within limits."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from orrery.base.errors import ScenarioError
+from orrery.base.units import text
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
+from orrery.execution.memory import Infeasible
+from orrery.hardware.device import Device
+from orrery.numerics.registry import get_format
+from orrery.planner.bits.checkpoint import layers_in
+from orrery.planner.bits.front import front
+from orrery.planner.bits.layer import Layer, layers_of
+from orrery.planner.bits.options import UNITS, Options, arithmetic, options_of
+from orrery.planner.bits.sensitivity import drawn_errors
+from orrery.planner.bits.solve import Assignment, solve, uniform
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import CannotBe
+from orrery.scenario.asked import Asked, limited, read_asked
+from orrery.scenario.bits_files import read_layers, read_sensitivity
+from orrery.scenario.fields_bits import BITS_BY_NAME
+from orrery.scenario.kinds import Count, Number, Word
+from orrery.scenario.resolve import words
+
+TOKENS, SEED = 16, 0
+SOURCES = ("model", "checkpoint", "layers")
+
+
+def _at(name: str) -> Any:
+    return Field(**limited(BITS_BY_NAME[name]))
+
+
+class BitsQuestion(Asked):
+    """What is asked of the integer program."""
+
+    model: Word = None
+    checkpoint: Word = None
+    layers: Word = None
+    device: Word = None
+    formats: Word = None
+    tokens: Count = _at("tokens")
+    engine: Word = None
+    sensitivity: Word = None
+    latency_ratio: Number = _at("latency_ratio")
+    size_ratio: Number = _at("size_ratio")
+    energy_ratio: Number = _at("energy_ratio")
+    latency_s: Number = _at("latency_s")
+    size_bytes: Number = _at("size_bytes")
+    energy_j: Number = _at("energy_j")
+    seed: Count = _at("seed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """What an assignment comes to."""
+
+    name: str  # a format for all, or "mixed"
+    perturbation_ratio: float
+    latency_s: float
+    size_bytes: float
+    energy_j: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BitsAnswer:
+    """The best assignment, those of one format for all, and the front."""
+
+    what: str
+    device: str
+    best: Assignment
+    limits: Mapping[str, float]  # latency, size, energy in base units
+    front: tuple[Assignment, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def uniform(self) -> tuple[Whole, ...]:
+        """One format for every layer."""
+        options = self.best.options
+        return tuple(whole(format, uniform(options, format)) for format in options.formats)
+
+    @property
+    def groups(self) -> dict[str, Counter[str]]:
+        """By group of layers: how many take each format."""
+        options, found = self.best.options, dict[str, Counter[str]]()
+        for layer, format in zip(options.layers, self.best.formats, strict=True):
+            found.setdefault(layer.group, Counter())[format] += layer.count
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units."""
+        options = self.best.options
+        rows: list[dict[str, Any]] = [
+            {
+                "layer": layer.name, "group": layer.group, "format": options.formats[f],
+                "perturbation": options.perturbation_ratio[i, f], "latency_s": options.latency_s[i, f],
+                "size_bytes": options.size_bytes[i, f], "energy_j": options.energy_j[i, f],
+            }
+            for i, (layer, f) in enumerate(zip(options.layers, map(int, self.best.choice), strict=True))
+        ]  # fmt: skip
+        return to_json(
+            {
+                **_plain(whole("mixed", self.best)), "is_proven": self.best.is_proven, "formats": options.formats,
+                "limits": {f"{name}_{UNITS[name]}": limit for name, limit in self.limits.items()},
+                "uniform": [_plain(w) for w in self.uniform], "groups": self.groups, "assignment": rows,
+                "front": [{**_plain(whole("mixed", a)), "layers_by_format": Counter(a.formats)} for a in self.front],
+                "notes": self.notes,
+            }
+        )  # fmt: skip
+
+
+def whole(name: str, assignment: Assignment) -> Whole:
+    """The sums of an assignment."""
+    return Whole(
+        name=name, perturbation_ratio=assignment.perturbation_ratio, latency_s=assignment.total("latency"),
+        size_bytes=assignment.total("size"), energy_j=assignment.total("energy"),
+    )  # fmt: skip
+
+
+def _plain(found: Whole) -> dict[str, Any]:
+    return {
+        "name": found.name, "perturbation": found.perturbation_ratio, "latency_s": found.latency_s,
+        "size_bytes": found.size_bytes, "energy_j": found.energy_j,
+    }  # fmt: skip
+
+
+def bits(**settings: Any) -> BitsAnswer | CannotBe:
+    """A format for each layer of a model, a checkpoint or a list of layers: least perturbation within limits.
+
+    Limits are absolute (``latency_s``, ``size_bytes``, ``energy_j``) or shares of the worst uniform assignment
+    (``latency_ratio``, …). What cannot be met comes back as ``CannotBe`` with the least that can.
+    """
+    asked = read_asked(BitsQuestion, settings, BITS_BY_NAME)
+    if asked.device is None:
+        raise ScenarioError('device: is missing; write a name, such as device = "b200" (`orrery show devices`).')
+    device, notes = get_device(asked.device), list[str]()
+    notes += device.notes
+    formats = _formats(asked)
+    layers, what = _layers(asked, formats, notes)
+    engine = get_engine(asked.engine, "", device).kernels if asked.engine else ""
+    options = options_of(layers, formats, device, _errors(layers, formats, device, asked, notes), engine)
+    notes += _said(formats, device)
+    limits = _limits(asked, options)
+    best = solve(options, limits)
+    if isinstance(best, Infeasible):
+        return CannotBe(infeasible=_in_settings(best, asked, options), notes=tuple(notes))
+    if (held := best.total("size")) > device.memory_capacity_bytes:
+        notes.append(f"{text(held, 'bytes')} of weights are more than one {device.name} holds; costs are as if it did")
+    if not best.is_proven:
+        notes.append("the search was stopped by its time limit: a better assignment may exist")
+    return BitsAnswer(
+        what=what, device=device.name, best=best, limits=limits, front=front(options, limits), notes=tuple(notes)
+    )
+
+
+def _formats(asked: BitsQuestion) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(get_format(word).name for word in words(asked.formats or "")))
+    if len(found) < 2:
+        raise ScenarioError(f'formats: got {asked.formats!r}; write two or more, such as formats = "bf16,fp8,nvfp4".')
+    return found
+
+
+def _layers(asked: BitsQuestion, formats: Sequence[str], notes: list[str]) -> tuple[tuple[Layer, ...], str]:
+    """The layers, and what they are of."""
+    given = [name for name in SOURCES if getattr(asked, name) is not None]
+    if len(given) != 1:
+        said = f"got {' and '.join(given)}" if given else "all missing"
+        raise ScenarioError(f'model, checkpoint and layers: {said}; write one, such as model = "llama-3.1-8b".')
+    known = read_sensitivity(Path(asked.sensitivity), formats) if asked.sensitivity else {}
+    if asked.layers:
+        if asked.tokens is not None:
+            raise ScenarioError("tokens: a list of layers says its own m; leave tokens out.")
+        return _weighed(read_layers(Path(asked.layers), formats), known), asked.layers
+    tokens = asked.tokens or TOKENS
+    if asked.tokens is None:
+        notes.append(f"tokens: {TOKENS} in a step (nothing was said)")
+    notes.append("latency and energy are of these layers alone, on one device: no attention, norms or gaps between")
+    if asked.checkpoint:
+        weights = {name: value for name, value in known.items() if isinstance(value, float)}
+        found = layers_in(Path(asked.checkpoint), tokens, formats, weights)
+        notes.append("perturbation: squared error of the checkpoint's weights, times the weight given for a layer")
+        return _weighed(found, known), asked.checkpoint
+    model = get_model(asked.model or "")
+    if not (found := layers_of(model, tokens)):
+        raise ScenarioError(f"model: {model.name} has no linear layer to choose a format for; give another one.")
+    return _weighed(found, known), model.name
+
+
+def _weighed(layers: tuple[Layer, ...], known: Mapping[str, float | dict[str, float]]) -> tuple[Layer, ...]:
+    """The layers with what a user knows of each; a name that is none of them is refused."""
+    if strange := next((name for name in known if name not in {x.name for x in layers}), ""):
+        raise ScenarioError(f"sensitivity: there is no layer {strange!r}; layers are called like {layers[0].name!r}.")
+
+    def weighed(layer: Layer) -> Layer:
+        value = known.get(layer.name)
+        if isinstance(value, dict):
+            return replace(layer, perturbations=value)
+        return layer if value is None else replace(layer, weight_ratio=value)
+
+    return tuple(weighed(layer) for layer in layers)
+
+
+def _errors(
+    layers: Sequence[Layer], formats: Sequence[str], device: Device, asked: BitsQuestion, notes: list[str]
+) -> Mapping[str, float]:  # fmt: skip
+    """The relative squared error of each format, where some layer has none of its own."""
+    if all(f in x.perturbations or f in x.errors for x in layers for f in formats):
+        return {}
+    seed = SEED if asked.seed is None else asked.seed
+    notes.append(
+        f"perturbation: relative squared error of rounding, estimated on drawn numbers (seed {seed}): normal weights, "
+        "activations with outliers; bring --sensitivity or --checkpoint for your own"
+    )
+    return drawn_errors(formats, device, seed)
+
+
+def _said(formats: Sequence[str], device: Device) -> list[str]:
+    """Which arithmetic a format runs in, where that is another."""
+    runs = {format: arithmetic(format, device) for format in formats}
+    return [f"{stored} weights run as {used} on {device.name}" for stored, used in runs.items() if stored != used]
+
+
+def _limits(asked: BitsQuestion, options: Options) -> dict[str, float]:
+    """Latency, size and energy at most; the tighter where a share and an absolute value are given."""
+    found: dict[str, float] = {}
+    for metric, unit in UNITS.items():
+        share: float | None = getattr(asked, f"{metric}_ratio")
+        value: float | None = getattr(asked, f"{metric}_{unit}")
+        both = [value] if value is not None else []
+        if share is not None:
+            both.append(share * float(options.uniform(metric).max()))
+        if both:
+            found[metric] = min(both)
+    return found
+
+
+def _in_settings(found: Infeasible, asked: BitsQuestion, options: Options) -> Infeasible:
+    """The smallest change as a setting that would do."""
+    metric = next(name for name, unit in UNITS.items() if unit == found.unit)
+    worst = float(options.uniform(metric).max())
+    share = -(-found.need / worst * 1e4 // 1) / 1e4
+    change = f"Write {metric}_ratio = {share:g}, or offer a format that costs less on this device."
+    return replace(found, smallest_change=change)

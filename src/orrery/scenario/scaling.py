@@ -1,0 +1,221 @@
+"""``orrery scaling``: laws of low-precision training answered for a model size, an amount of data and a format."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.catalog.devices import get_device
+from orrery.hardware.device import Device
+from orrery.numerics.laws import fp_quantisation, quartet
+from orrery.numerics.laws.coefficients import facts_of
+from orrery.scenario.answer import to_json
+from orrery.scenario.asked import Asked, limited, read_asked
+from orrery.scenario.fields_scaling import SCALING_BY_NAME
+from orrery.scenario.kinds import Count, Number, Switch, Word
+
+LAWS = (fp_quantisation.LAW, quartet.LAW)
+
+PARAMETERS, TOKENS, BLOCK = 1e9, 100e9, 128
+"""What is asked about where nothing is said."""
+
+BUDGETS_FLOPS = tuple(10.0**power for power in range(19, 32))
+MAP_PARAMETERS = tuple(float(f"{10**x:.2g}") for x in np.linspace(8.0, 12.5, 10))
+MAP_TOKENS_PER_PARAMETER = tuple(float(f"{10**x:.2g}") for x in np.linspace(0.5, 4.0, 29))
+FP4_RATES, FP8_RATES = ("nvfp4", "fp4"), ("fp8",)
+FP4_RATIO = 2.0
+
+
+def _at(name: str) -> Any:
+    return Field(**limited(SCALING_BY_NAME[name]))
+
+
+class ScalingQuestion(Asked):
+    """What is asked of a law."""
+
+    law: Word = None
+    parameters: Number = _at("parameters")
+    tokens: Number = _at("tokens")
+    exponent_bits: Count = _at("exponent_bits")
+    mantissa_bits: Count = _at("mantissa_bits")
+    block: Count = _at("block")
+    compute_flops: Number = _at("compute_flops")
+    device: Word = None
+    fp4_ratio: Number = _at("fp4_ratio")
+    parameters_frac: Number = _at("parameters_frac")
+    tokens_frac: Number = _at("tokens_frac")
+    same_size: Switch = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatAnswer:
+    """The law of few-bit floats for one run, and around it."""
+
+    run: fp_quantisation.Run
+    splits: tuple[fp_quantisation.Run, ...]  # the same run in the best split of every width
+    budget: fp_quantisation.Run  # the best run for the asked budget
+    budgets: tuple[fp_quantisation.Run, ...]  # and for others
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on."""
+        return to_json(
+            {
+                "law": fp_quantisation.LAW, **_run_json(self.run), "splits": [_run_json(run) for run in self.splits],
+                "budget": _run_json(self.budget), "budgets": [_run_json(run) for run in self.budgets],
+                "coefficients": _cited(fp_quantisation.LAW), "notes": self.notes,
+            }
+        )  # fmt: skip
+
+
+def _run_json(run: fp_quantisation.Run) -> dict[str, Any]:
+    return {
+        **to_json(run), "bits": run.bits, "loss": run.loss, "lossless": run.lossless,
+        "critical_tokens": run.critical_tokens, "compute_flops": run.compute_flops,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WidthAnswer:
+    """FP4 against FP8 at one point, and the map around it."""
+
+    trials: tuple[quartet.Trial, ...]
+    fp4_wins_tokens: tuple[float, float]  # between these FP4 both ways beats FP8 both ways
+    choices: tuple[tuple[int, ...], ...]  # the map: rows of model sizes, columns of tokens a parameter
+    notes: tuple[str, ...]
+
+    @property
+    def best(self) -> quartet.Trial:
+        """The choice of the lowest loss."""
+        return min(self.trials, key=lambda trial: trial.loss)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on."""
+        (low, high), asked = self.fp4_wins_tokens, to_json(self.trials[0])
+        outcomes = [
+            {
+                "forward": t.choice.forward, "backward": t.choice.backward, "forward_ratio": t.speedups[0],
+                "step_ratio": t.speedups[1], "loss": t.loss, "is_best": t is self.best,
+            }
+            for t in self.trials
+        ]  # fmt: skip
+        return to_json(
+            {
+                "law": quartet.LAW, **{key: value for key, value in asked.items() if key != "choice"},
+                "outcomes": outcomes, "fp4_wins_from_tokens": low, "fp4_wins_to_tokens": high,
+                "map": {
+                    "num_parameters": MAP_PARAMETERS, "tokens_per_parameter": MAP_TOKENS_PER_PARAMETER,
+                    "best": [[str(quartet.CHOICES[i]) for i in row] for row in self.choices],
+                },
+                "coefficients": _cited(quartet.LAW), "notes": self.notes,
+            }
+        )  # fmt: skip
+
+
+def _cited(law: str) -> list[dict[str, Any]]:
+    return [
+        {"name": f.name, "value": f.value, "basis": str(f.basis), "source": f.cite()} for f in facts_of(law).values()
+    ]
+
+
+def scaling(**settings: Any) -> FormatAnswer | WidthAnswer:
+    """What a law of low-precision training says.
+
+    ``law = "fp-quantisation"``: the loss of a run in a float of so many exponent and mantissa bits, the best split of
+    every width, the data beyond which it gets worse, the best width for a compute budget. ``law = "quartet"``: whether
+    FP4 or FP8 products give the lower loss in the same time.
+    """
+    asked = read_asked(ScalingQuestion, settings, SCALING_BY_NAME)
+    law = asked.law or LAWS[0]
+    if law not in LAWS:
+        near = nearest(law, LAWS, 1)
+        raise ScenarioError(f"law: got {law!r}; write " + (f"{near[0]!r}." if near else f"one of {', '.join(LAWS)}."))
+    unread = _READ[LAWS[1] if law == LAWS[0] else LAWS[0]] & asked.written().keys()
+    if unread:
+        raise ScenarioError(f"{', '.join(sorted(unread))}: the law {law} does not ask for it; leave it out.")
+    notes = [
+        f"{name}: {default:g} (nothing was said)"
+        for name, default in (("parameters", PARAMETERS), ("tokens", TOKENS))
+        if getattr(asked, name) is None
+    ]
+    return _formats(asked, notes) if law == LAWS[0] else _widths(asked, notes)
+
+
+_READ = {
+    LAWS[0]: frozenset({"exponent_bits", "mantissa_bits", "block", "compute_flops"}),
+    LAWS[1]: frozenset({"device", "fp4_ratio", "parameters_frac", "tokens_frac", "same_size"}),
+}
+"""Settings that only one law asks for."""
+
+
+def _formats(asked: ScalingQuestion, notes: list[str]) -> FormatAnswer:
+    size, tokens = asked.parameters or PARAMETERS, asked.tokens or TOKENS
+    exponent = 4 if asked.exponent_bits is None else asked.exponent_bits
+    mantissa = 3 if asked.mantissa_bits is None else asked.mantissa_bits
+    block = asked.block or BLOCK
+    notes += [
+        f"{name}: {value} (nothing was said)"
+        for name, value in (("exponent_bits", exponent), ("mantissa_bits", mantissa), ("block", block))
+        if getattr(asked, name) is None
+    ]
+    run = fp_quantisation.Run(
+        num_parameters=size, num_tokens=tokens, exponent_bits=exponent, mantissa_bits=mantissa, block_elements=block
+    )
+    notes.append("constants of the law: as recalled of the paper; `--json` lists each with its source")
+    splits = [fp_quantisation.best_split(bits) for bits in fp_quantisation.WIDTHS]
+    return FormatAnswer(
+        run=run, splits=tuple(replace(run, exponent_bits=e, mantissa_bits=m) for e, m in splits),
+        budget=fp_quantisation.best_width(asked.compute_flops or run.compute_flops, block),
+        budgets=tuple(fp_quantisation.best_width(budget, block) for budget in BUDGETS_FLOPS), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _widths(asked: ScalingQuestion, notes: list[str]) -> WidthAnswer:
+    size, tokens = asked.parameters or PARAMETERS, asked.tokens or TOKENS
+    ratio = _fp4_ratio(asked, notes)
+    known = quartet.known_method()
+    method = quartet.Method(
+        parameters_frac=asked.parameters_frac or known.parameters_frac,
+        tokens_frac=asked.tokens_frac or known.tokens_frac,
+    )  # fmt: skip
+    is_resized = not asked.same_size
+    sizes = np.array(MAP_PARAMETERS)[:, None]
+    data = sizes * np.array(MAP_TOKENS_PER_PARAMETER)
+    notes.append("FP8 is taken as lossless (assumed); the law was fitted to models of 30 to 200 million parameters")
+    return WidthAnswer(
+        trials=tuple(
+            quartet.Trial(
+                choice=choice, num_parameters=size, num_tokens=tokens, fp4_ratio=ratio, method=method,
+                is_resized=is_resized,
+            )
+            for choice in quartet.CHOICES
+        ),
+        fp4_wins_tokens=quartet.least_tokens(size, ratio, method, is_resized=is_resized),
+        choices=tuple(map(tuple, quartet.best_choice(sizes, data, ratio, method, is_resized=is_resized).tolist())),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _fp4_ratio(asked: ScalingQuestion, notes: list[str]) -> float:
+    """As said; or of a device's peak rates; or the usual two."""
+    if asked.fp4_ratio is not None:
+        return asked.fp4_ratio
+    if asked.device is None:
+        notes.append(f"fp4_ratio: {FP4_RATIO:g} (nothing was said; products of half the bits at twice the rate)")
+        return FP4_RATIO
+    device = get_device(asked.device)
+    notes.extend(device.notes)
+    four, eight = (_peak(device, rates) for rates in (FP4_RATES, FP8_RATES))
+    notes.append(f"fp4_ratio: {four / eight:.3g} (dense peak rates of {device.name})")
+    return four / eight
+
+
+def _peak(device: Device, rates: tuple[str, ...]) -> float:
+    found = [device.dense_flops_per_s[rate] for rate in rates if rate in device.dense_flops_per_s]
+    if not found:
+        raise ScenarioError(
+            f"device: {device.name} states no peak rate for {rates[-1]}; write fp4_ratio, or a device such as b200."
+        )
+    return max(found)

@@ -1,0 +1,215 @@
+"""``orrery scaling`` and ``orrery bits``: answers as objects and as text, files, and what is refused."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import orrery.cli.main as terminal
+from orrery.cli.main import BAD_INPUT, DONE, INFEASIBLE, run
+from orrery.evidence.reproduce.hawq_v3_layers import resnet50
+from orrery.scenario.asked import read_asked
+from orrery.scenario.bits import BitsQuestion
+from orrery.scenario.bits_files import read_layers
+from orrery.scenario.fields_bits import BITS_BY_NAME, BITS_SETTINGS
+from orrery.scenario.fields_scaling import SCALING_SETTINGS
+from orrery.scenario.scaling import ScalingQuestion
+
+DATA = Path(__file__).resolve().parents[2] / "docs" / "data"
+BITS = ("bits", "--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16,fp8,nvfp4", "--tokens", "64")
+RESNET = ("bits", "--layers", str(DATA / "resnet50-t4.csv"), "--device", "t4", "--formats", "int8,w4a4")
+
+
+@pytest.fixture(autouse=True)
+def commands(monkeypatch):
+    for name in ("bits", "scaling"):
+        monkeypatch.setitem(terminal.COMMANDS, name, name)
+
+
+def said(capsys, *arguments, code=DONE):
+    assert run(arguments) == code
+    return capsys.readouterr()
+
+
+def answer(capsys, *arguments, code=DONE):
+    return json.loads(said(capsys, *arguments, "--json", code=code).out)
+
+
+def test_a_format_s_law_answers_with_loss_splits_critical_data_and_the_best_width(capsys):
+    point = (
+        "--parameters",
+        "1e9",
+        "--tokens",
+        "100e9",
+        "--exponent-bits",
+        "4",
+        "--mantissa-bits",
+        "3",
+        "--block",
+        "32",
+    )
+    found = answer(capsys, "scaling", "--law", "fp-quantisation", *point, "--compute-flops", "1e24")
+    assert found["loss"] > found["lossless"] > 1.9
+    assert found["critical_tokens"] > 1e13
+    assert {s["bits"]: (s["exponent_bits"], s["mantissa_bits"]) for s in found["splits"]}[8] == (4, 3)
+    assert found["budget"]["bits"] == 5
+    assert all(c["source"] for c in found["coefficients"])
+    text = said(capsys, "scaling", *point)
+    for word in ("E4M3", "critical tokens", "Best width by budget"):
+        assert word in text.out
+    assert "as recalled" in text.err
+
+
+def test_fp4_against_fp8_takes_the_device_s_rates(capsys):
+    found = answer(capsys, "scaling", "--law", "quartet", "--parameters", "8e9", "--tokens", "2e12", "--device", "b300")
+    assert found["fp4_ratio"] == pytest.approx(3.0, rel=0.1)
+    best = [o for o in found["outcomes"] if o["is_best"]]
+    assert len(best) == 1
+    assert best[0]["loss"] == min(o["loss"] for o in found["outcomes"])
+    text = said(capsys, "scaling", "--law", "quartet", "--same-size").out
+    for word in ("keeps its size", "tokens a parameter", "4 all FP4"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--law", "quartt"), "write 'quartet'"),
+        (("--law", "quartet", "--block", "32"), "block: the law quartet does not ask"),
+        (("--tokens", "-5"), "tokens: got '-5'; write a number"),
+        (("--exponent-bits", "0"), "exponent_bits: got '0'; write a whole number from 1"),
+        (("--law", "quartet", "--device", "a100"), "states no peak rate for fp4"),
+    ],
+)
+def test_scaling_says_what_is_wrong(capsys, arguments, words):
+    assert words in said(capsys, "scaling", *arguments, code=BAD_INPUT).err
+
+
+def test_bits_stay_within_the_limit_and_beat_uniform_formats_that_do(capsys):
+    found = answer(capsys, *BITS, "--latency-ratio", "0.85")
+    slowest = max(u["latency_s"] for u in found["uniform"])
+    assert found["latency_s"] <= 0.85 * slowest * (1 + 1e-9)
+    assert found["is_proven"]
+    allowed = [u for u in found["uniform"] if u["latency_s"] <= 0.85 * slowest]
+    assert allowed
+    assert all(found["perturbation"] < u["perturbation"] for u in allowed)
+    assert sum(row["latency_s"] for row in found["assignment"]) == pytest.approx(found["latency_s"])
+    assert sum(sum(g.values()) for g in found["groups"].values()) == len(found["assignment"]) == 64
+    assert len(found["front"]) > 3
+
+
+def test_bits_reads_well(capsys):
+    text = said(capsys, *BITS, "--latency-ratio", "0.7")
+    for word in ("no better assignment exists", "all nvfp4", "at most", "Layers by group", "Pareto front"):
+        assert word in text.out
+    assert "estimated on drawn numbers (seed 0)" in text.err
+
+
+def test_bits_that_cannot_be_are_an_answer(capsys):
+    found = answer(capsys, *BITS, "--latency-ratio", "0.1", "--size-bytes", "1e12", code=INFEASIBLE)["infeasible"]
+    assert found["need"] > found["have"]
+    assert "Write latency_ratio = " in found["smallest_change"]
+    share = found["smallest_change"].split("=")[1].split(",")[0]
+    answer(capsys, *BITS, "--latency-ratio", share.strip())
+
+
+def test_the_published_layers_of_resnet50_are_the_shipped_ones():
+    formats = ("int8", "int4_int4")
+    shipped, published = read_layers(DATA / "resnet50-t4.csv", formats), resnet50()
+    for ours, theirs in zip(shipped, published, strict=True):
+        assert (ours.name, ours.tied, ours.num_parameters) == (theirs.name, theirs.tied, theirs.num_parameters)
+        assert (ours.work.m, ours.work.n, ours.work.k) == (theirs.work.m, theirs.work.n, theirs.work.k)
+        for field in ("weight_ratio", "errors", "times_s"):
+            assert getattr(ours, field) == pytest.approx(getattr(theirs, field))
+
+
+def test_resnet50_on_a_t4_is_mixed_as_hawq_v3_mixes_it(capsys):
+    found = answer(capsys, *RESNET, "--latency-ratio", "0.77")
+    eight, four = found["uniform"]
+    assert eight["latency_s"] / four["latency_s"] == pytest.approx(1.55, rel=0.01)
+    assert found["latency_s"] <= 0.77 * eight["latency_s"]
+    assert eight["perturbation"] < found["perturbation"] < 0.2 * four["perturbation"]
+    formats = {row["layer"]: row["format"] for row in found["assignment"]}
+    for stage in range(1, 5):
+        assert formats[f"stage{stage}.unit1.conv1"] == formats[f"stage{stage}.unit1.shortcut"]
+
+
+def test_layers_may_be_a_toml_list_and_say_little(capsys, tmp_path):
+    path = tmp_path / "layers.toml"
+    path.write_text('[[layer]]\nname = "up"\nm = 64\nn = 4096\nk = 1024\ncount = 3\n'
+                    '[[layer]]\nname = "down"\nm = 64\nn = 1024\nk = 4096\n')  # fmt: skip
+    found = answer(capsys, "bits", "--layers", str(path), "--device", "h100-sxm", "--formats", "bf16,fp8")
+    assert [row["size_bytes"] for row in found["assignment"]] == [3 * 2.0 * 4096 * 1024, 2.0 * 4096 * 1024]
+
+
+def test_a_layer_that_matters_more_keeps_more_bits(capsys, tmp_path):
+    names = [f"dense.{i}.{x}" for i in range(16) for x in ("qkv", "out", "gate_up", "down")]
+    path = tmp_path / "weights.json"
+    path.write_text(json.dumps({name: 100.0 if ".3." in name else 1.0 for name in names}))
+    found = answer(capsys, *BITS, "--size-ratio", "0.35", "--sensitivity", str(path))
+    bits = {"bf16": 16, "fp8": 8, "nvfp4": 4}
+    kept = {row["layer"]: bits[row["format"]] for row in found["assignment"]}
+    assert min(kept[f"dense.3.{x}"] for x in ("qkv", "out", "gate_up", "down")) > min(kept.values())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a,1,2", "k"),
+        ("a,1,2,x", "k: got 'x'"),
+        ("a,1,2,0", "k: got '0'"),
+        (",1,2,3", "name"),
+    ],
+)
+def test_a_wrong_line_is_named(capsys, tmp_path, line, words):
+    path = tmp_path / "layers.csv"
+    path.write_text(f"name,m,n,k\n{line}\n")
+    wrong = said(capsys, "bits", "--layers", str(path), "--device", "t4", "--formats", "int8,fp16", code=BAD_INPUT).err
+    assert "layer 1" in wrong
+    assert words in wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--device", "b200", "--formats", "bf16,fp8"), "model, checkpoint and layers: all missing"),
+        (("--model", "llama-3.2-1b", "--formats", "bf16,fp8"), "device: is missing"),
+        (("--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16"), "write two or more"),
+        (("--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16,fp88"), "no format 'fp88'"),
+        (("--layers", "nowhere.csv", "--device", "b200", "--formats", "bf16,fp8"), "nowhere.csv: cannot be read"),
+        (("--checkpoint", "nowhere", "--device", "b200", "--formats", "bf16,fp8"), "nowhere: cannot be read"),
+    ],
+)
+def test_bits_says_what_is_wrong(capsys, arguments, words):
+    assert words in said(capsys, "bits", *arguments, code=BAD_INPUT).err
+
+
+def test_a_sensitivity_of_no_layer_is_refused(capsys, tmp_path):
+    path = tmp_path / "weights.csv"
+    path.write_text("name,weight\nelsewhere,2\n")
+    assert "no layer 'elsewhere'" in said(capsys, *BITS, "--sensitivity", str(path), code=BAD_INPUT).err
+
+
+def test_a_question_is_saved_and_asked_again(capsys, tmp_path):
+    path = tmp_path / "bits.toml"
+    first = answer(capsys, *BITS, "--size-ratio", "0.5", "--save-scenario", str(path))
+    again = answer(capsys, "bits", "--scenario", str(path))
+    assert first == again
+    assert read_asked(BitsQuestion, {"size_ratio": "0.5"}, BITS_BY_NAME).size_ratio == 0.5
+
+
+@pytest.mark.parametrize(("question", "settings"), [(BitsQuestion, BITS_SETTINGS), (ScalingQuestion, SCALING_SETTINGS)])
+def test_every_flag_is_a_setting_of_the_question(question, settings):
+    assert [s.name for s in settings] == list(question.model_fields)
+
+
+@pytest.mark.parametrize("command", ["bits", "scaling"])
+def test_help_imports_nothing_heavy(command):
+    program = (
+        f"import sys; from orrery.cli.{command} import COMMAND; COMMAND.get_help(COMMAND.make_context('x', [], "
+        "resilient_parsing=True)); print([m for m in ('numpy', 'pydantic', 'rich', 'highspy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
