@@ -1,9 +1,9 @@
-"""Integers against floats, block by block: signal to noise as it follows from how far a block's largest element stands out.
+"""Integers against floats, block by block: signal to noise by how far a block's largest element stands out.
 
-The largest element of a block sets its scale. Even steps are fine for all where it is not far above the rest (a low crest
-factor, max |x| / RMS), and waste their levels where it is; floats keep their relative precision further down. Small blocks
-and rotations lower the crest factor, so the finer the blocks, the better for integers (Chen et al., INT v.s. FP, arXiv
-2510.25602). Everything here is computed on seeded blocks; nothing is a fitted formula.
+The largest element of a block sets its scale. Even steps are fine for all where it is not far above the rest (a low
+crest factor, max |x| / RMS), and waste their levels where it is; floats keep their relative precision further down.
+Small blocks and rotations lower the crest factor, so the finer the blocks, the better for integers (Chen et al., INT
+v.s. FP, arXiv 2510.25602). Everything here is computed on seeded blocks; nothing is a fitted formula.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
+from orrery.numerics.codec.rounding import round_to
 from orrery.numerics.draws import draw
 from orrery.numerics.error import compare
 from orrery.numerics.format import Format
-from orrery.numerics.parse import parse_format
 from orrery.numerics.quantise import as_format, round_trip
 from orrery.numerics.rotations.hadamard import signs, transform
 from orrery.numerics.rotations.tails import crest_factor
 
 Floats = NDArray[np.floating]
 
-ELEMENTS = 1 << 16
+ELEMENTS = 1 << 15
 """Elements that a ratio is computed on."""
 
-PASSES = 60
-"""Rescaling and clipping in turn, until blocks have their root mean square."""
+TRIED = 10
+"""Crest factors that a crossover is looked for between."""
+
+LEAST_STRETCH, MOST_STRETCH, HALVINGS = 1e-4, 1e5, 26
+"""How far normal elements may be stretched, and how often that range is halved to find by how much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +56,8 @@ def at_block(format: Format | str, block_elements: int) -> Format:
 def blocks_of_crest(crest: float, block_elements: int, num_blocks: int, seed: int) -> Floats:
     """Normal blocks, (num_blocks, block_elements), bent to have exactly that crest factor; sizes spread over an octave.
 
-    One element of every block is the largest; the others are rescaled to leave the block a root mean square of 1 and
-    clipped to the largest, in turn, so that they stay as normal as they can.
+    One element of every block is the largest; the others are stretched until the block, clipped to the largest, has a
+    root mean square of 1, so that they stay as normal as they can.
     """
     if not 1.0 <= crest**2 <= block_elements:
         raise OutOfRange(
@@ -62,12 +65,16 @@ def blocks_of_crest(crest: float, block_elements: int, num_blocks: int, seed: in
         )
     rng = np.random.default_rng(seed)
     others = rng.standard_normal((num_blocks, block_elements - 1))
-    wanted = np.sqrt(block_elements - crest**2)
-    for _ in range(PASSES if block_elements > 1 else 0):
-        others *= wanted / np.sqrt(np.square(others).sum(axis=1, keepdims=True))
-        np.clip(others, -crest, crest, out=others)
+    low, high = np.full((num_blocks, 1), LEAST_STRETCH), np.full((num_blocks, 1), MOST_STRETCH)
+    for _ in range(HALVINGS):
+        middle = np.sqrt(low * high)
+        is_long = (
+            np.square(np.clip(middle * others, -crest, crest)).sum(axis=1, keepdims=True) > block_elements - crest**2
+        )
+        low, high = np.where(is_long, low, middle), np.where(is_long, middle, high)
     largest = crest * rng.choice([-1.0, 1.0], (num_blocks, 1))
-    return (np.hstack([largest, others]) * 2.0 ** rng.random((num_blocks, 1))).astype(np.float32)
+    blocks = np.hstack([largest, np.clip(low * others, -crest, crest)])
+    return (blocks * 2.0 ** rng.random((num_blocks, 1))).astype(np.float32)
 
 
 def sqnr_by_crest(
@@ -82,54 +89,71 @@ def sqnr_by_crest(
 
 
 def sqnr_by_block(
-    formats: Sequence[str], blocks_elements: Sequence[int], distribution: str, seed: int = 0, *, rotated_elements: int = 0
+    formats: Sequence[str], block_sizes: Sequence[int], distribution: str, seed: int = 0, *, rotated_elements: int = 0
 ) -> tuple[CrestRow, ...]:  # fmt: skip
     """The same for blocks cut from a drawn tensor, with the median crest factor that they come to have.
 
     ``rotated_elements`` neighbours go through a random Hadamard rotation first; 0 = none. Noise is the same before and
     after rotating back.
     """
-    width = max(*blocks_elements, rotated_elements, 256)
+    width = max(*block_sizes, rotated_elements, 256)
     x = draw(distribution, (max(1, ELEMENTS // width), width), seed)
     if rotated_elements:
         x = np.asarray(transform(x * signs(width, seed), rotated_elements), dtype=np.float32)
     rows: list[CrestRow] = []
-    for size in blocks_elements:
+    for size in block_sizes:
         median = float(np.median(crest_factor(x.reshape(-1, size))))
         rows += [_row(name, size, median, x) for name in formats]
     return tuple(rows)
 
 
 def crossover(first: str, second: str, block_elements: int, seed: int = 0, tolerance: float = 0.01) -> float:
-    """The crest factor up to which ``first`` has the better signal to noise; the end of the range where it never changes.
+    """The crest factor at which ``second`` first overtakes ``first``; infinite where it never does in such a block.
 
-    By bisection: with a higher crest factor, even steps lose against floats.
+    Crest factors are tried from low to high, and between the two where the lead changes by bisection.
     """
-    low, high = 1.01, 0.99 * block_elements**0.5
 
     def lead_db(crest: float) -> float:
         rows = sqnr_by_crest((first, second), (crest,), block_elements, seed)
         return rows[0].sqnr_db - rows[1].sqnr_db
 
-    if lead_db(high) > 0:
-        return high
+    low, high = 1.0, 1.0
+    for high in (1.1 * (0.9 * block_elements**0.5 / 1.1) ** (i / TRIED) for i in range(TRIED + 1)):
+        if lead_db(high) < 0:
+            break
+        low = high
+    else:
+        return float("inf")
     while high - low > tolerance:
         middle = (low + high) / 2.0
-        low, high = (middle, high) if lead_db(middle) > 0 else (low, middle)
+        low, high = (middle, high) if lead_db(middle) >= 0 else (low, middle)
     return (low + high) / 2.0
 
 
-def clipping_bias(format: str, distribution: str = "normal", seed: int = 0) -> float:
-    """What rounding adds to numbers of either sign alike, over their root mean square: (Q(x) + Q(-x)) / 2 on average.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bias:
+    """What an integer grid adds to numbers whichever their sign, and how many take its lowest code."""
 
-    It is zero for a symmetric grid. Two's complement has one more code below zero, which the largest negative numbers of
-    blocks take and the largest positive ones cannot: gradients summed over many steps drift (arXiv 2510.25602, on
-    symmetric clipping).
+    mean_steps: float
+    lowest_code_frac: float
+
+
+def clipping_bias(
+    bits: int, *, is_symmetric: bool, arithmetic: str = "bf16", block_elements: int = 32, seed: int = 0
+) -> Bias:  # fmt: skip
+    """The mean of (Q(x) + Q(-x)) / 2 in steps, where Q divides by amax / highest code in that arithmetic and rounds.
+
+    Short arithmetic makes some quotients a little too large. Below zero two's complement has a code for them that it
+    lacks above, so that they do not cancel, and gradients drift. A symmetric grid clips both sides alike (arXiv
+    2510.25602, on symmetric clipping).
     """
-    known = parse_format(format)
-    x = draw(distribution, (ELEMENTS // 256, 256), seed)
-    both = round_trip(x, known).astype(np.float64) + round_trip(-x, known)
-    return float(both.mean() / 2.0 / np.sqrt(np.square(x, dtype=np.float64).mean()))
+    highest = float((1 << (bits - 1)) - 1)
+    x = round_to(draw("normal", (ELEMENTS // block_elements, block_elements), seed), arithmetic)
+    step = round_to(np.abs(x).max(axis=1, keepdims=True) / highest, arithmetic)
+    quotient = round_to(x / step, arithmetic)
+    codes = [np.clip(np.rint(side), -highest - (not is_symmetric), highest) for side in (quotient, -quotient)]
+    lowest = np.mean([codes[0] < -highest, codes[1] < -highest])
+    return Bias(mean_steps=float(np.mean(codes)), lowest_code_frac=float(lowest))
 
 
 def _row(name: str, block_elements: int, crest: float, x: Floats) -> CrestRow:

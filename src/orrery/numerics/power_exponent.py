@@ -79,7 +79,7 @@ def learned_exponent(x: ArrayLike, bits: int, *, start: float = 1.0, num_steps: 
     scale = codes_of(exact, bits, start)[1]
     share = np.abs(exact) / scale
     logs = np.log(np.where(share > 0, share, 1.0))
-    moving, exponent = Adam(rate=rate), start
+    moving, exponent = Adam(rate), start
     for i in range(num_steps):
         power = share**exponent
         level = np.rint(_highest(bits) * power) / _highest(bits)

@@ -24,10 +24,11 @@ from orrery.planner.bits.sensitivity import drawn_errors
 from orrery.planner.bits.solve import Assignment, solve, uniform
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
-from orrery.scenario.asked import Asked, limited, read_asked
+from orrery.scenario.asked import Asked, read_asked
 from orrery.scenario.bits_files import read_layers, read_sensitivity
 from orrery.scenario.fields_bits import BITS_BY_NAME
 from orrery.scenario.kinds import Count, Number, Word
+from orrery.scenario.mistakes import limited
 from orrery.scenario.resolve import words
 
 TOKENS, SEED = 16, 0

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from orrery.scenario.fields import BY_NAME
+from orrery.scenario.mistakes import limited
 
 
 def _no_bool(value: Any) -> Any:
@@ -23,11 +24,7 @@ def _printable(value: str | None) -> str | None:
 
 def bounds(name: str) -> dict[str, Any]:
     """Default and limits of a number, as the list of settings states them."""
-    setting = BY_NAME[name]
-    low = {"gt": setting.least} if setting.excludes_least else {"ge": setting.least}
-    return {"default": None, "le": setting.most, "allow_inf_nan": False} | low if setting.kind == "number" else {
-        "default": None, "ge": int(setting.least), "le": int(setting.most)
-    }  # fmt: skip
+    return limited(BY_NAME[name])
 
 
 Count = Annotated[int | None, BeforeValidator(_no_bool)]

@@ -12,9 +12,10 @@ from orrery.hardware.device import Device
 from orrery.numerics.laws import fp_quantisation, quartet
 from orrery.numerics.laws.coefficients import facts_of
 from orrery.scenario.answer import to_json
-from orrery.scenario.asked import Asked, limited, read_asked
+from orrery.scenario.asked import Asked, read_asked
 from orrery.scenario.fields_scaling import SCALING_BY_NAME
 from orrery.scenario.kinds import Count, Number, Switch, Word
+from orrery.scenario.mistakes import limited
 
 LAWS = (fp_quantisation.LAW, quartet.LAW)
 

@@ -23,13 +23,13 @@ class KurTail:
 
     block_channels: int = 0  # neighbouring features that one rotation mixes; 0 = all features of the layer
     num_steps: int = 100
-    step_size: float = 0.1  # radians that all columns turn in the first step
+    turn_ratio: float = 0.1  # arc over radius that all columns turn in the first step
     is_folded: bool = True
 
     def __post_init__(self) -> None:
         check_range(self, "block_channels", 0, 2**20)
         check_range(self, "num_steps", 0, 100_000)
-        check_above(self, "step_size", 0.0)
+        check_above(self, "turn_ratio", 0.0)
 
 
 def kurtail(prepared: Prepared, knobs: KurTail, rng: np.random.Generator) -> Prepared:
@@ -41,7 +41,7 @@ def kurtail(prepared: Prepared, knobs: KurTail, rng: np.random.Generator) -> Pre
             f"kurtail: block_channels = {block} does not divide {inputs.shape[1]} features; write a divisor."
         )
     rows = inputs.reshape(-1, block)
-    rotation = lighter_tails(rows, num_steps=knobs.num_steps, step_size=knobs.step_size, seed=rng)
+    rotation = lighter_tails(rows, num_steps=knobs.num_steps, turn_ratio=knobs.turn_ratio, seed=rng)
     return prepared.with_step(BlockRotation(matrix=rotation, is_folded=knobs.is_folded))
 
 

@@ -18,7 +18,6 @@ from orrery.numerics.fixed_point.powers import few_powers
 from orrery.numerics.recipes.format_grid import grid
 from orrery.numerics.recipes.prepared import Prepared
 
-
 JUDGES = 4
 """One token in so many takes no part in the steps and judges them."""
 
@@ -30,15 +29,15 @@ class Qfx:
     width_bits: int = 8
     num_powers: int = 0  # signed powers of two that make up a weight; 0 = any weight of the word
     num_steps: int = 200
-    rate: float = 0.003  # of the weights' root mean square, a step
-    point_rate: float = 0.03  # bits a step
+    rate_frac: float = 0.003  # of the weights' root mean square, a step
+    point_bits: float = 0.03  # that a point moves in a step
 
     def __post_init__(self) -> None:
         check_range(self, "width_bits", 2, 16)
         check_range(self, "num_powers", 0, 16)
         check_range(self, "num_steps", 0, 1_000_000)
-        check_above(self, "rate", 0.0)
-        check_above(self, "point_rate", 0.0)
+        check_above(self, "rate_frac", 0.0)
+        check_above(self, "point_bits", 0.0)
 
 
 def rule(prepared: Prepared, knobs: Qfx, rng: np.random.Generator) -> Prepared:
@@ -56,7 +55,7 @@ def rule(prepared: Prepared, knobs: Qfx, rng: np.random.Generator) -> Prepared:
 def _learned(x: Floats, weights: Floats, points: Floats, knobs: Qfx) -> tuple[Floats, Floats]:
     """The weights and points on the way with the least error on the tokens that no step has followed."""
     wanted, size = x @ weights.T, float(np.sqrt(np.square(weights).mean())) or 1.0
-    along, moving = Adam(rate=knobs.rate * size), Adam(rate=knobs.point_rate)
+    along, moving = Adam(knobs.rate_frac * size), Adam(knobs.point_bits)
     is_judge = np.arange(len(x)) % JUDGES == 0
     best, least = (weights, points), np.inf
     for i in range(knobs.num_steps + 1):

@@ -1,0 +1,1 @@
+"""Small networks that are really trained in simulated formats, and the questions they answer."""

@@ -1,0 +1,49 @@
+"""An experiment: one question about number formats, answered by training small networks many times.
+
+One experiment is one file in ``studies`` that ends with ``EXPERIMENT = Experiment(...)``, found because it exists.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from orrery.base.errors import OutOfRange
+
+Row = Mapping[str, str | float | int | bool]
+Progress = Callable[[int, int], None]
+"""Told (done, total), in optimizer steps of all runs together."""
+
+MOST_STEPS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """What is asked, and how it is answered."""
+
+    name: str
+    question: str
+    run: Callable[[int, int, Progress], tuple[Row, ...]]  # seed, optimizer steps of one run, progress
+    num_steps: int  # of one run, unless said otherwise
+    claims: tuple[str, ...]  # papers that ask the same, as citable keys
+
+    def __call__(
+        self, *, seed: int = 0, steps: int = 0, progress: Progress = lambda done, total: None
+    ) -> tuple[Row, ...]:
+        """The table of answers; the same for the same seed and steps."""
+        if seed < 0 or not 0 <= steps <= MOST_STEPS:
+            raise OutOfRange(
+                f"experiment {self.name}: seed {seed}, steps {steps}; "
+                f"write a seed from 0, and 1 to {MOST_STEPS:,} steps."
+            )
+        return self.run(seed, steps or self.num_steps, progress)
+
+
+def counter(progress: Progress, total: int) -> Callable[[], None]:
+    """What each optimizer step calls: tells ``progress`` how many of ``total`` are done."""
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        progress(done, total)
+
+    return step

@@ -1,0 +1,1 @@
+"""Fixed point with a learned binary point: casts with gradients, weights without multipliers, and the circuit."""

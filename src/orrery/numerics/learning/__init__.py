@@ -1,0 +1,21 @@
+"""Linear layers whose forward and backward products compute in simulated formats.
+
+layer = linear("nvfp4-linear")
+y, saved = layer.forward(x, w, rng)
+dx, dw = layer.backward(saved, dy, rng)
+"""
+
+from typing import Any
+
+from orrery.base.seam import technique_at
+from orrery.numerics.learning import techniques
+from orrery.numerics.learning.linear import Linear
+
+__all__ = ["Linear", "linear"]
+
+
+def linear(name: str, **knobs: Any) -> Linear:
+    """The layer of the technique called ``name`` at the seam ``numerics.linear``, with these knobs."""
+    technique = technique_at(techniques, "numerics.linear", name)
+    found: Linear = technique.rule(technique.knobs(**knobs))
+    return found

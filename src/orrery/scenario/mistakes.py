@@ -1,0 +1,41 @@
+"""What a user wrote that cannot be, as sentences: what, what was got, and what to write."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.scenario.setting import Setting
+
+
+def mistakes(error: ValidationError, known: Mapping[str, Setting], where: str = "") -> ScenarioError:
+    """Everything that is wrong with some settings, a line each."""
+    prefix = f"{where}: " if where else ""
+    lines = [prefix + _sentence(e["type"], e["loc"], e["msg"], e["input"], known) for e in error.errors()]
+    return ScenarioError("\n".join(dict.fromkeys(lines)))
+
+
+def limited(setting: Setting) -> dict[str, Any]:
+    """Default and limits of a number, as its setting states them."""
+    if setting.kind != "number":
+        return {"default": None, "ge": int(setting.least), "le": int(setting.most)}
+    low = "gt" if setting.excludes_least else "ge"
+    return {"default": None, low: setting.least, "le": setting.most, "allow_inf_nan": False}
+
+
+def _sentence(kind: str, loc: tuple[int | str, ...], message: str, got: Any, known: Mapping[str, Setting]) -> str:
+    """What, what was got, and what to write."""
+    name = str(loc[0]) if loc else ""
+    detail = message.removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        near = nearest(name, known, 1)
+        return f"There is no setting {name!r}; " + (
+            f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}."
+        )
+    if name not in known:
+        return f"{detail}."
+    setting, short = known[name], repr(got) if len(repr(got)) <= 60 else repr(got)[:57] + "…"
+    if kind == "value_error" and "truth value" not in detail:
+        return f"{name}: got {short}; {detail}."
+    return f"{name}: got {short}; write {setting.expects}, such as {name} = {setting.example}."
