@@ -20,7 +20,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "papers.md"
 
 INTRO = """# Papers, run again
 
-What papers on serving, training, memory and resilience report, beside what orrery predicts for the set-ups that they
+What papers on serving, training, memory, resilience, number formats and kernels report, beside what orrery predicts for the set-ups that they
 state. Nothing is fitted to the reported numbers: set-ups, with the place of every fact, are in
 `src/orrery/evidence/papers/`, and what a paper leaves open stands there under `[unstated]` with what is assumed for it.
 The predictions are computed by `src/orrery/evidence/reproduce/`; `python tools/papers.py` writes this page.
@@ -32,6 +32,7 @@ explains it, as far as we know. *reported only*: nothing here predicts it.
 
 LAYERS = {
     "Serving": ("serving", "fleet"), "Training": ("training",), "Memory": ("memory",), "Resilience": ("resilience",),
+    "Numerics": ("numerics", "survey"), "Kernels": ("kernels",), "Search": ("search",),
 }  # fmt: skip
 """Headings of the page, and the layers of papers that stand below them."""
 

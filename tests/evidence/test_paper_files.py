@@ -68,7 +68,7 @@ def test_the_papers_of_the_serving_layer_are_there():
 def test_a_file_loads_and_says_what_it_leaves_open(key):
     paper = get_paper(key)
     assert paper.title
-    assert 2020 < paper.year < 2030
+    assert 2010 < paper.year < 2030
     assert re.fullmatch(r"\d{4}\.\d{5}", paper.arxiv)
     assert paper.mechanism.count(". ") == 1, "two sentences"
     assert paper.mechanism.endswith(".")
