@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 ORRERY_DATA ?= ../shared/data
 PYTEST_WORKERS ?= 2
 export ORRERY_DATA
+# Several processes work at once; BLAS threads of each would wait for the others.
+export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check unit slow bench docs scorecard fit wheel clean

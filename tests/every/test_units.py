@@ -49,8 +49,26 @@ WITHOUT_UNIT = {
     "SimulatedAnswer.seconds": "as in PlanAnswer",
     "Kind.moves": "elements moved per element that enters",
     "Kind.moves_32bit": "elements moved per element that enters",
+    "CrestRow.crest_factor": "largest over root mean square, by its name in signal processing",
+    "Result.crest_factor": "largest over root mean square, by its name in signal processing",
+    "Fit.held_out_loss": "of a toy network, in its own measure",
+    "Task.least_loss": "of a toy network, in its own measure",
+    "Plan.learning_rate": "a step a gradient, by its name in the field",
+    "PowerExponent.exponent": "of a power",
+    "PowerGrid.exponent": "of a power",
+    "PowerPoints.exponent": "of a power",
+    "Recipe.slope_order": "of a power that stands in for a staircase",
+    "RoundedKnobs.slope_order": "of a power that stands in for a staircase",
+    "Sloped.order": "of a power that stands in for a staircase",
+    "Quantised.outer": "a divisor of scales",
+    "Speed.scales_per_element": "scales, counted",
+    "Survey.largest": "a magnitude of the tensor's own numbers",
+    "Survey.norm": "a magnitude of the tensor's own numbers",
 }
 """Fields that carry no unit, and why."""
+
+PURE_NUMBERS = frozenset({"Ladder", "Grid", "ErrorReport", "ErrorSums", "ElementFacts", "Pooled"})
+"""Numbers of a format or a tensor: whatever the tensor's unit is."""
 
 TABLES = frozenset({"Surface", "World", "Assembled"})
 """What compiled loops run on: tables whose columns are named, and explained, beside them."""
@@ -95,7 +113,7 @@ def float_fields():
         for kind in vars(module).values():
             if not inspect.isclass(kind) or kind.__module__ != module.__name__ or kind.__name__.startswith("_"):
                 continue
-            if kind.__name__ in TABLES:
+            if kind.__name__ in TABLES | PURE_NUMBERS:
                 continue
             if not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") or hasattr(kind, "model_fields")):
                 continue

@@ -15,7 +15,10 @@ HEADINGS = {
     "Numerics": ("numerics", "survey"), "Kernels": ("kernels",), "Search": ("search",),
 }  # fmt: skip
 KEYS = tuple(key for key in reproduced_keys() if get_paper(key).layer not in HEADINGS["Serving"])
-SLOW = ("bytescale", "checkfree", "domino", "fuyou", "gnnpipe", "realhf")
+SLOW = (
+    "bytescale", "checkfree", "domino", "fp4-design-space", "fp8-and-back", "fp8-vs-bf16-training", "fuyou", "gnnpipe",
+    "minifloat-fpga-ptq", "realhf",
+)  # fmt: skip
 """Trained, drawn or searched for seconds."""
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "papers.md"

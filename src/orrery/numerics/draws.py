@@ -13,6 +13,11 @@ from orrery.base.errors import OutOfRange, UnknownName
 
 Float32s = NDArray[np.float32]
 
+SHARED_FRAC = 0.5
+"""Share of a channel's variance that comes from factors that channels have in common."""
+
+CHANNELS_PER_FACTOR = 8
+
 OUTLIER_CHANNELS_FRAC = 0.01
 OUTLIER_RATIO = (10.0, 60.0)
 STUDENT_FREEDOM = 5.0
@@ -37,11 +42,30 @@ def _uniform(shape: tuple[int, ...], rng: np.random.Generator) -> Float32s:
 
 
 def _outliers(shape: tuple[int, ...], rng: np.random.Generator) -> Float32s:
-    channels = shape[-1]
+    gain = _gains(shape[-1], rng)
+    return _normal(shape, rng) * gain.astype(np.float32)
+
+
+def _gains(channels: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Sizes of channels: most alike, a few outliers."""
     gain = np.exp(0.3 * rng.standard_normal(channels))
     count = max(1, round(OUTLIER_CHANNELS_FRAC * channels))
     gain[rng.choice(channels, count, replace=False)] *= rng.uniform(*OUTLIER_RATIO, size=count)
-    return _normal(shape, rng) * gain.astype(np.float32)
+    return gain
+
+
+def correlated(rows: int, channels: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Standard normal channels that share factors, so that rounding errors of one can be made up for by others."""
+    num_factors = max(1, channels // CHANNELS_PER_FACTOR)
+    loads = rng.standard_normal((num_factors, channels)) * np.sqrt(SHARED_FRAC / num_factors)
+    own = rng.standard_normal((rows, channels)) * np.sqrt(1 - SHARED_FRAC)
+    return rng.standard_normal((rows, num_factors)) @ loads + own
+
+
+def _activations(shape: tuple[int, ...], rng: np.random.Generator) -> Float32s:
+    """Correlated channels of which some are outliers, in every token."""
+    rows = int(np.prod(shape[:-1], dtype=np.int64))
+    return (correlated(rows, shape[-1], rng) * _gains(shape[-1], rng)).reshape(shape).astype(np.float32)
 
 
 def _weights(shape: tuple[int, ...], rng: np.random.Generator) -> Float32s:
@@ -56,7 +80,8 @@ DISTRIBUTIONS: dict[str, tuple[str, Callable[[tuple[int, ...], np.random.Generat
     "laplace": ("Laplace: a sharp peak and moderate tails", _laplace),
     "uniform": ("uniform from -1 to 1", _uniform),
     "weights": ("normal weights, rows of different sizes", _weights),
-    "outliers": ("activations: 1 % of the channels 10 to 60 times as large", _outliers),
+    "activations": ("activations: correlated channels, 1 % of them 10 to 60 times as large", _activations),
+    "outliers": ("independent channels, 1 % of them 10 to 60 times as large", _outliers),
 }
 """Name -> what it is like, and how it is drawn."""
 

@@ -11,16 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.engine.streams import stream
+from orrery.numerics.draws import CHANNELS_PER_FACTOR, correlated
 from orrery.numerics.recipes.format_grid import grid
 from orrery.numerics.recipes.layer import Layer, Scheme
 from orrery.numerics.recipes.prepare import Recipe, measure, prepare
 
 Floats = NDArray[np.float64]
-
-SHARED_FRAC = 0.5
-"""Share of a channel's variance that comes from the factors."""
-
-CHANNELS_PER_FACTOR = 8
 
 OUTLIER_RATIO = 20.0
 """How much larger an outlier channel is (Dettmers et al. 2022, LLM.int8(), section 4: up to twenty times)."""
@@ -36,7 +32,7 @@ def drawn_layer(
     logarithm of the channels' sizes, which the rows of the weights before the layer share.
     """
     rng = stream(seed, "drawn layer")
-    x = _correlated(2 * num_tokens, width, rng)
+    x = correlated(2 * num_tokens, width, rng)
     if not has_light_tails:
         x = _laplace_by_rank(x)
     sizes = np.exp(np.log(spread_ratio) * rng.standard_normal(width))
@@ -47,14 +43,6 @@ def drawn_layer(
     x = np.maximum(x, 0.0) if is_rectified else x
     x, weights, previous = (array.astype(np.float32) for array in (x, weights, previous))
     return Layer(weights=weights, inputs=x[:num_tokens], held_out=x[num_tokens:], previous_weights=previous)
-
-
-def _correlated(tokens: int, width: int, rng: np.random.Generator) -> Floats:
-    """Standard normal channels that share factors."""
-    num_factors = max(1, width // CHANNELS_PER_FACTOR)
-    loads = rng.standard_normal((num_factors, width)) * np.sqrt(SHARED_FRAC / num_factors)
-    own = rng.standard_normal((tokens, width)) * np.sqrt(1 - SHARED_FRAC)
-    return rng.standard_normal((tokens, num_factors)) @ loads + own
 
 
 def _laplace_by_rank(x: Floats) -> Floats:
