@@ -20,8 +20,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "papers.md"
 
 INTRO = """# Papers, run again
 
-What papers on serving, training, memory, resilience, number formats and kernels report, beside what orrery predicts for the set-ups that they
-state. Nothing is fitted to the reported numbers: set-ups, with the place of every fact, are in
+What papers on serving, training, memory, resilience, number formats and kernels report, beside what orrery predicts for
+the set-ups that they state. Nothing is fitted to the reported numbers: set-ups, with the place of every fact, are in
 `src/orrery/evidence/papers/`, and what a paper leaves open stands there under `[unstated]` with what is assumed for it.
 The predictions are computed by `src/orrery/evidence/reproduce/`; `python tools/papers.py` writes this page.
 

@@ -27,9 +27,10 @@ HEAD = """# Recipes, measured
 What each post-training recipe does to one linear layer, in decibels of the output's signal over noise on activations
 that no recipe has seen: more is better, 6 dB halve the error. Made by `python tools/recipes.py`.
 
-The layer has {width} inputs and {out} outputs; weights are drawn as `weights`, activations as `activations` (correlated
-channels, 1 % of them 10 to 60 times as large), {tokens} tokens to calibrate on and as many to judge by. It is no model's:
-real layers differ, and the order of recipes with them. `orrery quantize FILE --recipes …` measures your own.
+The layer has {width} inputs and {out} outputs; weights are drawn as `weights`, activations as `activations`
+(correlated channels, 1 % of them 10 to 60 times as large), {tokens} tokens to calibrate on and as many to judge by. It
+is no model's: real layers differ, and the order of recipes with them. `orrery quantize FILE --recipes …` measures
+your own.
 
 W is the format of the weights, A that of the activations (16 bits where none is named).
 
@@ -69,7 +70,7 @@ def _decibels(layer: Layer, recipes: tuple[str, ...], weights: str, activations:
     try:
         prepared = prepare(layer, scheme, recipes, np.random.default_rng(0))
     except OrreryError:
-        return "–"
+        return "-"
     return f"{measure(prepared, layer).output_sqnr_db:.1f}"
 
 

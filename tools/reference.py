@@ -28,9 +28,16 @@ def page() -> str:
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
         if command is not None:
-            inner = click.Context(command, parent=context, info_name=name, max_content_width=100, terminal_width=100)
-            parts.append(section(f"orrery {name}", command.get_help(inner)))
+            parts += sections(name, command, context)
     return "\n".join(parts)
+
+
+def sections(name: str, command: click.Command, parent: click.Context) -> list[str]:
+    """The help of a command, then of those that it groups."""
+    context = click.Context(command, parent=parent, info_name=name, max_content_width=100, terminal_width=100)
+    inner = command.commands if isinstance(command, click.Group) else {}
+    below = [text for key, one in inner.items() for text in sections(key, one, context)]
+    return [section(context.command_path, command.get_help(context)), *below]
 
 
 def section(title: str, text: str) -> str:

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from orrery.catalog.models import get_model as get_model
     from orrery.catalog.traces import load_trace as load_trace
     from orrery.evidence.check import check as check
-    from orrery.numerics.registry import get_format as get_format
-    from orrery.numerics.quantise import quantise as quantise
     from orrery.numerics.quantise import round_trip as round_trip
+    from orrery.numerics.registry import get_format as get_format
     from orrery.scenario.ask import estimate as estimate
     from orrery.scenario.ask import plan as plan
     from orrery.scenario.bits import bits as bits
     from orrery.scenario.capacity import find_capacity as find_capacity
+    from orrery.scenario.compare_formats import compare_formats as compare_formats
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
+    from orrery.scenario.quantize import quantize as quantize
     from orrery.scenario.scaling import scaling as scaling
     from orrery.scenario.schema import Scenario as Scenario
     from orrery.scenario.simulate import simulate as simulate
@@ -38,6 +39,7 @@ _HOME = {
     "Scenario": "orrery.scenario.schema",
     "bits": "orrery.scenario.bits",
     "check": "orrery.evidence.check",
+    "compare_formats": "orrery.scenario.compare_formats",
     "estimate": "orrery.scenario.ask",
     "find_capacity": "orrery.scenario.capacity",
     "get_device": "orrery.catalog.devices",
@@ -46,7 +48,7 @@ _HOME = {
     "load_scenario": "orrery.scenario.file",
     "load_trace": "orrery.catalog.traces",
     "plan": "orrery.scenario.ask",
-    "quantise": "orrery.numerics.quantise",
+    "quantize": "orrery.scenario.quantize",
     "round_trip": "orrery.numerics.quantise",
     "save_scenario": "orrery.scenario.file",
     "scaling": "orrery.scenario.scaling",
@@ -63,6 +65,7 @@ __all__ = [
     "__version__",
     "bits",
     "check",
+    "compare_formats",
     "estimate",
     "find_capacity",
     "get_device",
@@ -71,7 +74,7 @@ __all__ = [
     "load_scenario",
     "load_trace",
     "plan",
-    "quantise",
+    "quantize",
     "round_trip",
     "save_scenario",
     "scaling",

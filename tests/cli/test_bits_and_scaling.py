@@ -179,7 +179,7 @@ def test_a_wrong_line_is_named(capsys, tmp_path, line, words):
         (("--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16"), "write two or more"),
         (("--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16,fp88"), "no format 'fp88'"),
         (("--layers", "nowhere.csv", "--device", "b200", "--formats", "bf16,fp8"), "nowhere.csv: cannot be read"),
-        (("--checkpoint", "nowhere", "--device", "b200", "--formats", "bf16,fp8"), "nowhere: cannot be read"),
+        (("--checkpoint", "nowhere", "--device", "b200", "--formats", "bf16,fp8"), "nowhere: is no .safetensors file"),
     ],
 )
 def test_bits_says_what_is_wrong(capsys, arguments, words):

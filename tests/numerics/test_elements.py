@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import ml_dtypes
 import numpy as np
@@ -243,6 +244,15 @@ def test_powers_multiply_by_adding_exponents():
     assert power[codes] == pytest.approx((codes / 7.0) ** 2.0)
     products = np.outer(power[codes], power[codes])
     assert products == pytest.approx((np.outer(codes, codes) / 49.0) ** 2.0), "|xy|^a = |x|^a |y|^a"
+
+
+def test_nf4_is_made_of_quantiles_of_a_normal_distribution():
+    """QLoRA, appendix E: eight quantiles above zero, seven below, from one probability to a half, scaled to one."""
+    inverse, most = NormalDist().inv_cdf, 0.9677083
+    above = [inverse(p) for p in np.linspace(most, 0.5, 9)[:-1].tolist()]
+    below = [-inverse(p) for p in np.linspace(most, 0.5, 8)[:-1].tolist()]
+    want = np.sort(np.array([*below, 0.0, *above])) / max(above)
+    assert get_element("nf4").values() == pytest.approx(want, abs=2e-6)
 
 
 def test_a_learned_table_has_less_error_than_the_uniform_one():

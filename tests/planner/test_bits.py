@@ -11,12 +11,12 @@ from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible
-from orrery.planner.bits.checkpoint import layers_in
 from orrery.planner.bits.front import front
 from orrery.planner.bits.layer import Layer, layers_of, product
 from orrery.planner.bits.options import Options, arithmetic, options_of
 from orrery.planner.bits.sensitivity import drawn_errors, relative_error
 from orrery.planner.bits.solve import solve, uniform
+from orrery.scenario.bits_checkpoint import layers_in
 
 METRICS = ("latency", "size", "energy")
 

@@ -1,6 +1,7 @@
-"""The Pareto front in the terminal: tokens/s/user against tokens/s/device, a table where that is no use."""
+"""Points on two axes in the terminal, and the Pareto front of serving plans: a table where a picture is no use."""
 
 from collections.abc import Sequence
+from math import isfinite
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -20,16 +21,9 @@ ROWS = 5
 def draw_front(out: Console, points: Sequence[FrontPoint], chosen: Operation | None) -> None:
     """The front as a picture, or as a table on narrow and dumb terminals."""
     title = "Pareto front: output tokens/s/device against tokens/s/user"
-    if out.width < NARROWEST or out.is_dumb_terminal or out.encoding.casefold() not in ("utf-8", "utf8"):
+    if not can_plot(out):
         out.print(_table(title, points))
         return
-    out.print(plot(points, chosen, min(out.width, 100), HEIGHT), markup=False, highlight=False)
-    out.print("  o meets the objectives   . does not   X the first plan" if chosen else "  o meets   . does not")
-    out.print(_table("On the front", [p for p in points if p.meets_objectives] or list(points)))
-
-
-def plot(points: Sequence[FrontPoint], chosen: Operation | None, columns: int, rows: int) -> str:
-    """Characters on a grid: x tokens/s/user, y tokens/s/device."""
     xs = [p.output_tokens_per_s_per_user for p in points]
     ys = [p.output_tokens_per_s_per_device for p in points]
     marks = ["o" if p.meets_objectives else "." for p in points]
@@ -37,22 +31,57 @@ def plot(points: Sequence[FrontPoint], chosen: Operation | None, columns: int, r
         xs.append(1.0 / chosen.tpot_s)
         ys.append(chosen.output_tokens_per_s / chosen.num_devices)
         marks.append("X")
+    drawn = plot(xs, ys, marks, ("tok/s/user", "tok/s/device"), min(out.width, 100), HEIGHT)
+    out.print(drawn, markup=False, highlight=False)
+    out.print("  o meets the objectives   . does not   X the first plan" if chosen else "  o meets   . does not")
+    out.print(_table("On the front", [p for p in points if p.meets_objectives] or list(points)))
+
+
+def can_plot(out: Console) -> bool:
+    """Whether a picture says anything: not on narrow and dumb terminals."""
+    return out.width >= NARROWEST and not out.is_dumb_terminal and out.encoding.casefold() in ("utf-8", "utf8")
+
+
+def plot(
+    xs: Sequence[float], ys: Sequence[float], marks: Sequence[str], labels: tuple[str, str], columns: int, rows: int,
+    ticks: str = ",.0f",
+) -> str:  # fmt: skip
+    """A mark for every point, on axes from zero; a later one hides those below it. ``labels`` of x and y."""
     left = 9
     wide, high = columns - left - 2, rows - 3
     grid = [[" "] * (wide + 1) for _ in range(high + 1)]
     top_x, top_y = _round_up(max(xs)), _round_up(max(ys))
     for x, y, mark in zip(xs, ys, marks, strict=True):
         grid[high - round(y / top_y * high)][round(x / top_x * wide)] = mark
-    lines = ["tok/s/device"]
+    lines = [labels[1]]
     for row, cells in enumerate(grid):
-        label = f"{top_y * (high - row) / high:,.0f}" if row % 4 == 0 or row == high else ""
+        label = format(top_y * (high - row) / high, ticks) if row % 4 == 0 or row == high else ""
         lines.append(f"{label:>{left - 1}} |{''.join(cells).rstrip()}")
-    ticks = [f"{top_x * i / 4:,.0f}" for i in range(5)]
     axis = [" "] * (wide + 12)
-    for i, tick in enumerate(ticks):
+    for i in range(5):
+        tick = format(top_x * i / 4, ticks)
         axis[round(i / 4 * wide) : round(i / 4 * wide) + len(tick)] = tick
-    lines += [" " * left + "+" + "-" * wide, " " * (left + 1) + "".join(axis).rstrip() + "  tok/s/user"]
+    lines += [" " * left + "+" + "-" * wide, " " * (left + 1) + "".join(axis).rstrip() + f"  {labels[0]}"]
     return "\n".join(lines)
+
+
+TICK_COLUMNS = 6
+"""What the last number of an axis and its gap take beside it."""
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Marks of points that a table names beside the picture."""
+
+
+def lettered(points: Sequence[tuple[str, float, float]], labels: tuple[str, str], columns: int, rows: int) -> str:
+    """Points of a mark, x and y; infinity is drawn at the largest finite value, what is below zero at zero."""
+    marks, xs, ys = zip(*points, strict=True)
+    columns -= len(labels[0]) + TICK_COLUMNS
+    return plot([_finite(x, xs) for x in xs], [_finite(y, ys) for y in ys], marks, labels, columns, rows, ".3g")
+
+
+def _finite(value: float, among: Sequence[float]) -> float:
+    top = max((v for v in among if isfinite(v)), default=0.0)
+    return min(max(value, 0.0), max(top, 0.0))
 
 
 def _round_up(value: float) -> float:

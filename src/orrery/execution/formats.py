@@ -9,8 +9,8 @@ from functools import cache
 from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
 
-WEIGHT_ONLY_BY_BITS = {8: "int8_weight_only", 4: "int4_weight_only"}
-"""The weight-only kernel that moves as many bytes as a format of that many bits."""
+WEIGHT_ONLY_BY_BITS = ((4, "int4_weight_only"), (8, "int8_weight_only"))
+"""Weight-only kernels by the bits that they move; a format takes the narrowest that is no narrower than itself."""
 
 
 def compute_format(weights: str, activations: str, device: Device) -> str:
@@ -26,7 +26,9 @@ def _compute_format(weights: str, activations: str, native: frozenset[str]) -> s
     if stored.weight_only or bits >= 16:
         return weights
     if active.element_bits >= 16 or not native & _native_rates(weights):
-        return "mxfp4_weight_only" if weights.startswith("mxfp4") else WEIGHT_ONLY_BY_BITS.get(bits, "int4_weight_only")
+        if weights.startswith("mxfp4"):
+            return "mxfp4_weight_only"
+        return next((name for most, name in WEIGHT_ONLY_BY_BITS if bits <= most), "bf16")
     if weights == "mxfp4" and active.element_bits == 8:
         return "mxfp4_mxfp8"
     return weights

@@ -6,9 +6,9 @@ from enum import StrEnum
 class Rounding(StrEnum):
     """The rounding directions of IEEE 754-2019, section 4.3, and others that arithmetic units have.
 
-    Stochastic rounding goes away from zero with the probability of the distance from the number nearer to it: unbiased,
-    whatever the value. With equal chances it tosses a coin. Odd takes, of two neighbours, the one whose last bit is set,
-    so that a second rounding to fewer bits does no harm.
+    Stochastic rounding goes away from zero with the probability of the distance from the number nearer to it:
+    unbiased, whatever the value. With equal chances it tosses a coin. Odd takes, of two neighbours, the one whose last
+    bit is set, so that a second rounding to fewer bits does no harm.
     """
 
     NEAREST_EVEN = "nearest-even"

@@ -16,7 +16,6 @@ from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible
 from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
-from orrery.planner.bits.checkpoint import layers_in
 from orrery.planner.bits.front import front
 from orrery.planner.bits.layer import Layer, layers_of
 from orrery.planner.bits.options import UNITS, Options, arithmetic, options_of
@@ -25,6 +24,7 @@ from orrery.planner.bits.solve import Assignment, solve, uniform
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.asked import Asked, read_asked
+from orrery.scenario.bits_checkpoint import layers_in
 from orrery.scenario.bits_files import read_layers, read_sensitivity
 from orrery.scenario.fields_bits import BITS_BY_NAME
 from orrery.scenario.kinds import Count, Number, Word

@@ -64,7 +64,7 @@ def scales_of(amax: Float32s, element: Element, scaling: Scaling, outer: np.floa
 def scales_between(lowest: Float32s, highest: Float32s, element: Element, scaling: Scaling) -> GroupScales:
     """Scales of groups of which both ends are known: asymmetric, or by the extreme."""
     bad = ~(np.isfinite(lowest) & np.isfinite(highest))
-    lowest = np.where(bad, np.float32(np.nan), lowest)
+    lowest, highest = (np.where(bad, np.float32(np.nan), end) for end in (lowest, highest))
     scale = scaling.levels[0].scale
     steps = np.float32(element.highest)
     with np.errstate(all="ignore"):

@@ -1,0 +1,185 @@
+"""``orrery quantize``: what storing tensors in few bits costs in signal."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orrery.cli.question import question_flags, settings_from
+from orrery.scenario.fields_quantize import QUANTIZE_SETTINGS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from orrery.scenario.quantize_answer import QuantizeAnswer
+    from orrery.scenario.quantize_layers import Measurement
+
+EXAMPLES = """\b
+Examples:
+  orrery quantize weights outliers --formats nvfp4,mxfp4,mxfp8,int4/128:fp16
+  orrery quantize model.safetensors --formats nvfp4,fp8_block --tensors '*mlp*' --out errors.csv
+  orrery quantize layer.npy --formats mxfp4 --recipes gptq,hadamard+gptq --activations inputs.npy --json
+  orrery quantize normal --formats e2m1/16:e4m3/tensor,e3m2/32:ue8m0,posit8_1 --rounding stochastic --seed 7"""
+
+SUFFIXES = (".csv", ".parquet", ".json")
+
+TENSORS_SHOWN = 20
+"""Of the tensors on the page, those that lose most first; ``--json`` and ``--out`` have them all."""
+
+LAYERS_SHOWN = 8
+"""Of the layers that recipes were tried on, in the order of the file."""
+
+HEIGHT = 14
+
+
+@click.command("quantize", epilog=EXAMPLES)
+@click.argument("sources", metavar="SOURCE…", nargs=-1)
+@question_flags(QUANTIZE_SETTINGS)
+@click.option(
+    "--out", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the errors of every tensor to .csv or .parquet, or the answer to .json.",
+)  # fmt: skip
+def COMMAND(  # noqa: N802 - the seam that main looks for
+    sources: tuple[str, ...], scenario_file: Path | None, save_scenario: Path | None, is_json: bool,
+    out: tuple[Path, ...], **flags: Any,
+) -> None:  # fmt: skip
+    """Tensors rounded to number formats and back: bits, bytes and signal lost, by tensor and in all.
+
+    SOURCE is a .npy, .npz or .safetensors file, or numbers that are drawn: normal, student_t, laplace, uniform,
+    weights or outliers.
+    """
+    check_suffixes(out)
+    settings = settings_from(flags, scenario_file) | ({"sources": sources} if sources else {})
+    from orrery.cli.output import print_json, print_notes
+    from orrery.cli.progress import bar
+    from orrery.scenario.asked import read_asked
+    from orrery.scenario.fields_quantize import QUANTIZE_BY_NAME
+    from orrery.scenario.quantize import QuantizeQuestion, quantize
+
+    if save_scenario:
+        read_asked(QuantizeQuestion, settings, QUANTIZE_BY_NAME).save(save_scenario)
+    with bar("tensors x formats") as tell:
+        answer = quantize(on_progress=tell, **settings)
+    plain = answer.to_json()
+    for path in out:
+        write(plain, path)
+    if is_json:
+        print_json(plain)
+    else:
+        print_quantized(answer)
+    print_notes(answer.notes)
+
+
+def check_suffixes(out: Sequence[Path]) -> None:
+    """Refuse a file that does not say what to write, before anything is worked out for it."""
+    from orrery.base.errors import ScenarioError
+
+    for path in out:
+        if path.suffix.casefold() not in SUFFIXES:
+            raise ScenarioError(f"out: {path.name!r} does not say what to write; end it in {', '.join(SUFFIXES)}.")
+        if not path.parent.is_dir():
+            raise ScenarioError(f"out: there is no folder {path.parent}; make it, or write elsewhere.")
+
+
+def write(answer: dict[str, Any], path: Path) -> None:
+    """The answer as JSON, or a row for every tensor and format; whole or not at all."""
+    import json
+
+    from orrery.base.files import write_atomically
+    from orrery.cli.simulate_report.parquet import parquet_bytes
+    from orrery.cli.simulate_report.rows import csv_text
+    from orrery.cli.sweep import columns_of
+
+    if path.suffix.casefold() == ".json":
+        write_atomically(path, json.dumps(answer, allow_nan=False))
+        return
+    rows = [row | {"shape": "x".join(map(str, row["shape"]))} for row in answer["results"]]
+    columns = columns_of(rows)
+    write_atomically(path, parquet_bytes(columns) if path.suffix.casefold() == ".parquet" else csv_text(columns))
+
+
+def print_quantized(answer: "QuantizeAnswer") -> None:
+    """All tensors together, each of them, recipes, and bits against signal as a picture."""
+    from orrery.cli.output import console
+    from orrery.cli.scatter import LETTERS, can_plot, lettered
+
+    out = console()
+    out.print(_totals(answer))
+    if can_plot(out) and len(answer.totals) > 1:
+        points = [
+            (mark, t.bits_per_element, t.error.sqnr_db) for mark, t in zip(LETTERS * 9, answer.totals, strict=False)
+        ]
+        out.print(lettered(points, ("bits", "SQNR, dB"), min(out.width, 100), HEIGHT), markup=False, highlight=False)
+    if len({(r.source, r.tensor) for r in answer.results}) > 1:
+        out.print(_tensors(answer))
+    for tensor in list(dict.fromkeys(m.tensor for m in answer.layers))[:LAYERS_SHOWN]:
+        out.print(_layer(tensor, [m for m in answer.layers if m.tensor == tensor]))
+    for d in answer.declined:
+        where = f"{d.tensor} in {d.format}" if d.format else d.tensor
+        out.print(f"declined: {where} ({d.source}): {d.reason}", markup=False)
+
+
+def table(title: str, left: int, *columns: str, whole: tuple[str, ...] = ("format",)) -> "Table":
+    """A table whose first ``left`` columns are words; ``whole`` columns are never broken."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    drawn = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    for i, column in enumerate(columns):
+        is_whole = column in whole
+        drawn.add_column(column, justify="left" if i < left else "right", overflow="fold", no_wrap=is_whole)
+    return drawn
+
+
+def _totals(answer: "QuantizeAnswer") -> "Table":
+    from orrery.base.units import text
+    from orrery.cli.scatter import LETTERS
+
+    numbers = answer.totals[0].error.num_elements
+    count = max(t.num_tensors for t in answer.totals)
+    title = f"{count} tensor{'s' * (count > 1)}, {numbers:,} numbers; * keeps most at its bits"
+    drawn = table(title, 2, "", "format", "bits", "size", "SQNR", "largest error", "mean error", "to zero")
+    for i, t in enumerate(answer.totals):
+        e = t.error
+        drawn.add_row(
+            LETTERS[i % len(LETTERS)] + "*" * t.is_best, t.format, f"{t.bits_per_element:.4g}",
+            text(t.size_bytes, "bytes"), decibels(e.sqnr_db),
+            f"{e.max_abs_error:.3g}", f"{e.mean_error:.2g}", f"{e.zeros_frac:.2%}",
+        )  # fmt: skip
+    return drawn
+
+
+def decibels(sqnr_db: float) -> str:
+    """``20.4 dB``; what loses nothing says so."""
+    return "exact" if sqnr_db == float("inf") else f"{sqnr_db:.1f} dB"
+
+
+def _tensors(answer: "QuantizeAnswer") -> "Table":
+    """SQNR of each tensor in each format, those that lose most first."""
+    formats = [t.format for t in answer.totals]
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    for r in answer.results:
+        rows.setdefault((r.source, r.tensor), {})[r.format] = r.error.sqnr_db
+    worst = sorted(rows, key=lambda key: min(rows[key].values()))
+    more = f", {TENSORS_SHOWN} of {len(rows)}" if len(rows) > TENSORS_SHOWN else ""
+    drawn = table(f"SQNR by tensor in dB, most lost first{more}", 1, "tensor", *formats)
+    for key in worst[:TENSORS_SHOWN]:
+        found = rows[key]
+        drawn.add_row(key[1], *(decibels(found[f]).removesuffix(" dB") if f in found else "-" for f in formats))
+    return drawn
+
+
+def _layer(tensor: str, measured: "Sequence[Measurement]") -> "Table":
+    """Recipes on one layer, format by format, the least error first."""
+    from orrery.base.units import text
+
+    drawn = table(f"Output of {tensor} after a recipe", 2, "format", "recipe", "output SQNR", "weights error", "bytes",
+                  "work a token", whole=("format", "recipe"))  # fmt: skip
+    for m in sorted(measured, key=lambda m: (m.bits_per_element, m.format, -m.output_sqnr_db)):
+        drawn.add_row(
+            m.format, m.recipe, decibels(m.output_sqnr_db), f"{m.weights_error_frac:.3g}",
+            f"+ {text(m.extra_bytes, 'bytes')}" if m.extra_bytes else "-",
+            f"+ {text(m.extra_flops_per_token, 'flops')}" if m.extra_flops_per_token else "-",
+        )  # fmt: skip
+    return drawn

@@ -1,0 +1,216 @@
+"""``orrery formats compare``: what formats gain in speed and memory on a device, and lose in signal."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pydantic import Field
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.catalog.devices import get_device
+from orrery.catalog.engines import get_engine
+from orrery.hardware.device import Device
+from orrery.numerics.crest import CrestRow, sqnr_by_crest
+from orrery.numerics.draws import DISTRIBUTIONS
+from orrery.numerics.format import Format
+from orrery.numerics.parse import parse_format
+from orrery.numerics.registry import get_format
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import Answer, estimate
+from orrery.scenario.asked import Asked, read_asked
+from orrery.scenario.fields_quantize import COMPARE_BY_NAME
+from orrery.scenario.format_signal import signal_of
+from orrery.scenario.format_speed import BASE, DECODE_TOKENS, PREFILL_TOKENS, WIDTH, Speed, registered, speed_of
+from orrery.scenario.kinds import Count, Switch, Word
+from orrery.scenario.mistakes import limited
+from orrery.scenario.resolve import DEFAULT_ENGINE, words
+from orrery.scenario.signal import Pooled, on_front
+
+CRESTS = (1.5, 2.0, 3.0, 4.0, 5.0)
+"""Crest factors of blocks; of small blocks, those at which some of the signal is not in the largest element."""
+
+MODEL_TRAFFIC: dict[str, Any] = {"input_tokens": 1024, "output_tokens": 256, "concurrency": 16}
+"""What a model is asked to serve."""
+
+
+class CompareQuestion(Asked):
+    """What is asked of formats."""
+
+    formats: tuple[str, ...] = ()
+    device: Word = None
+    on: Word = None
+    rotate: Switch = None
+    model: Word = None
+    engine: Word = None
+    seed: Count = Field(**limited(COMPARE_BY_NAME["seed"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A model in that format on the device."""
+
+    ttft_s: float
+    tpot_s: float
+    output_tokens_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One format: what it keeps of each distribution, and what it gains where a device is known."""
+
+    format: str
+    bits_per_element: float
+    errors: dict[str, Pooled]  # by distribution or file; empty where nothing rounds to it
+    speed: Speed | None
+    served: Served | None
+    fronts: tuple[str, ...]  # "memory", "prefill", "decode": no other gains more there and keeps more signal
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """On the first distribution."""
+        return next(iter(self.errors.values())).sqnr_db if self.errors else None
+
+    def to_json(self) -> dict[str, Any]:
+        """One object; errors on the first distribution stand at the top."""
+        first = asdict(next(iter(self.errors.values()))) if self.errors else {"sqnr_db": None}
+        return {"format": self.format, "bits_per_element": self.bits_per_element, **first, "on": self.errors,
+                "speed": self.speed, "served": self.served, "fronts": self.fronts}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All formats as they were asked for; ``base`` is the 16-bit format that gains are told against."""
+
+    results: tuple[Compared, ...]
+    base: Compared | None
+    device: str
+    crest_block_elements: int
+    by_crest: tuple[CrestRow, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer in the shape that scripts rely on; SI units, ``null`` for an SQNR without any noise."""
+        return to_json(
+            {
+                "results": [r.to_json() for r in self.results], "base": self.base.to_json() if self.base else None,
+                "device": self.device, "by_crest": self.by_crest, "notes": self.notes,
+            }
+        )  # fmt: skip
+
+
+def compare_formats(*formats: str, **settings: Any) -> Comparison:
+    """Formats side by side: bits, signal kept, and on a ``device`` speed, memory and the work of casting.
+
+    Settings are those of the command: ``device``, ``on``, ``rotate``, ``model``, ``seed``.
+
+    >>> [round(r.bits_per_element, 2) for r in compare_formats("nvfp4", "mxfp8").results]
+    [4.5, 8.25]
+    """
+    asked = read_asked(CompareQuestion, settings | ({"formats": formats} if formats else {}), COMPARE_BY_NAME)
+    chosen = list({f.name: f for f in map(parse_format, asked.formats)}.values())
+    if not chosen:
+        raise ScenarioError("formats: are missing; write some, such as nvfp4 mxfp4 int4/128:fp16.")
+    if asked.model and not asked.device:
+        raise ScenarioError('model: needs a device to run on; write one too, such as device = "b200".')
+    notes: list[str] = []
+    device = get_device(asked.device) if asked.device else None
+    if device:
+        notes += [*device.notes, _said_products(asked.engine or DEFAULT_ENGINE)]
+    if not asked.on:
+        others = ", ".join(name for name in DISTRIBUTIONS if name != "normal")
+        notes.append(f"on: normal (nothing was said; there are also {others}, and files)")
+    base = get_format(BASE)
+    measured = signal_of(
+        [*chosen, base] if device and base not in chosen else chosen, words(asked.on or "normal"),
+        rotates=bool(asked.rotate), seed=asked.seed or 0, notes=notes,
+    )  # fmt: skip
+    yardstick = _compared(base, measured[BASE], device, None, asked, notes) if device else None
+    rows = [_compared(f, measured[f.name], device, yardstick, asked, notes) for f in chosen]
+    block, by_crest = _by_crest(chosen, asked.seed or 0)
+    return Comparison(
+        results=tuple(_with_fronts(rows)), base=yardstick, device=device.name if device else "", by_crest=by_crest,
+        crest_block_elements=block, notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _said_products(engine: str) -> str:
+    return (
+        f"speed: kernels of {engine}; {WIDTH} x {WIDTH} weights against {PREFILL_TOKENS} rows (prefill) and "
+        f"{DECODE_TOKENS} (decode), with the cast as a kernel of its own: engines that fuse it into the norm before "
+        "come closer to the product alone"
+    )
+
+
+def _by_crest(formats: Sequence[Format], seed: int) -> tuple[int, tuple[CrestRow, ...]]:
+    """Every blocked format with one block size, the smallest of theirs: integers against floats, block by block."""
+    blocked = [f for f in formats if f.block_elements > 1 and f.element and f.scaling.levels[0].share[0] == 1]
+    if len(blocked) < 2:
+        return 0, ()
+    block = min(f.block_elements for f in blocked)
+    crests = [c for c in CRESTS if c * c < 0.9 * block]
+    return block, sqnr_by_crest([f.name for f in blocked], crests, block, seed)
+
+
+def _compared(
+    format: Format, errors: dict[str, Pooled], device: Device | None, base: Compared | None, asked: CompareQuestion,
+    notes: list[str],
+) -> Compared:  # fmt: skip
+    known = registered(format) if device else None
+    speed = served = None
+    if device and known is None:
+        notes.append(f"{format.name}: no kernel in this format is known, so only its bits and its signal are told")
+    if device and known:
+        engine = get_engine(asked.engine or DEFAULT_ENGINE, "", device).kernels
+        speed = speed_of(known.name, device, engine, base.speed if base else None)
+        _say_what_runs(format, known, speed, device, notes)
+        served = _served(known.name, asked, notes) if asked.model else None
+    return Compared(
+        format=format.name, bits_per_element=format.bits_per_element, errors=errors,
+        speed=speed, served=served, fronts=(),
+    )  # fmt: skip
+
+
+def _say_what_runs(format: Format, known: Format, speed: Speed, device: Device, notes: list[str]) -> None:
+    if known.name != format.name:
+        notes.append(f"{format.name}: the same numbers as {known.name}, and timed as that")
+    if speed.runs_as == known.name:
+        return
+    runs = get_format(speed.runs_as)
+    notes.append(f"{format.name}: {device.name} does not multiply it; timed as {runs.name}, with 16-bit arithmetic")
+    if abs(runs.bits_per_element / format.bits_per_element - 1.0) > 0.1:
+        notes.append(
+            f"{format.name}: {runs.name} reads {runs.bits_per_element:.3g} bits an element, not "
+            f"{format.bits_per_element:.3g}: its decode time is off by up to their ratio"
+        )
+
+
+def _served(format: str, asked: CompareQuestion, notes: list[str]) -> Served | None:
+    """A model on one device, or as few as hold it."""
+    try:
+        answer = estimate(model=asked.model, device=asked.device, engine=asked.engine, weights=format, **MODEL_TRAFFIC)
+    except OrreryError as error:
+        notes.append(f"{format}: no prediction of {asked.model}: {error}")
+        return None
+    if not isinstance(answer, Answer):
+        notes.append(f"{format}: {asked.model} cannot run: {answer.infeasible}")
+        return None
+    e = answer.estimate
+    said = ", ".join(f"{key} = {value}" for key, value in MODEL_TRAFFIC.items())
+    notes.append(f"model: {asked.model} serves {said}")
+    return Served(ttft_s=e.ttft_s, tpot_s=e.tpot_s, output_tokens_per_s=e.output_tokens_per_s)
+
+
+def _with_fronts(rows: Sequence[Compared]) -> list[Compared]:
+    """Each with the fronts that it is on; a format without signal or speed is on none."""
+    gains = {"memory": [1.0 / r.bits_per_element for r in rows]}
+    if any(r.speed for r in rows):
+        gains["prefill"] = [r.speed.prefill.speedup_ratio if r.speed else 0.0 for r in rows]
+        gains["decode"] = [r.speed.decode.speedup_ratio if r.speed else 0.0 for r in rows]
+    signal = [float("-inf") if r.sqnr_db is None else r.sqnr_db for r in rows]
+    fronts: list[tuple[str, ...]] = [() for _ in rows]
+    for name, each in gains.items():
+        best = on_front([-gain for gain in each], signal)
+        for i, (is_best, gain) in enumerate(zip(best, each, strict=True)):
+            if is_best and gain > 0.0 and signal[i] > float("-inf"):
+                fronts[i] = (*fronts[i], name)
+    return [replace(row, fronts=front) for row, front in zip(rows, fronts, strict=True)]

@@ -1,0 +1,192 @@
+"""``orrery quantize``: what storing tensors in few bits costs in signal."""
+
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from pydantic import Field
+
+from orrery.base.errors import OrreryError, ScenarioError, UnknownName
+from orrery.engine.streams import stream
+from orrery.numerics.draws import ROWS
+from orrery.numerics.error import ErrorReport, error_of
+from orrery.numerics.format import Format
+from orrery.numerics.parse import parse_format
+from orrery.numerics.quantise import codec_of
+from orrery.numerics.rounding import Rounding
+from orrery.scenario.asked import Asked, read_asked
+from orrery.scenario.fields_quantize import QUANTIZE_BY_NAME
+from orrery.scenario.kinds import Count, Word
+from orrery.scenario.mistakes import limited
+from orrery.scenario.quantize_answer import Declined, QuantizeAnswer, Result, Total
+from orrery.scenario.quantize_layers import Layers, Measurement, read_recipes
+from orrery.scenario.resolve import words
+from orrery.scenario.signal import Survey, on_front, pool, stored_bytes, survey, tensors_of, why_not
+from orrery.scenario.tensor_file import Tensor
+
+COLUMNS = 1024
+
+MOST_DRAWN = 1 << 28
+"""Numbers of a drawn tensor, which is kept in memory."""
+
+Source = str | Path | NDArray[Any]
+Told = Callable[[int, int], None]
+
+
+class QuantizeQuestion(Asked):
+    """What is asked of tensors."""
+
+    sources: tuple[str, ...] = ()
+    formats: Word = None
+    recipes: Word = None
+    activations: Word = None
+    rounding: Word = None
+    seed: Count = Field(**limited(QUANTIZE_BY_NAME["seed"]))
+    rows: Count = Field(**limited(QUANTIZE_BY_NAME["rows"]))
+    columns: Count = Field(**limited(QUANTIZE_BY_NAME["columns"]))
+    tensors: Word = None
+
+
+def quantize(*sources: Source, on_progress: Told = lambda done, total: None, **settings: Any) -> QuantizeAnswer:
+    """Tensors rounded to number formats and back: bits, bytes and errors of each, and of all together.
+
+    Sources are .npy, .npz and .safetensors files, names of distributions, or arrays; settings are those of the command:
+    ``formats`` (with commas), ``recipes``, ``activations``, ``rounding``, ``seed``, ``rows``, ``columns``, ``tensors``.
+
+    >>> quantize("normal", formats="nvfp4", rows=64, columns=64).totals[0].bits_per_element
+    4.5
+    """
+    named = settings | ({"sources": tuple(s for s in map(str, sources))} if _are_named(sources) else {})
+    asked = read_asked(QuantizeQuestion, named, QUANTIZE_BY_NAME)
+    if not (sources or asked.sources):
+        raise ScenarioError("sources: are missing; write files or distributions, such as weights or model.safetensors.")
+    formats, rounding = formats_in(asked.formats), _rounding(asked.rounding)
+    recipes = read_recipes(asked.recipes)
+    tensors = _chosen(sources if sources else asked.sources, asked)
+    layers = Layers(recipes=recipes, activations=asked.activations, rounding=rounding, seed=asked.seed or 0)
+    work = _Work(formats=formats, rounding=rounding, seed=asked.seed or 0, layers=layers)
+    steps = len(tensors) * len(formats)
+    for i, (source, tensor) in enumerate(tensors):
+        on_progress(i * len(formats), steps)
+        for done in work.do(source, tensor):
+            on_progress(i * len(formats) + done, steps)
+    return work.answer(_notes(asked, tensors))
+
+
+def _are_named(sources: Sequence[Source]) -> bool:
+    return bool(sources) and all(isinstance(source, str | Path) for source in sources)
+
+
+def formats_in(text: str | None) -> tuple[Format, ...]:
+    """Formats as typed, with commas, each once; every one can be rounded to."""
+    found = {f.name: f for f in map(parse_format, words(text or ""))}
+    if not found:
+        raise ScenarioError('formats: is missing; write some, such as formats = "nvfp4,mxfp4,int4/128:fp16".')
+    for format in found.values():
+        codec_of(format)
+    return tuple(found.values())
+
+
+def _rounding(word: str | None) -> Rounding:
+    modes = {mode.value: mode for mode in Rounding}
+    plain = (word or Rounding.NEAREST_EVEN).casefold().replace("_", "-")
+    if plain not in modes:
+        raise UnknownName("rounding", word or "", modes)
+    return modes[plain]
+
+
+def _chosen(sources: Sequence[Source], asked: QuantizeQuestion) -> list[tuple[str, Tensor]]:
+    """Every tensor of every source that is asked for."""
+    shape = (asked.rows or ROWS, asked.columns or COLUMNS)
+    if shape[0] * shape[1] > MOST_DRAWN:
+        raise ScenarioError(f"rows, columns: got {shape[0]} x {shape[1]}; at most {MOST_DRAWN:,} numbers are drawn.")
+    found: list[tuple[str, Tensor]] = []
+    for source in sources:
+        name, tensors = tensors_of(source, shape, asked.seed or 0)
+        found += [(name, tensor) for tensor in tensors]
+    chosen = [pair for pair in found if fnmatchcase(pair[1].name, asked.tensors or "*")]
+    if not chosen:
+        names = ", ".join(tensor.name for _, tensor in found[:3])
+        raise ScenarioError(f"tensors: {asked.tensors!r} matches none of {len(found)}; they are called like {names}.")
+    return chosen
+
+
+def _notes(asked: QuantizeQuestion, tensors: Sequence[tuple[str, Tensor]]) -> list[str]:
+    notes: list[str] = []
+    if any(tensor.dtype == "drawn" for _, tensor in tensors):
+        notes.append(
+            f"drawn numbers (seed {asked.seed or 0}) are no model's: give a file for what your own weights lose"
+        )
+    elif asked.rows or asked.columns:
+        notes.append("rows, columns: not used (nothing is drawn)")
+    return notes
+
+
+class _Work:
+    """What has been measured so far."""
+
+    def __init__(self, *, formats: Sequence[Format], rounding: Rounding, seed: int, layers: Layers) -> None:
+        self.formats, self.rounding, self.seed, self.layers = formats, rounding, seed, layers
+        self.results: list[Result] = []
+        self.measured: list[Measurement] = []
+        self.declined: list[Declined] = []
+        self.parts: dict[str, list[tuple[Survey, ErrorReport, float]]] = {f.name: [] for f in formats}
+
+    def do(self, source: str, tensor: Tensor) -> Iterator[int]:
+        """One tensor in every format; how many are done, as they are."""
+
+        def decline(reason: str, count: int, format: str = "") -> None:
+            self.declined.append(Declined(source=source, tensor=tensor.name, format=format, count=count, reason=reason))
+
+        try:
+            numbers = tensor.read()
+        except OrreryError as error:
+            decline(str(error), tensor.num_elements)
+            return
+        seen = survey(numbers)
+        reason, count = why_not(seen)
+        if reason:
+            decline(reason, count)
+            return
+        for i, format in enumerate(self.formats):
+            try:
+                self._round(source, tensor, numbers, seen, format)
+                self.measured += self.layers.measure(source, tensor.name, numbers, format)
+            except OrreryError as error:
+                decline(str(error), tensor.num_elements, format.name)
+            yield i + 1
+
+    def _round(self, source: str, tensor: Tensor, numbers: NDArray[Any], seen: Survey, format: Format) -> None:
+        rng = stream(self.seed, f"quantize/{tensor.name}/{format.name}")
+        error = error_of(numbers, format, rounding=self.rounding, rng=rng)
+        size = stored_bytes(tensor.shape, format)
+        self.parts[format.name].append((seen, error, size))
+        self.results.append(
+            Result(
+                source=source, tensor=tensor.name, shape=tensor.shape, format=format.name, size_bytes=size,
+                bits_per_element=format.bits_per_element, crest_factor=seen.crest_factor, error=error,
+            )
+        )  # fmt: skip
+
+    def answer(self, notes: list[str]) -> QuantizeAnswer:
+        """Everything, sorted; ScenarioError where nothing came out."""
+        if not self.results:
+            why = dict.fromkeys(f"{d.tensor}: {d.reason}" for d in self.declined)
+            raise ScenarioError("No tensor could be quantised. " + "; ".join(list(why)[:5]).rstrip(".") + ".")
+        known = [f for f in self.formats if self.parts[f.name]]
+        pooled = [pool((seen, error) for seen, error, _ in self.parts[f.name]) for f in known]
+        best = on_front([f.bits_per_element for f in known], [p.sqnr_db for p in pooled])
+        totals = [
+            Total(
+                format=f.name, bits_per_element=f.bits_per_element, error=p, is_best=b,
+                size_bytes=sum(size for _, _, size in self.parts[f.name]), num_tensors=len(self.parts[f.name]),
+            )
+            for f, p, b in zip(known, pooled, best, strict=True)
+        ]  # fmt: skip
+        return QuantizeAnswer(
+            results=tuple(self.results), layers=tuple(self.measured), declined=tuple(self.declined),
+            totals=tuple(sorted(totals, key=lambda t: (t.bits_per_element, -t.error.sqnr_db))),
+            notes=(*notes, *self.layers.notes),
+        )  # fmt: skip
