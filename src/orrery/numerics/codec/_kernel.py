@@ -32,24 +32,37 @@ _bits64, _float64 = _cast_bits(types.float64, types.int64), _cast_bits(types.int
 
 
 @njit(cache=True)
-def _nearest_f32(v, least, cut, sub, limits):
-    """One number, nearest even on a ladder; limits as in ``round_f64``."""
+def _nearest_f32(v, least, cut, sub):
+    """One number, nearest even on a ladder without end."""
     e = ((_bits32(v) >> np.int32(23)) & np.int32(255)) - np.int32(127)
     q = min(e - cut if e >= least else sub, np.int32(126))
-    y = np.rint(v * _float32((np.int32(127) - q) << np.int32(23))) * _float32((np.int32(127) + q) << np.int32(23))
-    y = limits[2] if y > limits[0] else y
-    y = limits[3] if y < limits[1] else y
-    y = y if v == v else (limits[4] if _bits32(v) >= 0 else -limits[4])
-    return y + limits[5]  # minus zero, or zero where the format has no minus zero
+    return np.rint(v * _float32((np.int32(127) - q) << np.int32(23))) * _float32((np.int32(127) + q) << np.int32(23))
 
 
 @njit(cache=True)
 def round_nearest_f32(x, out, min_exponent, mantissa_bits, sub_exponent, limits):
     """Nearest even on a ladder whose steps are normal FP32 numbers; limits as in ``round_f64``."""
+    highest, lowest, above, below, nan_as, zero = limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]
     least, cut, sub = np.int32(min_exponent), np.int32(mantissa_bits), np.int32(sub_exponent)
-    ends = (limits[0], limits[1], limits[2], limits[3], limits[4], limits[5])
     for i in range(x.size):
-        out[i] = _nearest_f32(x[i], least, cut, sub, ends)
+        v = x[i]
+        y = _nearest_f32(v, least, cut, sub)
+        y = above if y > highest else y
+        y = below if y < lowest else y
+        y = y if v == v else (nan_as if _bits32(v) >= 0 else -nan_as)
+        out[i] = y + zero  # minus zero, or zero where the format has no minus zero
+
+
+@njit(cache=True)
+def round_powers_f32(x, out, above):
+    """Nearest power of two, from 2^-127 to 2^127, by the significand; NaN for what is not above zero."""
+    for i in range(x.size):
+        v = x[i]
+        u = _bits32(v)
+        power = (u + np.int32(0x400000)) & np.int32(0x7F800000) if u >= np.int32(0x600000) else np.int32(0x400000)
+        y = _float32(power)
+        y = above if power == np.int32(0x7F800000) else y
+        out[i] = y if v > 0 else np.float32(np.nan)
 
 
 @njit(cache=True)
@@ -244,26 +257,39 @@ def group_ends(x, size, lowest, highest):
             lowest[r, g], highest[r, g] = low, high
 
 
+LANES = 16
+"""Numbers that a loop of fixed length treats at once: groups of 16 would be too short for one of any length."""
+
+
 @njit(cache=True)
 def round_groups_f32(x, size, encode, divides, decode, out, min_exponent, mantissa_bits, sub_exponent, limits):
     """Every number over (or times) its group's ``encode``, rounded as ``round_nearest_f32``, times ``decode``.
 
-    A group whose divisor is 0 holds zeros.
+    What is too large saturates. A group whose divisor is 0 holds zeros; one with NaN in it has the scale NaN.
     """
+    highest, lowest, zero = limits[0], limits[1], limits[5]
     least, cut, sub = np.int32(min_exponent), np.int32(mantissa_bits), np.int32(sub_exponent)
-    ends = (limits[0], limits[1], limits[2], limits[3], limits[4], limits[5])
     for r in range(x.shape[0]):
         for g in range(decode.shape[1]):
-            group, result = x[r, g * size : (g + 1) * size], out[r, g * size : (g + 1) * size]
+            start, stop = g * size, min((g + 1) * size, x.shape[1])
             f, d = encode[r, g], decode[r, g]
-            if not divides:
-                for i in range(group.size):
-                    result[i] = _nearest_f32(group[i] * f, least, cut, sub, ends) * d
-            elif f == 0:
-                result[:] = 0
-            else:
-                for i in range(group.size):
-                    result[i] = _nearest_f32(group[i] / f, least, cut, sub, ends) * d
+            if divides and f == 0:
+                out[r, start:stop] = 0
+                continue
+            for b in range(start, stop, LANES):
+                lane, result = x[r, b : min(b + LANES, stop)], out[r, b : min(b + LANES, stop)]
+                if lane.size == LANES and not divides:
+                    for i in range(LANES):
+                        y = _nearest_f32(lane[i] * f, least, cut, sub)
+                        result[i] = (max(min(y, highest), lowest) + zero) * d
+                elif lane.size == LANES:
+                    for i in range(LANES):
+                        y = _nearest_f32(lane[i] / f, least, cut, sub)
+                        result[i] = (max(min(y, highest), lowest) + zero) * d
+                else:
+                    for i in range(lane.size):
+                        y = _nearest_f32(lane[i] / f if divides else lane[i] * f, least, cut, sub)
+                        result[i] = (max(min(y, highest), lowest) + zero) * d
 
 
 @njit(cache=True)

@@ -9,6 +9,7 @@ from orrery.numerics.codec import _kernel as kernel
 Loop = Callable[..., None]
 
 round_nearest_f32 = cast(Loop, kernel.round_nearest_f32)
+round_powers_f32 = cast(Loop, kernel.round_powers_f32)
 round_bits_f32 = cast(Loop, kernel.round_bits_f32)
 round_f64 = cast(Loop, kernel.round_f64)
 look_up_f32 = cast(Loop, kernel.look_up_f32)

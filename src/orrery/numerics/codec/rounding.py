@@ -108,6 +108,9 @@ def _on_ladder(
 ) -> None:
     limits = _limits(ladder, saturates)
     if mode == NEAREST_EVEN and x.dtype == out.dtype == np.float32:
+        if isinstance(element, Minifloat) and element.is_fp32_scale:
+            loops.round_powers_f32(x, out, np.float32(limits[2]))
+            return
         if has_fp32_exponents(element):
             loops.round_bits_f32(x, out, ladder.mantissa_bits, limits.astype(np.float32))
             return
@@ -237,8 +240,10 @@ def decode(codes: ArrayLike, element: Element | str) -> Float32s:
     known, array = as_element(element), np.ascontiguousarray(codes)
     if array.dtype.kind not in "iu":
         raise ScenarioError(f"Codes are whole numbers, got an array of {array.dtype}.")
-    if array.size and (int(array.max()) >> known.bits or int(array.min()) < 0):
-        raise ScenarioError(f"{known.name} has codes 0 to {(1 << known.bits) - 1}; got {array.min()} to {array.max()}.")
+    if array.size and not (array.dtype.kind == "u" and array.dtype.itemsize * 8 <= known.bits):
+        least = int(array.min()) if array.dtype.kind == "i" else 0
+        if least < 0 or int(array.max()) >> known.bits:
+            raise ScenarioError(f"{known.name} has codes 0 to {(1 << known.bits) - 1}; got {least} to {array.max()}.")
     if known.bits > MOST_TABULATED_BITS:
         return _decode_wide(array, known)
     if has_fp32_exponents(known):

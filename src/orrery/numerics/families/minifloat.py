@@ -54,6 +54,11 @@ class Minifloat(Element):
         return self.bits < 16
 
     @property
+    def is_fp32_scale(self) -> bool:
+        """Whether it is FP32's exponent alone."""
+        return self.exponent_bits == 8 and self.bias == 127 and not (self.mantissa_bits or self.has_zero)
+
+    @property
     def min_exponent(self) -> int:
         """Of the smallest normal number."""
         return (1 if self.has_zero else 0) - self.bias
