@@ -110,20 +110,16 @@ def front_plot(answer: "BitsAnswer", columns: int) -> str:
     from math import log10
 
     from orrery.base.units import text
+    from orrery.cli.scatter import raster
 
-    shown = [(a.total("latency"), a.perturbation_ratio, "o") for a in answer.front]
-    shown.append((answer.best.total("latency"), answer.best.perturbation_ratio, "*"))
-    positive = [p for _, p, _ in shown if p > 0.0] or [1.0]
-    ys = [log10(max(p, min(positive))) for _, p, _ in shown]
-    left, right = min(x for x, _, _ in shown), max(x for x, _, _ in shown)
-    wide, low, high = columns - 14, min(ys), max(ys)
-    grid = [[" "] * (wide + 1) for _ in range(HEIGHT + 1)]
-    for (x, _, mark), y in zip(shown, ys, strict=True):
-        across = round((x - left) / ((right - left) or 1.0) * wide)
-        grid[HEIGHT - round((y - low) / ((high - low) or 1.0) * HEIGHT)][across] = mark
+    shown = (*answer.front, answer.best)
+    xs, marks = [a.total("latency") for a in shown], [*("o" for _ in answer.front), "*"]
+    least = min((a.perturbation_ratio for a in shown if a.perturbation_ratio > 0.0), default=1.0)
+    ys = [log10(max(a.perturbation_ratio, least)) for a in shown]
+    left, right, wide, low, high = min(xs), max(xs), columns - 14, min(ys), max(ys)
     lines: list[str] = []
-    for row, cells in enumerate(grid):
+    for row, cells in enumerate(raster(xs, ys, marks, (wide, HEIGHT), (left, right), (low, high))):
         label = f"{10 ** (high - (high - low) * row / HEIGHT):.2g}" if row % 4 == 0 else ""
-        lines.append(f"{label:>9} |{''.join(cells).rstrip()}")
+        lines.append(f"{label:>9} |{cells}")
     lines.append(" " * 10 + "+" + "-" * wide)
     return "\n".join([*lines, " " * 11 + text(left, "s") + text(right, "s").rjust(wide - len(text(left, "s")))])

@@ -121,5 +121,5 @@ def _map(answer: "WidthAnswer") -> str:
     lines += [f"{size:10.1e} |" + "".join(f" {LETTERS[i]}" for i in row) for size, row in sizes]
     ticks = [f"{x:<16.3g}" for x in MAP_TOKENS_PER_PARAMETER[::8]]
     lines.append(" " * 11 + "+" + "-" * (2 * len(MAP_TOKENS_PER_PARAMETER)))
-    lines.append(" " * 13 + "".join(ticks).rstrip() + "  tokens a parameter")
+    lines += [" " * 13 + "".join(ticks).rstrip(), " " * 13 + "tokens a parameter"]
     return "\n".join(lines)

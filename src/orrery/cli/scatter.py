@@ -49,20 +49,33 @@ def plot(
     """A mark for every point, on axes from zero; a later one hides those below it. ``labels`` of x and y."""
     left = 9
     wide, high = columns - left - 2, rows - 3
-    grid = [[" "] * (wide + 1) for _ in range(high + 1)]
     top_x, top_y = _round_up(max(xs)), _round_up(max(ys))
-    for x, y, mark in zip(xs, ys, marks, strict=True):
-        grid[high - round(y / top_y * high)][round(x / top_x * wide)] = mark
     lines = [labels[1]]
-    for row, cells in enumerate(grid):
+    for row, cells in enumerate(raster(xs, ys, marks, (wide, high), (0.0, top_x), (0.0, top_y))):
         label = format(top_y * (high - row) / high, ticks) if row % 4 == 0 or row == high else ""
-        lines.append(f"{label:>{left - 1}} |{''.join(cells).rstrip()}")
+        lines.append(f"{label:>{left - 1}} |{cells}")
     axis = [" "] * (wide + 12)
     for i in range(5):
         tick = format(top_x * i / 4, ticks)
         axis[round(i / 4 * wide) : round(i / 4 * wide) + len(tick)] = tick
     lines += [" " * left + "+" + "-" * wide, " " * (left + 1) + "".join(axis).rstrip() + f"  {labels[0]}"]
     return "\n".join(lines)
+
+
+def raster(
+    xs: Sequence[float], ys: Sequence[float], marks: Sequence[str], size: tuple[int, int], x_ends: tuple[float, float],
+    y_ends: tuple[float, float],
+) -> list[str]:  # fmt: skip
+    """Marks on (columns, rows) of characters between both ends of each axis, the top row first."""
+    wide, high = size
+    grid = [[" "] * (wide + 1) for _ in range(high + 1)]
+    for x, y, mark in zip(xs, ys, marks, strict=True):
+        across, up = (
+            (x - x_ends[0]) / ((x_ends[1] - x_ends[0]) or 1.0),
+            (y - y_ends[0]) / ((y_ends[1] - y_ends[0]) or 1.0),
+        )
+        grid[high - round(up * high)][round(across * wide)] = mark
+    return ["".join(cells).rstrip() for cells in grid]
 
 
 TICK_COLUMNS = 6

