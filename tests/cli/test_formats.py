@@ -7,7 +7,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from orrery.cli.main import run
 from orrery.numerics.codec.rounding import round_to
 from orrery.numerics.names import named_elements
 from orrery.numerics.parse import parse_format
@@ -17,18 +16,6 @@ from orrery.scenario.format_facts import facts_of
 from orrery.scenario.format_speed import registered
 from orrery.scenario.formats import list_formats, show_format
 from orrery.scenario.signal import on_front
-
-
-@pytest.fixture
-def said(capsys):
-    """Run a command line: the exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = run([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def asked(said, *arguments):

@@ -10,25 +10,12 @@ import numpy as np
 import pytest
 
 import orrery
-from orrery.cli.main import run
 from orrery.numerics.parse import parse_format
 from orrery.numerics.quantise import quantise as to_codes
 from orrery.scenario.quantize import quantize
 from orrery.scenario.signal import stored_bytes
 
 SMALL = ("--rows", "64", "--columns", "96")
-
-
-@pytest.fixture
-def said(capsys):
-    """Run a command line: the exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = run([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def asked(said, *arguments):

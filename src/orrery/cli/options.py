@@ -25,21 +25,23 @@ def as_json(function: F) -> F:
     )
 
 
+def with_files(function: F) -> F:
+    """``--scenario``, ``--save-scenario`` and ``--json``."""
+    function = as_json(function)
+    for flag, name, help in (
+        ("--save-scenario", "save_scenario", "Write these settings to a TOML file."),
+        ("--scenario", "scenario_file", "Read settings from a TOML file; flags override it."),
+    ):
+        path = click.Path(path_type=Path)
+        function = click.option(flag, name, type=path, metavar="FILE", help=help)(function)
+    return function
+
+
 def scenario_flags(command: str) -> Callable[[F], F]:
     """All settings that ``command`` reads, ``--scenario``, ``--save-scenario`` and ``--json``."""
 
     def add(function: F) -> F:
-        function = as_json(function)
-        function = click.option(
-            "--save-scenario",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Write these settings to a TOML file.",
-        )(function)
-        function = click.option(
-            "--scenario", "scenario_file", type=click.Path(path_type=Path), metavar="FILE",
-            help="Read settings from a TOML file; flags override it.",
-        )(function)  # fmt: skip
+        function = with_files(function)
         for setting in reversed([s for s in SETTINGS if command in s.commands]):
             if setting.kind == "switch":
                 both = f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from orrery.cli.options import as_json
+from orrery.cli.options import with_files
 from orrery.scenario.setting import Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,13 +16,7 @@ def question_flags(settings: Sequence[Setting]) -> Callable[[F], F]:
     """Every setting, ``--scenario``, ``--save-scenario`` and ``--json``."""
 
     def add(function: F) -> F:
-        path = click.Path(path_type=Path)
-        function = as_json(function)
-        for name, variable, help in (
-            ("--save-scenario", "save_scenario", "Write these settings to a TOML file."),
-            ("--scenario", "scenario_file", "Read settings from a TOML file; flags override it."),
-        ):
-            function = click.option(name, variable, type=path, metavar="FILE", help=help)(function)
+        function = with_files(function)
         for setting in reversed(settings):
             is_switch = setting.kind == "switch"
             shown: dict[str, Any] = {"is_flag": True, "default": None} if is_switch else {"metavar": setting.metavar}

@@ -123,7 +123,7 @@ class Layers:
         if not self._file:
             self._say(
                 f"recipes: activations are drawn ({DRAWN}, seed {self._seed}); give --activations for real ones. "
-                "Drawn features know nothing of each other, so that recipes that use correlations gain little here"
+                "Drawn features share some factors, as a network's do; how much yours share decides what gptq gains"
             )
             return draw(DRAWN, (most, width), self._seed)
         fitting = [x for x in self._file if x.shape and x.shape[-1] == width and prod(x.shape)]

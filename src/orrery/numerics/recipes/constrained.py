@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery.numerics.recipes.grid import Fitted, Floats, Grid
+from orrery.numerics.recipes.grid import Around, Fitted, Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowersOfTwo:
+class PowersOfTwo(Around):
     """Another grid with its scales constrained; each goes up to the next one allowed, so that nothing saturates.
 
     M1: 2^ceil(log2 S). M2, ``is_relative``: S_max / 2^floor(log2(S_max / S)), with S_max the largest scale of a row,
@@ -16,17 +16,7 @@ class PowersOfTwo:
     rounding is read as M1's]
     """
 
-    grid: Grid
     is_relative: bool
-
-    @property
-    def bits_per_element(self) -> float:
-        """The other grid's; what narrower scales could save is not counted."""
-        return self.grid.bits_per_element
-
-    def shared_sum(self, values: Floats) -> Floats:
-        """The other grid's."""
-        return self.grid.shared_sum(values)
 
     def fit(self, values: Floats, clip_ratio: float = 1.0) -> Fitted:
         """The other grid's scales, each rounded up."""
@@ -39,20 +29,10 @@ class PowersOfTwo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Settled:
+class Settled(Around):
     """Another grid with its scales decided beforehand, whatever it is fitted to."""
 
-    grid: Grid
     scale: Floats  # (rows, 1) or (1, 1)
-
-    @property
-    def bits_per_element(self) -> float:
-        """The other grid's."""
-        return self.grid.bits_per_element
-
-    def shared_sum(self, values: Floats) -> Floats:
-        """The other grid's."""
-        return self.grid.shared_sum(values)
 
     def fit(self, values: Floats, clip_ratio: float = 1.0) -> Fitted:
         """The scales decided, narrower by ``clip_ratio``."""

@@ -75,3 +75,19 @@ class Grid(Protocol):
     def shared_sum(self, values: Floats) -> Floats:
         """Every element replaced by the sum over all those that share its scale."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Around:
+    """Another grid, fitted in a way of its own; its storage and its sharing are the other grid's."""
+
+    grid: Grid
+
+    @property
+    def bits_per_element(self) -> float:
+        """Storage, scales included; what narrower scales could save is not counted."""
+        return self.grid.bits_per_element
+
+    def shared_sum(self, values: Floats) -> Floats:
+        """Every element replaced by the sum over all those that share its scale."""
+        return self.grid.shared_sum(values)

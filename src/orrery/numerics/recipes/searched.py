@@ -8,24 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery.numerics.recipes.grid import Fitted, Floats, Grid
+from orrery.numerics.recipes.grid import Around, Fitted, Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class Searched(Around):
     """Another grid, with the best of ``clip_ratios`` for each of its scales."""
 
-    grid: Grid
     clip_ratios: tuple[float, ...]
-
-    @property
-    def bits_per_element(self) -> float:
-        """The other grid's."""
-        return self.grid.bits_per_element
-
-    def shared_sum(self, values: Floats) -> Floats:
-        """The other grid's."""
-        return self.grid.shared_sum(values)
 
     def fit(self, values: Floats, clip_ratio: float = 1.0) -> Fitted:
         """The scales with the least squared error; the unclipped ones unless another is strictly better."""
