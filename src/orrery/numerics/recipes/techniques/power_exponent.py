@@ -12,7 +12,7 @@ import numpy as np
 from orrery.base.knobs import check_range
 from orrery.base.technique import Technique
 from orrery.numerics.power_exponent import raised, searched_exponent
-from orrery.numerics.recipes.grid import Element, Fitted, Floats, Grid, Towards
+from orrery.numerics.recipes.grid import Around, Element, Fitted, Floats, Towards
 from orrery.numerics.recipes.prepared import Prepared
 
 
@@ -39,26 +39,16 @@ class PowerPoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerGrid:
+class PowerGrid(Around):
     """Another grid, for the powers of values."""
 
-    grid: Grid
     exponent: float
-
-    @property
-    def bits_per_element(self) -> float:
-        """The other grid's."""
-        return self.grid.bits_per_element
 
     def fit(self, values: Floats, clip_ratio: float = 1.0) -> Fitted:
         """The other grid's scales for the powers, taken back."""
         fitted = self.grid.fit(raised(values, self.exponent), clip_ratio**self.exponent)
         scale = raised(fitted.scale, 1.0 / self.exponent)
         return Fitted(scale=scale, element=PowerPoints(element=fitted.element, exponent=self.exponent))
-
-    def shared_sum(self, values: Floats) -> Floats:
-        """The other grid's."""
-        return self.grid.shared_sum(values)
 
 
 def rule(prepared: Prepared, knobs: PowerExponent, rng: np.random.Generator) -> Prepared:
