@@ -259,3 +259,15 @@ def test_wrong_input_is_one_message(said, case):
     assert code == 2
     assert words in err
     assert out == ""
+
+
+def test_a_model_that_nobody_knows_is_an_error_not_a_note(said):
+    code, _, err = said("formats", "compare", "nvfp4", "--device", "b200", "--model", "lama-3.1-8b")
+    assert code == 2
+    assert "There is no model 'lama-3.1-8b'. Did you mean" in err
+
+
+def test_without_a_command_all_formats_are_listed(said):
+    code, out, _ = said("formats")
+    assert code == 0
+    assert "mxfp8_e5m2" in out

@@ -30,9 +30,15 @@ Examples:
   orrery formats compare nvfp4 int4/128:fp16 e3m2/32:ue8m0 --json"""
 
 
-@click.group("formats", epilog=EXAMPLES)
-def COMMAND() -> None:  # noqa: N802 - the seam that main looks for
-    """Number formats: what they hold, what they keep of a signal, how fast they run on a device."""
+@click.group("formats", epilog=EXAMPLES, invoke_without_command=True)
+@click.pass_context
+def COMMAND(context: click.Context) -> None:  # noqa: N802 - the seam that main looks for
+    """Number formats: what they hold, what they keep of a signal, how fast they run on a device.
+
+    Without a command, all of them.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_command, is_json=False)
 
 
 @COMMAND.command("list", short_help="Every format, element and family.")

@@ -9,6 +9,7 @@ from pydantic import Field
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
+from orrery.catalog.models import get_model
 from orrery.hardware.device import Device
 from orrery.numerics.crest import CrestRow, sqnr_by_crest
 from orrery.numerics.draws import DISTRIBUTIONS
@@ -112,6 +113,8 @@ def compare_formats(*formats: str, **settings: Any) -> Comparison:
         raise ScenarioError("formats: are missing; write some, such as nvfp4 mxfp4 int4/128:fp16.")
     if asked.model and not asked.device:
         raise ScenarioError('model: needs a device to run on; write one too, such as device = "b200".')
+    if asked.model:
+        get_model(asked.model)
     notes: list[str] = []
     device = get_device(asked.device) if asked.device else None
     if device:
