@@ -9,6 +9,7 @@ import pytest
 from definition import mx_block
 
 from orrery.base.errors import ScenarioError, UnknownName
+from orrery.numerics.codec.rounding import encode, round_to
 from orrery.numerics.draws import DISTRIBUTIONS, draw
 from orrery.numerics.error import compare, error_of
 from orrery.numerics.names import get_element
@@ -268,6 +269,16 @@ def test_mixtures_and_wrong_places_are_refused():
         round_trip(x, "mxfp4", out=np.empty((2, 31), np.float32))
     with pytest.raises(ScenarioError, match="one shape"):
         compare(x, x[:1])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, ">f4", ">f8", np.int8, np.int64, np.bool_, np.longdouble])
+def test_any_real_numbers_are_taken(dtype):
+    x = np.round(draw("normal", (8, 32), 0) * 50).astype(dtype)
+    plain = x.astype(np.float32)
+    assert np.array_equal(round_trip(x, "mxfp8"), round_trip(plain, "mxfp8"))
+    assert np.array_equal(round_to(x, "e5m2"), round_to(plain, "e5m2"))
+    assert error_of(x, "mxfp8") == error_of(plain, "mxfp8")
+    assert np.array_equal(encode(x, "int8"), encode(plain, "int8"))
 
 
 def test_empty_tensors_stay_empty():

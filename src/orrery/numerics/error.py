@@ -11,9 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orrery.base.errors import ScenarioError
+from orrery.numerics.codec import loops
+from orrery.numerics.codec.pieces import stretches
+from orrery.numerics.codec.rounding import as_floats
 from orrery.numerics.format import Format
 from orrery.numerics.quantise import as_format, codec_of, round_trip_pieces
 from orrery.numerics.rounding import Rounding
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,37 +40,29 @@ class ErrorSums:
     """Sums from which an ErrorReport is made; pieces are added one by one, in FP64."""
 
     count: int = 0
-    squares: float = 0.0
-    stored_squares: float = 0.0
-    products: float = 0.0
-    error_squares: float = 0.0
-    errors: float = 0.0
-    largest: float = 0.0
-    zeros: int = field(default=0)
+    sums: Floats = field(default_factory=lambda: np.zeros(7))  # as ``add_errors`` of the kernel lists them
 
     def add(self, exact: NDArray[Any], stored: NDArray[Any]) -> None:
         """Count a piece of a tensor."""
-        x, y = np.asarray(exact, dtype=np.float64).ravel(), np.asarray(stored, dtype=np.float64).ravel()
-        error = y - x
-        self.count += x.size
-        self.squares += float(x @ x)
-        self.stored_squares += float(y @ y)
-        self.products += float(x @ y)
-        self.error_squares += float(error @ error)
-        self.errors += float(error.sum())
-        self.largest = max(self.largest, float(np.abs(error).max(initial=0.0)))
-        self.zeros += int(np.count_nonzero((y == 0) & (x != 0)))
+        self.count += exact.size
+        loops.add_errors(as_floats(exact).reshape(-1), as_floats(stored).reshape(-1), self.sums)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all numbers so far were."""
+        return bool(np.isfinite(self.sums).all())
 
     def report(self) -> ErrorReport:
         """The errors so far."""
         count = max(1, self.count)
-        ratio = self.error_squares / self.squares if self.squares else (math.inf if self.error_squares else 0.0)
-        norms = math.sqrt(self.squares * self.stored_squares)
+        squares, stored_squares, products, error_squares, errors, largest, zeros = self.sums.tolist()
+        ratio = error_squares / squares if squares else (math.inf if error_squares else 0.0)
+        norms = math.sqrt(squares * stored_squares)
         return ErrorReport(
-            num_elements=self.count, sqnr_db=decibels(ratio), mean_square_error=self.error_squares / count,
-            max_abs_error=self.largest, mean_error=self.errors / count, relative_error_frac=math.sqrt(ratio),
-            cosine_similarity=self.products / norms if norms else float(self.squares == self.stored_squares),
-            zeros_frac=self.zeros / count,
+            num_elements=self.count, sqnr_db=decibels(ratio), mean_square_error=error_squares / count,
+            max_abs_error=largest, mean_error=errors / count, relative_error_frac=math.sqrt(ratio),
+            cosine_similarity=products / norms if norms else float(squares == stored_squares),
+            zeros_frac=zeros / count,
         )  # fmt: skip
 
 
@@ -99,11 +96,11 @@ def error_of(
     codec_of(known)
     sums, flat = ErrorSums(), x.reshape(-1)
     for where, stored in round_trip_pieces(x, known, rounding=rounding, rng=rng):
-        if not np.isfinite(stored).all() or not np.isfinite(flat[where]).all():
-            count = x.size - int(np.isfinite(x).sum())
-            raise ScenarioError(
-                f"The tensor has {count} numbers that are NaN or infinite, so its error means nothing; mend it first."
-                if count else f"Numbers of this size become infinite or NaN in {known.name}; scale the tensor first."
-            )  # fmt: skip
         sums.add(flat[where], stored)
+    if not sums.is_finite:
+        count = int(sum(part.size - np.count_nonzero(np.isfinite(part)) for _, part in stretches(x)))
+        raise ScenarioError(
+            f"The tensor has {count} numbers that are NaN or infinite, so its error means nothing; mend it first."
+            if count else f"Numbers of this size become infinite or NaN in {known.name}; scale the tensor first."
+        )  # fmt: skip
     return sums.report()

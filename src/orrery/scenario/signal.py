@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError, UnknownName
-from orrery.numerics.codec.pieces import View
+from orrery.numerics.codec import loops
+from orrery.numerics.codec.pieces import View, let_go
+from orrery.numerics.codec.rounding import as_floats
 from orrery.numerics.draws import DISTRIBUTIONS, draw
 from orrery.numerics.error import ErrorReport, decibels
 from orrery.numerics.format import Format
@@ -37,16 +39,14 @@ class Survey:
 
 def survey(numbers: NDArray[Any]) -> Survey:
     """Count, norm and largest, piece by piece."""
-    flat, bad, beyond, norm, largest = numbers.reshape(-1), 0, 0, 0.0, 0.0
+    flat, sums = numbers.reshape(-1), np.zeros(4)
     for start in range(0, flat.size, PIECE_ELEMENTS):
-        part = flat[start : start + PIECE_ELEMENTS].astype(np.float64)
-        finite = part[np.isfinite(part)]
-        bad += part.size - finite.size
-        most = float(np.abs(finite).max(initial=0.0))
-        beyond += int(np.count_nonzero(np.abs(finite) > MOST_FP32)) if most > MOST_FP32 else 0
-        norm = hypot(norm, 0.0 if most > MOST_FP32 else float(np.linalg.norm(finite)))
-        largest = max(largest, most)
-    return Survey(num_elements=flat.size, num_bad=bad, num_beyond=beyond, norm=norm, largest=largest)
+        loops.add_sizes(as_floats(flat[start : start + PIECE_ELEMENTS]), MOST_FP32, sums)
+        let_go(numbers)
+    bad, beyond, squares, largest = sums.tolist()
+    return Survey(
+        num_elements=flat.size, num_bad=int(bad), num_beyond=int(beyond), norm=sqrt(squares), largest=largest
+    )  # fmt: skip
 
 
 def why_not(found: Survey) -> tuple[str, int]:

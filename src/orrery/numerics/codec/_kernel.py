@@ -323,3 +323,35 @@ def add_groups(x, size, term, out):
             group, result, s = x[r, g * size : (g + 1) * size], out[r, g * size : (g + 1) * size], term[r, g]
             for i in range(group.size):
                 result[i] = group[i] + s
+
+
+@njit(cache=True)
+def add_errors(x, y, sums):
+    """Adds to sums: x squared, y squared, x y, (y - x) squared, y - x, the largest |y - x|, and numbers made zero."""
+    xx, yy, xy, ee, e, most, zeros = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]
+    for i in range(x.size):
+        a, b = np.float64(x[i]), np.float64(y[i])
+        d = b - a
+        xx += a * a
+        yy += b * b
+        xy += a * b
+        ee += d * d
+        e += d
+        most = max(most, np.abs(d))
+        zeros += 1.0 if b == 0.0 and a != 0.0 else 0.0
+    sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6] = xx, yy, xy, ee, e, most, zeros
+
+
+@njit(cache=True)
+def add_sizes(x, bound, sums):
+    """Adds to sums: how many are no finite numbers, how many of the others beyond ``bound``, squares, the largest."""
+    bad, beyond, squares, most = sums[0], sums[1], sums[2], sums[3]
+    for i in range(x.size):
+        size = np.abs(np.float64(x[i]))
+        is_finite = size < np.inf
+        size = size if is_finite else 0.0
+        bad += 0.0 if is_finite else 1.0
+        beyond += 1.0 if size > bound else 0.0
+        squares += size * size
+        most = max(most, size)
+    sums[0], sums[1], sums[2], sums[3] = bad, beyond, squares, most

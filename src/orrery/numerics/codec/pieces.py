@@ -4,6 +4,7 @@ A group is ``size`` numbers in a row; where blocks have several rows, their scal
 group of a row may be shorter than the others, and the last block of a matrix lower.
 """
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ from orrery.numerics.element import Element
 from orrery.numerics.format import Format
 
 Float32s = NDArray[np.float32]
+
+HELD = 1 << 24
+"""Numbers of a file that are read before their pages are handed back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ def outer_of(x: NDArray[Any], format: Format, element: Element) -> np.float32 | 
 def tensor_amax(x: NDArray[Any]) -> float:
     """The largest magnitude of a tensor, read piece by piece; NaN where one is in it."""
     most, found = np.float32(0.0), np.empty((1, 1), dtype=np.float32)
-    for _, part in _stretches(x):
+    for _, part in stretches(x):
         loops.group_amax(part, part.size, found)
         most = np.maximum(most, found[0, 0])
     return float(most)
@@ -92,7 +96,7 @@ def pieces_of(x: NDArray[Any], format: Format, element: Element, outer: np.float
     """The tensor piece by piece."""
     if not format.scaling.levels or is_whole(x.shape, format):
         scales = _whole_scales(x, format, element) if format.scaling.levels and x.size else None
-        for where, part in _stretches(x):
+        for where, part in stretches(x):
             yield Piece(where=where, numbers=part, size=part.size, scales=scales)
         return
     view = View.of(x.shape, format)
@@ -104,14 +108,25 @@ def pieces_of(x: NDArray[Any], format: Format, element: Element, outer: np.float
         part = np.ascontiguousarray(table[begin:end], dtype=np.float32)
         scales = _scales(part, view, starts[first : first + at_once] - begin, format, element, outer)
         yield Piece(where=slice(begin * view.columns, end * view.columns), numbers=part, size=view.size, scales=scales)
+        if begin * view.columns // HELD != end * view.columns // HELD:
+            let_go(x)
 
 
-def _stretches(x: NDArray[Any]) -> Iterator[tuple[slice, Float32s]]:
+def let_go(x: NDArray[Any]) -> None:
+    """Hand the pages of a file that is mapped into memory back to the system, which keeps them while there is room."""
+    mapping = getattr(x, "_mmap", None)
+    if isinstance(mapping, mmap.mmap) and getattr(x, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)  # private copies (mode c) would be lost
+
+
+def stretches(x: NDArray[Any]) -> Iterator[tuple[slice, Float32s]]:
     """A flat tensor in single rows of a chunk each."""
     flat = x.reshape(-1)
     for start in range(0, flat.size, CHUNK):
         part = np.ascontiguousarray(flat[start : start + CHUNK], dtype=np.float32)[None, :]
         yield slice(start, start + part.size), part
+        if start % HELD == 0:
+            let_go(x)
 
 
 def _whole_scales(x: NDArray[Any], format: Format, element: Element) -> GroupScales:

@@ -43,15 +43,13 @@ def as_element(element: Element | str) -> Element:
 
 
 def as_floats(x: ArrayLike) -> NDArray[Any]:
-    """A contiguous array of FP32 (FP64 stays as it is)."""
+    """A contiguous array of FP32, or of FP64 where FP32 could not hold the numbers as exactly."""
     array = np.asarray(x)
-    if array.dtype == np.float64:
-        return np.ascontiguousarray(array)
-    if array.dtype.kind not in "fiub":
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in "fiub":
         raise ScenarioError(f"Numbers are rounded, got an array of {array.dtype}; give floats or integers.")
-    return np.ascontiguousarray(
-        array, dtype=np.float64 if array.dtype.itemsize > 2 and array.dtype.kind in "iu" else np.float32
-    )
+    is_wide = size > 4 if kind == "f" else size > 2
+    return np.ascontiguousarray(array, dtype=np.float64 if is_wide else np.float32)
 
 
 def round_to(
