@@ -86,7 +86,7 @@ def stored_bytes(shape: tuple[int, ...], format: Format) -> float:
     if levels := format.scaling.levels:
         one = replace(format.scaling, levels=(replace(levels[0], share=(1, 1)),))  # a scale with its zero point
         view = View.of(shape, format)
-        bits += one.bits_per_element * view.starts().size * view.groups + sum(level.bits for level in levels[1:])
+        bits += one.bits_per_element * view.row_blocks * view.groups + sum(level.bits for level in levels[1:])
     return bits / 8.0
 
 

@@ -63,6 +63,11 @@ class View:
         """Groups in a row."""
         return -(-self.columns // self.size)
 
+    @property
+    def row_blocks(self) -> int:
+        """Rows of blocks."""
+        return self.rows // self.matrix_rows * -(-self.matrix_rows // self.block_rows)
+
     def starts(self) -> NDArray[np.int64]:
         """The first row of every row of blocks; no block reaches into the next matrix."""
         in_matrix = np.arange(0, self.matrix_rows, self.block_rows)
@@ -100,16 +105,27 @@ def pieces_of(x: NDArray[Any], format: Format, element: Element, outer: np.float
             yield Piece(where=where, numbers=part, size=part.size, scales=scales)
         return
     view = View.of(x.shape, format)
-    table, starts = x.reshape(view.rows, view.columns), view.starts()
-    at_once = max(1, CHUNK // (view.columns * view.block_rows))
-    for first in range(0, starts.size, at_once):
-        begin = int(starts[first])
-        end = int(starts[first + at_once]) if first + at_once < starts.size else view.rows
+    table = x.reshape(view.rows, view.columns)
+    for begin, end, starts in _some_rows(view):
         part = np.ascontiguousarray(table[begin:end], dtype=np.float32)
-        scales = _scales(part, view, starts[first : first + at_once] - begin, format, element, outer)
+        scales = _scales(part, view, starts, format, element, outer)
         yield Piece(where=slice(begin * view.columns, end * view.columns), numbers=part, size=view.size, scales=scales)
         if begin * view.columns // HELD != end * view.columns // HELD:
             let_go(x)
+
+
+def _some_rows(view: View) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """First and last row of a piece, and where in it blocks of several rows begin."""
+    at_once = max(1, CHUNK // (view.columns * view.block_rows))
+    if view.block_rows == 1:
+        for begin in range(0, view.rows, at_once):
+            yield begin, min(begin + at_once, view.rows), np.empty(0, dtype=np.int64)
+        return
+    starts = view.starts()
+    for first in range(0, starts.size, at_once):
+        begin = int(starts[first])
+        end = int(starts[first + at_once]) if first + at_once < starts.size else view.rows
+        yield begin, end, starts[first : first + at_once] - begin
 
 
 def let_go(x: NDArray[Any]) -> None:
