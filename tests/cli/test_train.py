@@ -117,3 +117,16 @@ def test_techniques_show_their_knobs(capsys: pytest.CaptureFixture[str]) -> None
     text = capsys.readouterr().out
     assert "knob row_slices" in text
     assert "frozenset" not in text
+
+
+@pytest.mark.parametrize(("stages", "chunks", "said"), [
+    ("16", "7", "do not divide 126 layers; no number of chunks does; leave vp out, or write pp = 14 or 18"),
+    ("18", "4", "do not divide 126 layers; write vp = 1 or 7"),
+])  # fmt: skip
+def test_chunks_that_do_not_divide_name_those_that_do(
+    stages: str, chunks: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--devices", str(8 * int(stages)), "--tp", "8", "--pp", stages, "--vp", chunks, "--global-batch", "144"]
+    asked = ["train", "--model", "llama-3.1-405b", "--device", "h100-sxm", "--seq-len", "4096", *flags]
+    assert run(asked) == BAD_INPUT
+    assert said in capsys.readouterr().err

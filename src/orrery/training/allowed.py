@@ -130,11 +130,12 @@ def _chunks_divide(job: TrainingJob, x: Columns) -> Flags:
 
 
 def _says_chunks(job: TrainingJob, x: Columns) -> str:
-    each = _layers(job) // int(x.pp[0])
-    return (
-        f"vp: {x.vp[0]} chunks on each of {x.pp[0]} stages do not divide {_layers(job)} layers; "
-        f"write vp = {_near(max(each, 1), int(x.vp[0]))}."
-    )
+    layers, stages = _layers(job), int(x.pp[0])
+    if layers % stages:
+        near = f"no number of chunks does; leave vp out, or write pp = {_near(layers, stages)}"
+    else:
+        near = f"write vp = {_near(layers // stages, int(x.vp[0]))}"
+    return f"vp: {x.vp[0]} chunks on each of {stages} stages do not divide {layers} layers; {near}."
 
 
 def _batch_divides(job: TrainingJob, x: Columns) -> Flags:
