@@ -162,20 +162,24 @@ def _round_piece(
 
 
 def _in_steps(piece: Piece, element: Element, rounding: Rounding, rng: np.random.Generator | None) -> Float32s:
-    """A piece's numbers in units of their scales, rounded to the element."""
-    scales, numbers = piece.scales, piece.numbers
-    steps = np.array(numbers)
+    """A piece's numbers in units of their scales, rounded to the element.
+
+    Every loop writes to an array of its own: one that may be its input is not turned into vector code.
+    """
+    scales, scaled = piece.scales, piece.numbers
     if scales is not None:
+        numbers, scaled = piece.numbers, np.empty_like(piece.numbers)
         if scales.minimum is not None:
-            loops.add_groups(numbers, piece.size, -scales.minimum, steps)
+            numbers = np.empty_like(numbers)
+            loops.add_groups(piece.numbers, piece.size, -scales.minimum, numbers)
         if scales.encode is not None:
-            loops.multiply_groups(steps, piece.size, scales.encode, steps)
+            loops.multiply_groups(numbers, piece.size, scales.encode, scaled)
         else:
-            loops.divide_groups(steps, piece.size, scales.decode, steps)
+            loops.divide_groups(numbers, piece.size, scales.decode, scaled)
         if scales.zero is not None:
-            loops.add_groups(steps, piece.size, scales.zero, steps)
-    flat = steps.reshape(-1)
-    round_flat(flat, element, flat, rounding=rounding, rng=rng, saturates=True)
+            loops.add_groups(scaled, piece.size, scales.zero, scaled)
+    steps = np.empty_like(scaled)
+    round_flat(scaled.reshape(-1), element, steps.reshape(-1), rounding=rounding, rng=rng, saturates=True)
     return steps
 
 
