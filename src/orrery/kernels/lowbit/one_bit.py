@@ -37,15 +37,8 @@ def one_bit_gemm_s(
 def integer_gemm_s(m: Size, n: Size, k: Size, bits: int, device: Device) -> Floats:
     """The same product with both operands padded to ``bits`` bits, on units of that width."""
     operands = Operands(weight_bits=bits, activation_bits=bits, group_elements=0)
-    return time_s(
-        m,
-        n,
-        k,
-        device,
-        operands,
-        integer_flops_per_s(device, bits),
-        constants(device, FORMAT, step_ratio=bits / FORMAT_BITS),
-    )
+    found = constants(device, FORMAT, step_ratio=bits / FORMAT_BITS)
+    return time_s(m, n, k, device, operands, integer_flops_per_s(device, bits), found)
 
 
 def nearest_integer_bits(weight_bits: int, activation_bits: int) -> int:

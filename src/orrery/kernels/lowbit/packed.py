@@ -95,15 +95,8 @@ def packed_gemm_s(
     operands = Operands(weight_bits=float(load.stored_bits), group_elements=group_elements)
     peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
     if loads is not Loads.SERIAL:
-        return time_s(
-            m,
-            n,
-            k,
-            device,
-            operands,
-            peak,
-            constants(device, FORMAT, dequantise_ratio=1.0 / unpack_flops(load, device)),
-        )
+        found = constants(device, FORMAT, dequantise_ratio=1.0 / unpack_flops(load, device))
+        return time_s(m, n, k, device, operands, peak, found)
     streamed = time_s(m, n, k, device, operands, peak, constants(device, FORMAT))
     unpacked = np.ceil(np.divide(m, TILE_TOKENS)) * n * k
     return streamed + unpacked * unpack_flops(load, device) / device.vector_flops_per_s
