@@ -167,6 +167,15 @@ def test_stochastic_rounding_keeps_what_needs_no_rounding_and_asks_for_a_stream(
     assert np.array_equal(one, two)
 
 
+def test_rounding_in_place_gives_the_same():
+    x = np.random.default_rng(0).standard_normal((700, 700)).astype(np.float32)
+    want = round_to(x, "e3m2")
+    assert round_to(x, "e3m2", out=x) is x
+    assert np.array_equal(x, want)
+    with pytest.raises(ScenarioError, match="contiguous floats of shape"):
+        round_to(x, "e3m2", out=x.T)
+
+
 def test_overflow_goes_where_the_format_says():
     x = np.float32([464.0, 464.001, 480.0, np.inf, -np.inf])
     assert round_to(x, "e4m3fn").tolist() == [448, 448, 448, 448, -448]

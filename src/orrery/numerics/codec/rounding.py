@@ -63,11 +63,19 @@ def round_to(
 ) -> NDArray[Any]:
     """The numbers of ``element`` that ``x`` rounds to, in x's shape; FP64 where x is FP64, else FP32.
 
-    ``out`` may be x itself. Raises ScenarioError for stochastic rounding without ``rng``.
+    ``out`` is contiguous and may be x itself. Raises ScenarioError for stochastic rounding without ``rng``.
     """
     numbers, known = as_floats(x), as_element(element)
     result = np.empty_like(numbers) if out is None else out
-    round_flat(numbers.reshape(-1), known, result.reshape(-1), rounding=rounding, rng=rng, saturates=saturates)
+    if result.shape != numbers.shape or result.dtype.kind != "f" or not result.flags.c_contiguous:
+        raise ScenarioError(f"out is {result.shape} {result.dtype}; give contiguous floats of shape {numbers.shape}.")
+    x_flat, out_flat = numbers.reshape(-1), result.reshape(-1)
+    is_same = out is not None and np.may_share_memory(numbers, result)
+    step = CHUNK if is_same else max(1, x_flat.size)  # a loop in place is not turned into vector code
+    for start in range(0, x_flat.size, step):
+        part = x_flat[start : start + step]
+        part = part.copy() if is_same else part
+        round_flat(part, known, out_flat[start : start + step], rounding=rounding, rng=rng, saturates=saturates)
     return result
 
 
