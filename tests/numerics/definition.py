@@ -88,6 +88,74 @@ FLOATS = {
 }
 
 
+def whole(bits: int, fraction_bits: int = 0, lowest: int | None = None) -> list[tuple[Fraction, int]]:
+    """Two's complement over a power of two: values with their codes."""
+    least = -(1 << (bits - 1)) if lowest is None else lowest
+    return [(Fraction(n, 1 << fraction_bits), n % (1 << bits)) for n in range(least, 1 << (bits - 1))]
+
+
+def posit(bits: int, exponent_bits: int) -> list[tuple[Fraction, int]]:
+    """Every real number of a posit, by the fields of the standard: sign, regime, exponent, fraction."""
+    found = [(Fraction(0), 0)]
+    for code in range(1, 1 << (bits - 1)):
+        text = format(code, f"0{bits - 1}b")
+        run = len(text) - len(text.lstrip(text[0]))
+        power = run - 1 if text[0] == "1" else -run
+        rest = text[run + 1 :]
+        exponent = int((rest + "0" * exponent_bits)[:exponent_bits] or "0", 2)
+        fraction = sum((Fraction(int(b), 2 ** (i + 1)) for i, b in enumerate(rest[exponent_bits:])), Fraction(1))
+        value = fraction * Fraction(2) ** (power * 2**exponent_bits + exponent)
+        found += [(value, code), (-value, (1 << bits) - code)]
+    return found
+
+
+LISTED: dict[str, list[tuple[Fraction, int]]] = {
+    "int8": whole(8),
+    "int4": whole(4),
+    "int4sym": whole(4, lowest=-7),
+    "fixed8_6": whole(8, 6),
+    "uint4": [(Fraction(n), n) for n in range(16)],
+    "bipolar3": [(Fraction(2 * n - 7), n) for n in range(8)],
+    "pot4": [
+        (Fraction(0), 0),
+        *((Fraction(s) * Fraction(2) ** (n - 7), n + 8 * (s < 0)) for n in range(1, 8) for s in (1, -1)),
+    ],
+    "ternary": [(Fraction(0), 0), (Fraction(1), 1), (Fraction(-1), 2)],
+    "ue8m0": [(Fraction(2) ** (n - 127), 2 * n) for n in range(255)],  # a tie goes up: the significand 2 is even
+    "posit8_1": posit(8, 1),
+    "posit8_2": posit(8, 2),
+    "posit4_1": posit(4, 1),
+}
+"""Formats as lists of values and codes; a tie goes to the upper code if that is even, else to the lower."""
+
+
+def sides(name: str) -> dict[int, list[tuple[int, float]]]:
+    """By sign of the number: rising bits of its magnitude where the result changes, and the result from there on."""
+    listed = sorted(LISTED[name])
+    borders = [(a + b) / 2 for (a, _), (b, _) in pairwise(listed)]
+    if name.startswith("posit"):  # what one more bit would show, by the same definition
+        finer = {code: value for value, code in posit(int(name[5]) + 1, int(name[7]))}
+        borders = [finer[(2 * low + 1) % (1 << (int(name[5]) + 1))] for (_, low), _ in pairwise(listed)]
+        borders = [
+            Fraction(0) if 0 in (a, b) else x for x, ((a, _), (b, _)) in zip(borders, pairwise(listed), strict=True)
+        ]
+    found: dict[int, list[tuple[int, float]]] = {}
+    for sign in (1, -1):
+        way = list(zip(borders, pairwise(listed), strict=True))[::sign]
+        steps = [(0, None)]
+        for border, ((low, _), (high, high_code)) in way:
+            far, near, ties_far = (high, low, high_code % 2 == 0) if sign > 0 else (low, high, high_code % 2 == 1)
+            size = border * sign
+            if steps[0][1] is None:
+                steps[0] = (0, float(near))
+            if size < 0 or (size == 0 and near * sign < 0):
+                steps = [(0, float(far))]
+                continue
+            steps.append((first_bits(size, ties_far and size > 0), float(far)))
+        found[sign] = steps
+    return found
+
+
 def expected(bits: np.ndarray, segments: list[tuple[int, float]]) -> np.ndarray:
     """What non-negative FP32 numbers, given by their bits in any order, round to."""
     starts = np.array([s for s, _ in segments], dtype=np.int64)

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import ml_dtypes
 import numpy as np
 import pytest
-from definition import FLOATS, expected
+from definition import FLOATS, LISTED, expected, sides
 
 from orrery.base.errors import OutOfRange, ScenarioError, UnknownName
 from orrery.numerics.codec.rounding import decode, encode, round_to
@@ -52,6 +52,20 @@ def test_a_stratified_million_rounds_as_the_specification_says(name, saturates):
         assert same(round_to(-x, name, saturates=saturates), mirrored.astype(np.float32)).all()
     else:
         assert np.all(round_to(-x[np.isfinite(x)], name) == 0)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_stratified_million_finds_its_listed_value(name):
+    bits = stratified(7, 400_000)
+    bits = bits[bits <= 0x7F800000]
+    for sign, segments in sides(name).items():
+        edges = np.array([s + d for s, _ in segments for d in (-1, 0, 1) if s + d > 0], dtype=np.uint32)
+        x = np.concatenate([bits[bits > 0], edges])
+        if name == "ue8m0" and sign < 0:
+            assert np.isnan(round_to(-x.view(np.float32), name)).all()
+            continue
+        got = round_to(x.view(np.float32) * np.float32(sign), name)
+        assert np.array_equal(got, expected(x, segments))
 
 
 ML_DTYPES = {

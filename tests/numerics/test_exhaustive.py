@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from definition import FLOATS, expected
+from definition import FLOATS, LISTED, expected, sides
 
 from orrery.numerics.codec.rounding import round_to
 
@@ -33,3 +33,19 @@ def test_every_fp32_number_rounds_as_the_specification_says(name, saturates):
         if definition.specials != "fnuz" and definition.is_signed:
             assert np.signbit(mirrored[: CHUNK // 2][~np.isnan(mirrored[: CHUNK // 2])]).all() or start > 0x7F000000
     assert expected(np.array([0], np.uint32), segments)[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LISTED)
+def test_every_fp32_number_finds_its_listed_value(name):
+    for sign, segments in sides(name).items():
+        for start in range(0, 0x7F800001, CHUNK):
+            bits = np.arange(max(start, 1), min(start + CHUNK, 0x7F800001), dtype=np.uint32)
+            got = round_to(bits.view(np.float32) * np.float32(sign), name)
+            if name == "ue8m0" and sign < 0:
+                assert np.isnan(got).all()
+                continue
+            borders = [*(s for s, _ in segments), 0x7F800001]
+            for first, last, (_, value) in zip(borders, borders[1:], segments, strict=False):
+                low, high = np.searchsorted(bits, [first, last])
+                assert np.all(got[low:high] == value)

@@ -77,7 +77,7 @@ class Element(ABC):
 
 
 class GridElement(Element):
-    """An element whose values are listed; ties go to the even code."""
+    """An element whose values are listed; ties go to the even code, to the upper one where both are even."""
 
     @cached_property
     def layout(self) -> Grid:
