@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -242,3 +243,9 @@ def test_a_uniform_assignment_is_one_format_everywhere():
     found = uniform(options, "b")
     assert found.formats == ("b",) * 5
     assert found.total("size") == pytest.approx(options.uniform("size")[1])
+
+
+def test_a_missing_solver_is_named_with_what_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    with pytest.raises(ScenarioError, match=r"pip install 'orrery\[bits\]'"):
+        solve(drawn(np.random.default_rng(0), 2, 2), {})

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.errors import OutOfRange
+from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.planner.bits.options import UNITS, Options
 
@@ -113,7 +113,7 @@ class _Found:
 
 def _program(classes: _Classes, objective: Floats, limits: Mapping[str, float]) -> _Found | None:
     """The program for HiGHS, its rows and objective scaled to about 1; None where nothing meets the limits."""
-    highs: Any = import_module("highspy")
+    highs = _highs()
     num_classes, num_formats = objective.shape
     size = num_classes * num_formats
     rows = np.kron(np.eye(num_classes), np.ones(num_formats))
@@ -142,6 +142,16 @@ def _program(classes: _Classes, objective: Floats, limits: Mapping[str, float]) 
     if any((classes.costs[metric] * counts).sum() > limit * (1.0 + SLACK_FRAC) for metric, limit in limits.items()):
         return None
     return _Found(counts=counts, is_proven=status == highs.HighsModelStatus.kOptimal)
+
+
+def _highs() -> Any:
+    """The solver; ScenarioError where it is not installed."""
+    try:
+        return import_module("highspy")
+    except ModuleNotFoundError:
+        raise ScenarioError(
+            "bits: the solver HiGHS is not installed; write: pip install 'orrery[bits]' (12 MB more)."
+        ) from None
 
 
 _SETTINGS: Mapping[str, Any] = {
