@@ -295,7 +295,8 @@ def test_tables_refuse_what_is_not_a_number():
 @pytest.mark.parametrize(("name", "error"), [
     ("e9", UnknownName), ("int1", OutOfRange), ("int33", OutOfRange), ("posit40_1", OutOfRange),
     ("e0m3", OutOfRange), ("e12m3", OutOfRange), ("power4_9", OutOfRange), ("pot9", OutOfRange),
-    ("bipolar0", OutOfRange), ("e1m0fn", OutOfRange),
+    ("bipolar0", OutOfRange), ("e1m0fn", OutOfRange), ("e11m4", OutOfRange), ("e4m3b2000", OutOfRange),
+    ("e4m3b-2000", OutOfRange),
 ])  # fmt: skip
 def test_names_that_make_no_format_are_refused(name, error):
     with pytest.raises(error):

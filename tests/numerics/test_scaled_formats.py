@@ -7,6 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from definition import mx_block
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.numerics.codec.rounding import encode, round_to
@@ -254,7 +256,9 @@ def test_bits_count_the_scales():
     ("nvfp5", "Did you mean 'nvfp4'"), ("int4/0", "no share of a scale"), ("int4/12x", "no share"),
     ("int4/32:e9m9m9", "neither a scale"), ("int4/16/32", "outer level"), ("int4/16/tensor", "buys nothing"),
     ("int4/32:zero", "unsigned integers"), ("", "1 to 100 letters"), ("a/1/2/3", "There is no format"),
-    ("int4/16:e4m3/8:e4m3/tensor", "3 levels"), ("x" * 500, "got 500"),
+    ("int4/16:e4m3/8:e4m3/tensor", "3 levels"), ("x" * 500, "got 500"), ("e8m4/32", "too far from 1"),
+    ("int32/row", "up to 24 bits"), ("fixed8_64/row", "too far from 1"), ("e4m3/32:extreme", "signed integers"),
+    ("uint4/32:extreme", "signed integers"),
 ])  # fmt: skip
 def test_what_spells_no_format_is_refused_in_words(word, message):
     with pytest.raises((ScenarioError, UnknownName), match=message):
@@ -279,6 +283,36 @@ def test_any_real_numbers_are_taken(dtype):
     assert np.array_equal(round_to(x, "e5m2"), round_to(plain, "e5m2"))
     assert error_of(x, "mxfp8") == error_of(plain, "mxfp8")
     assert np.array_equal(encode(x, "int8"), encode(plain, "int8"))
+
+
+ELEMENTS = (
+    "e4m3fn", "e2m1", "e3m2flush", "e8m3", "e1m1", "e2m0", "ue4m3", "int2", "int16", "int24", "uint4", "fixed8_6",
+    "fixed8_-9", "bipolar1", "posit2_0", "posit16_1", "pot2", "power8_2", "nf4", "ternary", "tf32", "e4m3b-20", "e2m23",
+)  # fmt: skip
+SHARES = (
+    "", "/none", "/tensor", "/row", "/1", "/3", "/128x128", "/2x5", "/16:e4m3/tensor", "/16:ue5m3", "/32:ue8m0:ceil",
+    "/8:fp16", "/7:fp16:extreme", "/8:fp16:zero", "/8:minimum", "/16:posit8_1", "/row:e4m3/tensor", "/tensor:ue8m0",
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(ELEMENTS), st.sampled_from(SHARES), st.sampled_from((*SHAPES, (), (0, 4))), st.integers(0, 9))
+def test_any_spelling_stores_what_it_gives_back_or_is_refused(element, share, shape, seed):
+    try:
+        format = parse_format(element + share)
+    except ScenarioError:
+        return
+    x = np.asarray(np.random.default_rng(seed).standard_normal(shape) * 2.0 ** (9 * seed - 40), dtype=np.float32)
+    stored = quantise(x, format)
+    assert np.array_equal(stored.dequantise(), round_trip(x, format))
+    assert np.isfinite(stored.dequantise()).all()
+
+
+def test_a_single_number_stays_one():
+    for name in ("mxfp4", "nvfp4", "int8", "bf16", "fp8_block"):
+        x = np.float32(2.5)
+        assert round_trip(x, name).shape == quantise(x, name).dequantise().shape == ()
+        assert float(round_trip(x, name)) == float(quantise(x, name).dequantise())
 
 
 def test_empty_tensors_stay_empty():

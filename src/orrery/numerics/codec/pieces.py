@@ -100,7 +100,7 @@ def tensor_amax(x: NDArray[Any]) -> float:
 def pieces_of(x: NDArray[Any], format: Format, element: Element, outer: np.float32 | None) -> Iterator[Piece]:
     """The tensor piece by piece."""
     if not format.scaling.levels or is_whole(x.shape, format):
-        scales = _whole_scales(x, format, element) if format.scaling.levels and x.size else None
+        scales = _whole_scales(x, format, element, outer) if format.scaling.levels and x.size else None
         for where, part in stretches(x):
             yield Piece(where=where, numbers=part, size=part.size, scales=scales)
         return
@@ -145,10 +145,10 @@ def stretches(x: NDArray[Any]) -> Iterator[tuple[slice, Float32s]]:
             let_go(x)
 
 
-def _whole_scales(x: NDArray[Any], format: Format, element: Element) -> GroupScales:
+def _whole_scales(x: NDArray[Any], format: Format, element: Element, outer: np.float32 | None) -> GroupScales:
     """The scales of a tensor that is one group."""
     if not _needs_ends(format):
-        return scales_of(np.array([[tensor_amax(x)]], dtype=np.float32), element, format.scaling, None)
+        return scales_of(np.array([[tensor_amax(x)]], dtype=np.float32), element, format.scaling, outer)
     low, high = (np.array([[end]], dtype=np.float32) for end in (x.min(), x.max()))
     return scales_between(low, high, element, format.scaling)
 

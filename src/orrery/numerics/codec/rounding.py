@@ -17,7 +17,7 @@ from orrery.numerics.codec import loops
 from orrery.numerics.codec._kernel import NEAREST_EVEN
 from orrery.numerics.codec.grids import drawn_on_grid, look_up, refuse_nan
 from orrery.numerics.element import MOST_TABULATED_BITS, Element, Grid, Ladder
-from orrery.numerics.families.fixed import Fixed
+from orrery.numerics.families.fixed import MOST_FP32_BITS, Fixed
 from orrery.numerics.families.minifloat import Minifloat
 from orrery.numerics.names import get_element
 from orrery.numerics.rounding import Rounding
@@ -49,7 +49,7 @@ def as_floats(x: ArrayLike) -> NDArray[Any]:
     if kind not in "fiub":
         raise ScenarioError(f"Numbers are rounded, got an array of {array.dtype}; give floats or integers.")
     is_wide = size > 4 if kind == "f" else size > 2
-    return np.ascontiguousarray(array, dtype=np.float64 if is_wide else np.float32)
+    return np.asarray(array, dtype=np.float64 if is_wide else np.float32, order="C")
 
 
 def round_to(
@@ -194,6 +194,8 @@ def encode(
     """The codes of the numbers that ``x`` rounds to, in x's shape, one unsigned integer each (see ``packing``)."""
     known = as_element(element)
     numbers = as_floats(x)
+    if isinstance(known, Fixed) and known.bits > MOST_FP32_BITS:
+        numbers = numbers.astype(np.float64)
     codes = np.empty(numbers.shape, dtype=code_dtype(known))
     flat, flat_codes = numbers.reshape(-1), codes.reshape(-1)
     if flat.dtype == np.float32 and rounding is Rounding.NEAREST_EVEN and has_fp32_exponents(known):
@@ -243,7 +245,7 @@ def _code_marks(element: Minifloat, is_narrow: bool) -> tuple[float, ...]:
 
 def decode(codes: ArrayLike, element: Element | str) -> Float32s:
     """The values of codes, FP32 (FP64 for elements beyond 16 bits), in the codes' shape."""
-    known, array = as_element(element), np.ascontiguousarray(codes)
+    known, array = as_element(element), np.asarray(codes, order="C")
     if array.dtype.kind not in "iu":
         raise ScenarioError(f"Codes are whole numbers, got an array of {array.dtype}.")
     if array.size and not (array.dtype.kind == "u" and array.dtype.itemsize * 8 <= known.bits):

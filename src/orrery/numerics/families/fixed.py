@@ -15,6 +15,9 @@ from orrery.numerics.element import MOST_TABULATED_BITS, Element, Floats, Ladder
 
 _NAME = re.compile(r"(u?)int(\d+)(sym)?|(u?)fixed(\d+)_(-?\d+)(sym)?")
 
+MOST_FP32_BITS = 24
+"""Of whole numbers that FP32 holds exactly."""
+
 CONSTANT_SPACING = 1 << 20
 """An exponent that no number reaches: the spacing never changes."""
 

@@ -19,6 +19,9 @@ from orrery.numerics.element import MOST_TABULATED_BITS, Element, Floats, Ladder
 
 Specials = Literal["ieee", "fn", "fnuz", "finite"]
 
+FP64_REACH = 960
+"""Powers of two, up or down, in which FP64 has room to compute."""
+
 _NAME = re.compile(r"(u?)e(\d+)m(\d+)(?:b(-?\d+))?(ieee|fnuz|fn|finite|flush)?")
 
 
@@ -36,10 +39,12 @@ class Minifloat(Element):
     has_zero: bool = True  # without it, code 0 is the smallest power of two (scales)
 
     def __post_init__(self) -> None:
-        if not (1 <= self.exponent_bits <= 11 and 0 <= self.mantissa_bits <= 52 and self.bits <= 64):
-            raise OutOfRange(f"{self.name}: write 1 to 11 exponent bits and 0 to 52 mantissa bits.")
-        if not -512 <= self.bias <= 1100:
-            raise OutOfRange(f"{self.name}: its bias is {self.bias}; write -512 to 1100.")
+        if not (1 <= self.exponent_bits <= 10 and 0 <= self.mantissa_bits <= 52 and self.bits <= 64):
+            raise OutOfRange(f"{self.name}: write 1 to 10 exponent bits and 0 to 52 mantissa bits.")
+        if not (self.bias >= (1 << self.exponent_bits) - FP64_REACH and self.bias + self.mantissa_bits <= FP64_REACH):
+            raise OutOfRange(
+                f"{self.name}: with a bias of {self.bias} its numbers lie beyond FP64; write a nearer one."
+            )
         if not self.highest > 0:
             raise OutOfRange(f"{self.name} has no number but zero left; write more bits or other specials.")
 
@@ -50,8 +55,8 @@ class Minifloat(Element):
 
     @property
     def prefers_scale(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Sixteen bits and more hold most tensors as they are."""
-        return self.bits < 16
+        """Sixteen bits and more, or FP32's range, hold most tensors as they are."""
+        return self.bits < 16 and self.exponent_bits < 8
 
     @property
     def is_fp32_scale(self) -> bool:
