@@ -18,7 +18,7 @@ Examples:
   orrery bits --model llama-3.1-8b --device b200 --formats bf16,fp8,nvfp4 --latency-ratio 0.7
   orrery bits --model llama-3.1-8b --device b200 --formats bf16,fp8,nvfp4 --size-bytes 6e9 --tokens 4096 --json
   orrery bits --checkpoint model.safetensors --device h100-sxm --formats bf16,fp8,int4_weight_only --size-ratio 0.4
-  orrery bits --layers resnet50.csv --device t4 --formats int8,int4 --latency-ratio 0.8"""
+  orrery bits --layers resnet50.csv --device t4 --formats int8,int4_int4 --latency-ratio 0.8"""
 
 
 @click.command("bits", epilog=EXAMPLES)
