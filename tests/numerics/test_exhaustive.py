@@ -47,5 +47,5 @@ def test_every_fp32_number_finds_its_listed_value(name):
                 continue
             borders = [*(s for s, _ in segments), 0x7F800001]
             for first, last, (_, value) in zip(borders, borders[1:], segments, strict=False):
-                low, high = np.searchsorted(bits, [first, last])
-                assert np.all(got[low:high] == value)
+                low, high = max(first - int(bits[0]), 0), last - int(bits[0])
+                assert high <= 0 or np.all(got[low:high] == value)
