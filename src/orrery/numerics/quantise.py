@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orrery.base.errors import ScenarioError
 from orrery.numerics.codec import loops
-from orrery.numerics.codec.pieces import Piece, View, outer_of, pieces_of
+from orrery.numerics.codec.pieces import Piece, View, each_row, outer_of, pieces_of
 from orrery.numerics.codec.rounding import as_floats, code_dtype, codes_of, decode, round_flat, round_scaled
 from orrery.numerics.codec.scales import GroupScales
 from orrery.numerics.element import Element
@@ -196,7 +196,7 @@ def _each_row(of_blocks: Float32s, view: View) -> Float32s:
     """What stands once for a row of blocks, once for each row."""
     if view.block_rows == 1:
         return of_blocks
-    return np.repeat(of_blocks, np.diff(np.append(view.starts(), view.rows)), axis=0)
+    return each_row(of_blocks, view.starts(), view.rows)
 
 
 def _each_block(of_rows: list[Float32s], view: View) -> Float32s:

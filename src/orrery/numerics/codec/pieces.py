@@ -165,16 +165,20 @@ def _scales(
     if _needs_ends(format):
         low, high = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
         loops.group_ends(part, view.size, low, high)
-        low, high = over_blocks(np.minimum, low, view, starts), over_blocks(np.maximum, high, view, starts)
+        low, high = _over_blocks(np.minimum, low, view, starts), _over_blocks(np.maximum, high, view, starts)
         return scales_between(low, high, element, format.scaling)
     amax = np.empty(shape, dtype=np.float32)
     loops.group_amax(part, view.size, amax)
-    return scales_of(over_blocks(np.maximum, amax, view, starts), element, format.scaling, outer)
+    return scales_of(_over_blocks(np.maximum, amax, view, starts), element, format.scaling, outer)
 
 
-def over_blocks(over: Any, found: Float32s, view: View, starts: NDArray[np.int64]) -> Float32s:
+def _over_blocks(over: Any, found: Float32s, view: View, starts: NDArray[np.int64]) -> Float32s:
     """The end over all rows of a block, repeated for each of them."""
     if view.block_rows == 1:
         return found
-    counts = np.diff(np.append(starts, found.shape[0]))
-    return np.repeat(over.reduceat(found, starts, axis=0), counts, axis=0)
+    return each_row(over.reduceat(found, starts, axis=0), starts, found.shape[0])
+
+
+def each_row(of_blocks: Float32s, starts: NDArray[np.int64], rows: int) -> Float32s:
+    """What stands once for a row of blocks, which begin at ``starts``, once for each of so many rows."""
+    return np.repeat(of_blocks, np.diff(np.append(starts, rows)), axis=0)
