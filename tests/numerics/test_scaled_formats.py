@@ -144,6 +144,7 @@ def test_the_extreme_takes_the_code_that_has_no_opposite():
     x = np.float32([[-8.0, 1.0, 7.0, 0.0], [8.0, 1.0, -7.0, 0.0]])
     assert np.array_equal(round_trip(x, "int4/4:extreme"), x)
     assert not np.array_equal(round_trip(x, "int4/4"), x)
+    assert error_of(x, "int24/4:extreme").sqnr_db > 120, "too wide for a table of its values"
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -7,13 +7,13 @@ scale NaN: all of it is NaN.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.numerics.codec.rounding import round_to
-from orrery.numerics.element import Element
+from orrery.numerics.element import Element, Ladder
 from orrery.numerics.scaling import Scaling
 
 Float32s = NDArray[np.float32]
@@ -70,7 +70,7 @@ def scales_between(lowest: Float32s, highest: Float32s, element: Element, scalin
     with np.errstate(all="ignore"):
         if scaling.rule == "extreme":
             farthest = np.where(np.abs(lowest) >= np.abs(highest), lowest, highest)
-            bottom = np.float32(element.values().min())
+            bottom = np.float32(cast(Ladder, element.layout).lowest)  # spellings allow signed integers alone
             stored = _rounded(farthest / bottom, scale)
             return GroupScales(stored=stored, decode=stored)
         if scaling.zero_point == "minimum":
