@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.numerics.experiments.experiment import Row
+from orrery.base.experiment import Row
 from orrery.numerics.experiments.fixed_perceptron import FixedPerceptron, with_points
 from orrery.numerics.experiments.networks import start
 from orrery.numerics.experiments.steps import Pass

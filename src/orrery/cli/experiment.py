@@ -1,4 +1,4 @@
-"""``orrery experiment``: small networks, really trained in simulated formats."""
+"""``orrery experiment``: questions answered by running or training something small on this machine."""
 
 import click
 
@@ -18,7 +18,7 @@ Examples:
 @click.option("--steps", type=click.IntRange(min=1), default=None, help="Optimizer steps of each run.")
 @as_json
 def COMMAND(name: str | None, seed: int, steps: int | None, is_json: bool) -> None:  # noqa: N802 - the seam
-    """Train small networks in simulated number formats, on this machine; without NAME, what there is to run."""
+    """Train small networks or predictors on this machine; without NAME, what there is to run."""
     from orrery.scenario.experiment import list_experiments, run_experiment
 
     if name is None:

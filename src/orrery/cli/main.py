@@ -20,7 +20,7 @@ COMMANDS: dict[str, str] = {
     "simulate": "Requests served step by step: percentiles, queues, cache, energy and money.",
     "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
-    "experiment": "Train small networks in simulated number formats: what a format or recipe costs in loss.",
+    "experiment": "Small networks and predictors, trained here: what a format costs, what can be learned of speed.",
     "scaling": "Scaling laws of low-precision training: loss, best split of a width, critical data, best width.",
     "bits": "A number format for each layer: least perturbation under limits on latency, size and energy.",
     "why": "Unfold one number of an estimate down to the facts it came from.",

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from orrery.numerics.experiments.experiment import Row
-from orrery.numerics.experiments.registry import get_experiment, known_experiments
+from orrery.base.errors import UnknownName
+from orrery.base.experiment import Experiment, Row
+from orrery.numerics.experiments import registry as numerics
+from orrery.predictors import registry as predictors
 from orrery.scenario.answer import to_json
 from orrery.scenario.show import Table
 
@@ -33,13 +35,18 @@ class ExperimentAnswer:
         return Table(kind="experiments", title=f"{self.name}: {self.question}", rows=self.rows, notes=(note,))
 
 
+def known_experiments() -> dict[str, Experiment]:
+    """Every experiment of every floor, by name."""
+    return dict(sorted((numerics.known_experiments() | predictors.known_experiments()).items()))
+
+
 def list_experiments() -> Table:
     """Every experiment, a row each."""
     rows = [
         {"name": e.name, "question": e.question, "num_steps": e.num_steps, "claims": ", ".join(e.claims)}
         for e in known_experiments().values()
     ]
-    return Table(kind="experiments", title="Experiments on number formats", rows=tuple(rows),
+    return Table(kind="experiments", title="Experiments", rows=tuple(rows),
                  notes=("`orrery experiment NAME` runs one; most take seconds to two minutes.",))  # fmt: skip
 
 
@@ -47,7 +54,8 @@ def run_experiment(
     name: str, *, seed: int = 0, steps: int = 0, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> ExperimentAnswer:
     """The experiment called ``name``; ``steps`` of each run, 0 for its own choice."""
-    found = get_experiment(name)
+    if (found := (known := known_experiments()).get(name)) is None:
+        raise UnknownName("experiment", name, known)
     rows = found(seed=seed, steps=steps, progress=on_progress)
     return ExperimentAnswer(
         name=name, question=found.question, seed=seed, num_steps=steps or found.num_steps, rows=rows

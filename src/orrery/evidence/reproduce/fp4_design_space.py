@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from orrery.base.experiment import Row
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.reproduce.prediction import Prediction
-from orrery.numerics.experiments.experiment import Row
 from orrery.numerics.experiments.registry import get_experiment
 
 STOCHASTIC = "stochastic"

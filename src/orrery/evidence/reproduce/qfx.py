@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from orrery.base.experiment import Row
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
-from orrery.numerics.experiments.experiment import Row
 from orrery.numerics.experiments.fixed_perceptron import FixedPerceptron, with_points
 from orrery.numerics.experiments.networks import start
 from orrery.numerics.experiments.steps import Pass

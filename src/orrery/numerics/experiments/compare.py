@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery.numerics.experiments.experiment import Progress, counter
+from orrery.base.experiment import Progress, counter
 from orrery.numerics.experiments.fitting import Fit, Plan, fit
 from orrery.numerics.experiments.networks import Decoder
 from orrery.numerics.experiments.steps import RuleOf

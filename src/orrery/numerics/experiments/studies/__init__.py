@@ -1,1 +1,1 @@
-"""Experiments, one file each; see ``orrery.numerics.experiments.experiment``."""
+"""Experiments, one file each; see ``orrery.base.experiment``."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row, counter
+from orrery.base.experiment import Experiment, Progress, Row, counter
 from orrery.numerics.experiments.fitting import Plan, all_alike, fit
 from orrery.numerics.experiments.networks import Perceptron
 from orrery.numerics.experiments.tasks import regression

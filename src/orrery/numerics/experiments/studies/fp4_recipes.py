@@ -1,7 +1,7 @@
 """Four-bit recipes and what each part is worth: NVFP4 with one part left out at a time, Quartet, plain MXFP4."""
 
+from orrery.base.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.compare import NETWORK, WIDE, compare
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.fitting import all_alike, but_for
 from orrery.numerics.learning import linear
 from orrery.numerics.rounding import Rounding

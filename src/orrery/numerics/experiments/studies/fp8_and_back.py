@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from orrery.base.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.compare import TOKENS, VOCABULARY, WIDTH, Runs, compare
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.fitting import all_alike
 from orrery.numerics.experiments.losses import sharpness_frac
 from orrery.numerics.experiments.networks import Decoder

@@ -1,7 +1,7 @@
 """How much loss eight-bit floats cost against BF16, with the usual pair of formats and with fewer precautions."""
 
+from orrery.base.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.compare import WIDE, compare
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.fitting import but_for
 from orrery.numerics.learning import linear
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from orrery.base.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.compare import HELD_OUT_TEXTS, NETWORK, WIDE, compare, small_text
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.fitting import Fit, all_alike, answers, but_for
 from orrery.numerics.learning import linear
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orrery.base.experiment import Experiment, Progress, Row, counter
 from orrery.numerics.error import compare
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row, counter
 from orrery.numerics.experiments.fitting import Plan, all_alike, answers, fit
 from orrery.numerics.experiments.losses import Targets
 from orrery.numerics.experiments.networks import Perceptron, start

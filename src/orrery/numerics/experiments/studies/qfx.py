@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row, counter
+from orrery.base.experiment import Experiment, Progress, Row, counter
 from orrery.numerics.experiments.fitting import Fit, Plan, all_alike, answers, fit
 from orrery.numerics.experiments.fixed_perceptron import POINTS, FixedPerceptron, with_points
 from orrery.numerics.experiments.losses import squared_error

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from orrery.base.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.compare import WIDE, compare
-from orrery.numerics.experiments.experiment import Experiment, Progress, Row
 from orrery.numerics.experiments.fitting import but_for
 from orrery.numerics.learning import linear
 from orrery.numerics.learning.techniques.integer_linear import IntegerCast, IntegerKnobs

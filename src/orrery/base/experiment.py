@@ -1,10 +1,14 @@
-"""An experiment: one question about number formats, answered by training small networks many times.
+"""An experiment: one question, answered by running or training something small many times on this machine.
 
-One experiment is one file in ``studies`` that ends with ``EXPERIMENT = Experiment(...)``, found because it exists.
+One experiment is one file in a ``studies`` folder that ends with ``EXPERIMENT = Experiment(...)``, found because it is
+there.
 """
 
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 
 from orrery.base.errors import OutOfRange
 
@@ -47,3 +51,9 @@ def counter(progress: Progress, total: int) -> Callable[[], None]:
         progress(done, total)
 
     return step
+
+
+def experiments_in(package: ModuleType) -> dict[str, Experiment]:
+    """Every experiment of a ``studies`` folder, by name."""
+    found = [import_module(f"{package.__name__}.{m.name}").EXPERIMENT for m in pkgutil.iter_modules(package.__path__)]
+    return {e.name: e for e in sorted(found, key=lambda e: e.name)}

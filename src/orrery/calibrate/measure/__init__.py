@@ -1,0 +1,1 @@
+"""Timing real work on the machine that orrery runs on."""

@@ -1,0 +1,12 @@
+"""Experiments with learned predictors, by name."""
+
+from functools import cache
+
+from orrery.base.experiment import Experiment, experiments_in
+from orrery.predictors import studies
+
+
+@cache
+def known_experiments() -> dict[str, Experiment]:
+    """Every experiment of the ``studies`` folder, by name."""
+    return experiments_in(studies)

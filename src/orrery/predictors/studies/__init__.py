@@ -1,0 +1,1 @@
+"""Experiments with learned predictors, a file each."""
