@@ -1,1 +1,1 @@
-"""Answers that fit a user's machine and logs: measure it, correct by them, and say why a run is slower than foreseen."""
+"""Answers that fit a user's machine and logs: measure it, correct by them, and say why a run is slower than said."""
