@@ -6,14 +6,14 @@ the measured devices of an architecture) serve its unmeasured siblings; entries 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from orrery.base.cost import Spread
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, read_toml
-from orrery.catalog.residuals import residual_of
+from orrery.catalog.residuals import residual_of, row_spread_of
 from orrery.hardware.calibration import Calibration
 
 FOLDER = Path(__file__).parent / "facts" / "calibrations"
@@ -38,15 +38,18 @@ def _read(path: Path) -> Iterator[tuple[str, str, Calibration]]:
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
     for entry in raw.get("calibration", ()):
         owner = "device" if "device" in entry else "generation"
-        yield owner, entry.get("device", entry.get("generation", "")), _calibration(path, entry, sources)
+        yield owner, entry.get("device", entry.get("generation", "")), calibration_of(path, entry, sources)
 
 
-def _calibration(path: Path, entry: dict[str, Any], sources: Mapping[str, Source]) -> Calibration:
+def calibration_of(path: Path, entry: dict[str, Any], sources: Mapping[str, Source]) -> Calibration:
+    """One ``[[calibration]]`` table; refuses what names no source, no constants or no interval."""
     label = f"{entry.get('op')}/{entry.get('format')}/{entry.get('engine')}"
     if (source := sources.get(entry.get("from", ""))) is None or "at" not in entry:
         raise FactError(
             f"{path.name}: {label}: say from = … (a [sources] key) and at = … (which tables, how many rows)."
         )
+    if missing := [word for word in ("op", "format", "engine", "constants", "spread") if word not in entry]:
+        raise FactError(f"{path.name}: calibration {label}: lacks {', '.join(missing)}.")
     origin = "device" if "device" in entry else "generation" if entry.get("generation") else "any"
     return Calibration(
         op=entry["op"], format=entry["format"], engine=entry["engine"], origin=origin,
@@ -54,12 +57,20 @@ def _calibration(path: Path, entry: dict[str, Any], sources: Mapping[str, Source
         spread=Spread(**{f"{k}_ratio": v for k, v in entry["spread"].items()}, because=entry["at"]),
         range={k: (float(v[0]), float(v[1])) for k, v in entry.get("range", {}).items()},
         fact=Fact(name=f"constants of {label}", value=origin, basis=Basis.MEASURED, source=source, at=entry["at"]),
+        law=entry.get("law", ""),
     )  # fmt: skip
 
 
 def is_measured(generation: str) -> bool:
     """Whether attention, the telling kernel of an engine, was measured on any device of a generation."""
     return any(op.startswith("attention") for op, _, _ in _entries()[1].get(generation, {}))
+
+
+def own_calibrations(path: Path, raw: Mapping[str, Any]) -> dict[Key, Calibration]:
+    """What a user's device file says was measured on that very device: its ``[[calibration]]`` tables."""
+    sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
+    found = [calibration_of(path, {**entry, "device": path.stem}, sources) for entry in raw.get("calibration", ())]
+    return {(c.op, c.format, c.engine): c for c in found}
 
 
 def calibrations_for(device: str, generation: str, measured_as: str = "") -> dict[Key, Calibration]:
@@ -74,4 +85,7 @@ def calibrations_for(device: str, generation: str, measured_as: str = "") -> dic
         sibling = by_device.get(measured_as, {})
         found |= {k: replace(c, origin="generation") for k, c in sibling.items()}
     own = by_device.get(device, {})
-    return found | {k: replace(c, residual=residual_of(device, *k)) for k, c in own.items()}
+    return found | {
+        k: replace(c, residual=residual_of(device, *k), row_spread=partial(row_spread_of, device, *k))
+        for k, c in own.items()
+    }

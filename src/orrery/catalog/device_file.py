@@ -1,7 +1,8 @@
 """One device file: which facts it must hold, what values are plausible, and the Device it makes.
 
 A device file names the device (``title``, ``vendor``, ``kind``, ``generation``, perhaps ``measured_as``), lists its
-sources, and gives one fact a line. The same reader serves the catalogue's own files and a user's.
+sources, and gives one fact a line. A file written by ``orrery calibrate device`` adds ``[conditions]`` and the constants
+that it measured as ``[[calibration]]``. The same reader serves the catalogue's own files and a user's.
 """
 
 import math
@@ -53,8 +54,8 @@ def read_device(path: Path, modified_ns: int = 0) -> Device:
 
     ``modified_ns`` only tells an edited file from the one read before.
     """
-    raw, file = _tables(path, modified_ns), path.name
-    _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts"))
+    raw, file = device_tables(path, modified_ns), path.name
+    _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts", "conditions", "calibration"))
     for key in (*IDENTITY, *(["measured_as"] if "measured_as" in raw else [])):
         if not isinstance(raw.get(key), str) or not raw[key]:
             raise FactError(f'{file}: say {key} = "…" at the top of the file; got {raw.get(key)!r}.')
@@ -66,11 +67,11 @@ def read_device(path: Path, modified_ns: int = 0) -> Device:
 
 def measured_as(path: Path, modified_ns: int = 0) -> str:
     """The sibling of the same silicon whose measurements serve this device too, or nothing."""
-    return str(_tables(path, modified_ns).get("measured_as", ""))
+    return str(device_tables(path, modified_ns).get("measured_as", ""))
 
 
 @cache
-def _tables(path: Path, modified_ns: int) -> dict[str, Any]:
+def device_tables(path: Path, modified_ns: int) -> dict[str, Any]:
     """The file as it stood then; readers leave it as it is."""
     return read_toml(path)
 

@@ -24,8 +24,8 @@ from pathlib import Path
 
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis, Fact
-from orrery.catalog.calibrations import calibrations_for
-from orrery.catalog.device_file import measured_as, read_device
+from orrery.catalog.calibrations import calibrations_for, own_calibrations
+from orrery.catalog.device_file import device_tables, measured_as, read_device
 from orrery.catalog.device_names import plain, spellings
 from orrery.hardware.device import Device
 
@@ -68,9 +68,8 @@ def _from_user(path: Path) -> Device:
 @cache
 def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     device = read_device(path, modified_ns)
-    return replace(
-        device, calibrations=calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
-    )
+    known = calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
+    return replace(device, calibrations=known | own_calibrations(path, device_tables(path, modified_ns)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

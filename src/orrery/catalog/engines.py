@@ -2,18 +2,19 @@
 
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
 first; a later table only says what it changes. ``facts/calibrations/engines.toml`` holds the fitted host constants and
-the error of each kind of run.
+the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from orrery.base.cost import Spread
-from orrery.base.errors import FactError
+from orrery.base.errors import FactError, ScenarioError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
 from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
@@ -38,7 +39,33 @@ def engine_names() -> tuple[str, ...]:
 
 def get_engine(name: str, version: str = "", device: Device | None = None) -> Engine:
     """The engine called ``name`` at ``version`` (blank = newest known), with the defaults it takes on ``device``."""
+    if is_own_file(name):
+        own = read_corrected(name, "engine", ASSUMED_HOST)
+        if version and own.version and era_of(own.base, version) != era_of(own.base, own.version):
+            raise ScenarioError(
+                f"engine_version: {name} was measured with {own.version}, and defaults have changed since or until "
+                f"{version}; leave it out, or calibrate with runs of {version}."
+            )
+        base = get_engine(own.base, version or own.version, device)
+        return _with_own(base, own) if own.holds_on(device) else base
     return _engine(file_called(FOLDER, "engine", name), version, device.generation if device else "")
+
+
+@cache
+def _with_own(base: Engine, own: Corrected) -> Engine:
+    """The base with the constants and spreads of a user's runs on top."""
+    values: dict[str, Any] = {key: fact.value for key, fact in own.facts.items()}
+    spreads = {key: _spread(table, own.at) for key, table in own.spreads.items()}
+    return replace(base, facts={**base.facts, **own.facts}, spreads={**base.spreads, **spreads}, **values)
+
+
+def _spread(table: Mapping[str, float], because: str) -> Spread:
+    return Spread(**{f"{k}_ratio": v for k, v in table.items()}, because=because)
+
+
+def engine_notes(name: str, device: Device) -> tuple[str, ...]:
+    """What to say beside an answer where the engine is a file of the user's."""
+    return (read_corrected(name, "engine", ASSUMED_HOST).note(device),) if is_own_file(name) else ()
 
 
 @cache
@@ -60,8 +87,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     if unknown := facts.keys() - known.keys():
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")
     values = {key: _typed(fact.value, known[key]) for key, fact in facts.items()}
-    spreads = {key: Spread(**{f"{k}_ratio": v for k, v in table.items()}, because=fitted["at"])
-               for key, table in (_pooled_spreads() | fitted.get("spread", {})).items()}  # fmt: skip
+    spreads = {k: _spread(table, fitted["at"]) for k, table in (_pooled_spreads() | fitted.get("spread", {})).items()}
     try:
         return Engine(name=name, version=version, kernels=raw["kernels"], spreads=spreads, facts=facts, **values)
     except TypeError as error:
@@ -81,6 +107,8 @@ def era_of(name: str, version: str) -> str:
 
 def version_at(name: str, date: str) -> str:
     """The era that was current on a date (ISO, as far as it goes): what a run of that day is taken to have used."""
+    if is_own_file(name):
+        return read_corrected(name, "engine", ASSUMED_HOST).version
     past = [
         table["from"]
         for table in read_file(FOLDER, file_called(FOLDER, "engine", name))["version"]

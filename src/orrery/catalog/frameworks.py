@@ -22,16 +22,19 @@ nothing. ``facts/training.toml`` holds what measured runs taught, one table for 
     high_80 = 1.11
     low_95 = 0.8
     high_95 = 1.3
+
+A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
 from orrery.execution.train.framework import Framework
 from orrery.hardware.device import Device
@@ -58,8 +61,24 @@ def framework_names() -> tuple[str, ...]:
 
 def get_framework(name: str = "", device: Device | None = None, precision: str = "") -> Framework:
     """The framework called ``name`` (blank = plain PyTorch) with what is known of it on ``device`` with a recipe."""
+    if is_own_file(name):
+        own = read_corrected(name, "framework", ASSUMED)
+        base = get_framework(own.base, device, precision)
+        return _with_own(base, own) if own.holds_on(device) and own.precision in ("", precision) else base
     found = file_called(FOLDER, "framework", name or DEFAULT_FRAMEWORK)
     return _framework(found, device.generation if device else "", precision)
+
+
+@cache
+def _with_own(base: Framework, own: Corrected) -> Framework:
+    """The base with the constants and spreads of a user's runs on top."""
+    values: dict[str, Any] = {key: fact.value for key, fact in own.facts.items()}
+    return replace(base, facts={**base.facts, **own.facts}, spreads={**base.spreads, **own.spreads}, **values)
+
+
+def framework_notes(name: str, device: Device) -> tuple[str, ...]:
+    """What to say beside an answer where the framework is a file of the user's."""
+    return (read_corrected(name, "framework", ASSUMED).note(device),) if is_own_file(name) else ()
 
 
 @cache

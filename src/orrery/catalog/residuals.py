@@ -3,6 +3,9 @@
 All forests of a file lie behind one another in the same arrays; ``keys`` says whose they are
 ("device|format|engine"), ``which`` the forest that each of them uses, ``forests`` where the roots of each begin and
 ``trees`` where the nodes of each tree begin.
+
+Next to them ``<op>_spread.npz`` says how sure the rule is of each row: forests of the same make, and four ``levels`` a
+key.
 """
 
 from collections.abc import Mapping
@@ -11,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from orrery.hardware.calibration import ResidualTrees
+from orrery.hardware.calibration import ResidualTrees, RowSpread
 
 FOLDER = Path(__file__).parent / "facts" / "residuals"
 
@@ -25,6 +28,24 @@ def residual_of(device: str, op: str, format: str, engine: str) -> ResidualTrees
 def _forests(op: str) -> Mapping[str, ResidualTrees]:
     path = FOLDER / f"{op}.npz"
     return read_forests(path) if path.exists() else {}
+
+
+def row_spread_of(device: str, op: str, format: str, engine: str) -> RowSpread | None:
+    """How sure the rule is of each row on this very device, where that was better than one spread for all."""
+    return _row_spreads(op).get(f"{device}|{format}|{engine}")
+
+
+@cache
+def _row_spreads(op: str) -> Mapping[str, RowSpread]:
+    path = FOLDER / f"{op}_spread.npz"
+    return read_row_spreads(path) if path.exists() else {}
+
+
+def read_row_spreads(path: Path) -> dict[str, RowSpread]:
+    """Every row spread of a file, by key."""
+    with np.load(path) as stored:
+        levels = {str(key): tuple(map(float, row)) for key, row in zip(stored["keys"], stored["levels"], strict=True)}
+    return {key: RowSpread(trees=trees, levels=levels[key]) for key, trees in read_forests(path).items()}
 
 
 def read_forests(path: Path) -> dict[str, ResidualTrees]:

@@ -1,6 +1,6 @@
 """What measurements say about one class of work on one device: a few constants, their error, and their range."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +28,22 @@ class ResidualTrees:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowSpread:
+    """How sure a rule is of each of its answers: trees whose sum is the log of a row's scale, and what to take of it.
+
+    ``levels``: log(truth / prediction) over the scale, at 10, 90, 2.5 and 97.5 %, as ``Spread`` orders them.
+    """
+
+    trees: ResidualTrees
+    levels: tuple[float, float, float, float]
+
+
+def one_for_all() -> RowSpread | None:
+    """No spread of its own for each row."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration:
     """The constants of one rule, for one class of work, format and engine.
 
@@ -44,3 +60,5 @@ class Calibration:
     range: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     fact: Fact | None = None  # the tables they were fitted from
     residual: ResidualTrees | None = None  # what trees learned from the same rows beyond the physics
+    row_spread: Callable[[], RowSpread | None] = one_for_all  # read only when somebody asks for intervals
+    law: str = ""  # whose constants these are where an op has more than one rule: "host" for calls on a CPU

@@ -6,7 +6,7 @@ from typing import Any
 from orrery.base.cost import Spread
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels import attention, elementwise, gemm, latent, moe, recurrent, resolve
+from orrery.kernels import attention, elementwise, gemm, host, latent, moe, recurrent, resolve
 from orrery.kernels.attention import decode as attention_decode
 from orrery.kernels.attention import prefill as attention_prefill
 from orrery.kernels.elementwise import rule as elementwise_rule
@@ -26,6 +26,8 @@ from orrery.kernels.ops import (
     Recurrent,
     Timing,
 )
+from orrery.kernels.residual.sureness import Spreads
+from orrery.kernels.residual.sureness import spreads as row_spreads
 from orrery.numerics.registry import get_format
 
 _RULES: dict[type, Callable[[Any, Device, str], Timing]] = {
@@ -43,6 +45,8 @@ _RULES: dict[type, Callable[[Any, Device, str], Timing]] = {
 
 def predict(op: Op, device: Device, engine: str = "") -> Timing:
     """How long ``op`` takes on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
+    if device.kind == "cpu" and host.serves(op, device, engine):
+        return host.predict(op, device, engine)
     return _RULES[type(op)](op, device, engine)
 
 
@@ -69,9 +73,22 @@ _CALIBRATIONS: dict[type, Callable[[Any, Device, str], Calibration]] = {
 
 def calibration(op: Op, device: Device, engine: str = "") -> Calibration:
     """The constants that ``predict`` uses for ``op``, and where they come from."""
+    if device.kind == "cpu" and host.serves(op, device, engine):
+        return host.calibration(op, device, engine)
     return _CALIBRATIONS[type(op)](op, device, engine)
 
 
 def spread(op: Op, device: Device, engine: str = "") -> Spread:
-    """The relative error of ``predict`` for ``op``, as measured for the constants that it uses."""
-    return calibration(op, device, engine).spread
+    """The relative error of ``predict`` for ``op``: of this very answer if it is one, and that was measured."""
+    found = calibration(op, device, engine)
+    if found.row_spread() is None:
+        return found.spread
+    rows = row_spreads(op, predict(op, device, engine), device, found)
+    return found.spread if rows is None or rows.low_80_ratio.size != 1 else rows.only()
+
+
+def spreads(op: Op, timing: Timing, device: Device, engine: str = "") -> Spread | Spreads:
+    """The relative error of ``timing``, which ``predict`` gave for ``op``: row by row where that was measured."""
+    found = calibration(op, device, engine)
+    rows = row_spreads(op, timing, device, found)
+    return found.spread if rows is None else rows

@@ -19,6 +19,9 @@ CONSTANTS = (
 )  # fmt: skip
 """Order of the kernel's constants; the last four say how the kernel is built and are whole numbers."""
 
+CHOICES = frozenset(CONSTANTS[-4:])
+"""Constants that are not fitted to a device."""
+
 
 def machine(device: Device, choice: Choice) -> Floats:
     """The device as the kernel sees it."""

@@ -1,0 +1,1 @@
+"""A device file of one's own machine, from a few measurements chosen one after the other."""

@@ -1,0 +1,115 @@
+"""A measured device as a device file: facts with their basis, the conditions they hold under, and its constants."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from orrery.base.errors import ScenarioError
+from orrery.base.files import write_atomically
+from orrery.base.sources import Basis, Fact, Source
+from orrery.catalog.device_file import FLAGS, REQUIRED, WORDS
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+
+RUN = "run"
+"""How the file calls the calibration itself among its sources."""
+
+SYMBOLS = {"bytes_per_s": "B/s", "flops_per_s": "FLOP/s", "bytes": "B", "hz": "Hz", "w": "W", "s": "s"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One fact to be written: its value, how it is known, and where from."""
+
+    value: float | str | bool
+    basis: Basis = Basis.MEASURED
+    at: str = ""
+    source: Source | None = None  # None: the calibration itself
+
+
+def refuse_existing(path: Path, *, is_replaced: bool) -> None:
+    """Say before anything is measured that the file is there already."""
+    if path.suffix != ".toml":
+        raise ScenarioError(f"{path}: a device file ends in .toml; write --out {path.with_suffix('.toml')}.")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ScenarioError(f"{path}: there is no folder to write it to; make the folder, or name another file.")
+    if path.exists() and not is_replaced:
+        raise ScenarioError(f"{path} exists; write --replace to measure anew and replace it, or name another file.")
+
+
+def write_device(
+    path: Path, device: Device, facts: Mapping[str, Said], conditions: Mapping[str, Any], run: Source
+) -> None:
+    """Write the device file whole or not at all; the catalogue's reader takes it as it takes its own."""
+    if missing := [name for name in REQUIRED if name not in facts]:
+        raise ScenarioError(f"{device.name}: nothing is known of {', '.join(missing)}.")
+    sources: dict[str, Source] = {RUN: run}
+    lines: list[str] = []
+    for name, said in facts.items():
+        lines.append(f"{name} = {_entry(name, said, _cited(sources, said.source or run))}")
+    head = {"title": device.title, "vendor": device.vendor, "kind": device.kind, "generation": device.generation}
+    text = "\n".join([
+        "# made by: orrery calibrate device", tomli_w.dumps(head), "[facts]", *lines, "",
+        tomli_w.dumps({
+            "sources": {key: {k: v for k, v in (("title", s.title), ("url", s.url), ("retrieved", s.retrieved)) if v}
+                        for key, s in sources.items()},
+            "conditions": _told(conditions),
+            "calibration": [_calibration(c) for _, c in sorted(device.calibrations.items())],
+        }),
+    ])  # fmt: skip
+    write_atomically(path, text)
+
+
+def from_fact(fact: Fact) -> Said:
+    """A fact of a known device, as its own file states it."""
+    return Said(value=fact.value, basis=fact.basis, at=fact.at or fact.note, source=fact.source)
+
+
+def _cited(sources: dict[str, Source], source: Source) -> str:
+    """The key of a source in the file, entered where it is new."""
+    for key, known in sources.items():
+        if known == source:
+            return key
+    key = f"source_{len(sources)}"
+    sources[key] = source
+    return key
+
+
+def _entry(name: str, said: Said, source: str) -> str:
+    """The inline table of one fact."""
+    symbol = next((s for word, s in SYMBOLS.items() if name.endswith(f"_{word}")), "")
+    value: Any = said.value
+    if name not in (*WORDS, *FLAGS) and symbol:
+        value = f"{float(said.value):.6g} {symbol}"
+    words: dict[str, Any] = {"value": value, "basis": str(said.basis)}
+    words |= {"note": said.at} if said.basis is Basis.ASSUMED else {"from": source, "at": said.at or "measured"}
+    return "{ " + ", ".join(tomli_w.dumps({key: word}).strip() for key, word in words.items()) + " }"
+
+
+def _told(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is not known, which TOML has no word for."""
+    out: dict[str, Any] = {}
+    for key, value in conditions.items():
+        if isinstance(value, Mapping):
+            out[key] = _told(value)  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, tuple | list):
+            out[key] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        elif value is not None:
+            out[key] = value
+    return out
+
+
+def _calibration(found: Calibration) -> dict[str, Any]:
+    """One ``[[calibration]]`` table."""
+    spread = found.spread
+    return {
+        "op": found.op, "format": found.format, "engine": found.engine, **({"law": found.law} if found.law else {}),
+        "from": RUN, "at": spread.because or "measured",
+        "constants": {name: float(f"{value:.6g}") for name, value in found.constants.items()},
+        "spread": {word: float(f"{getattr(spread, f'{word}_ratio'):.4g}")
+                   for word in ("low_80", "high_80", "low_95", "high_95")},
+        "range": {name: [float(low), float(high)] for name, (low, high) in found.range.items()},
+    }  # fmt: skip

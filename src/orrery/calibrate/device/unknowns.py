@@ -1,0 +1,109 @@
+"""The constants of a device that is being measured, as unknowns with a prior.
+
+Before anything is measured, constants are those of machines of the kind; how far a new machine may be from them is one
+factor that all constants of a nature share (its calls, its arithmetic, its memory, its caches) and one of each
+constant's own. The shared factors are why ten measurements go a long way: they stand for the few numbers by which
+machines differ, as device embeddings do in few-shot latency predictors [Lee et al. 2021, HELP].
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.posterior import Posterior
+from orrery.calibrate.device.work import Work
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+from orrery.kernels import host
+from orrery.kernels.attention.decode import CHOICES as DECODE_CHOICES
+from orrery.kernels.attention.prefill import CHOICES as PREFILL_CHOICES
+from orrery.kernels.gemm.few_shot import CHOICES as GEMM_CHOICES
+from orrery.kernels.host.amounts import CHOICES as HOST_CHOICES
+
+Floats = NDArray[np.float64]
+Key = tuple[str, str, str]
+
+CHOICES = GEMM_CHOICES | PREFILL_CHOICES | DECODE_CHOICES | HOST_CHOICES
+SHARED, OWN = 0.4, 0.25
+"""One sigma (log) of the factor that constants of a nature share, and of each one's own. Assumed: on the machines that
+were measured, constants of a nature lie within 1.5 of each other's scale, and within 1.3 of it on their own."""
+
+NATURES: Mapping[str, str] = {
+    "product": "arithmetic", "peak": "arithmetic", "score": "arithmetic",
+    "memory": "memory", "bandwidth": "memory", "rate": "memory", "gemv": "memory", "feed": "memory",
+    "cache": "caches", "entry": "caches", "stream": "caches",
+}  # fmt: skip
+"""A word in a constant's name -> what it shares its factor with; the last that occurs. Seconds are calls'."""
+
+STEP = 1e-4
+
+
+def nature_of(constant: str) -> str:
+    """What kind of number a constant is."""
+    if constant.endswith("_s"):
+        return "calls"
+    found = [nature for word, nature in NATURES.items() if word in constant.split("_")]
+    return found[-1] if found else constant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unknowns:
+    """Constants of some calibrations of a device, as a vector of logarithms; ``prior`` is what is believed at first."""
+
+    device: Device
+    names: tuple[tuple[Key, str], ...]
+    prior: Posterior
+
+    def device_at(self, x: Floats) -> Device:
+        """The device with these constants."""
+        return replace(self.device, calibrations={**self.device.calibrations, **self.calibrations(x)})
+
+    def calibrations(self, x: Floats) -> dict[Key, Calibration]:
+        """Every calibration with these constants; a share of a roof stays below it."""
+        changed: dict[Key, dict[str, float]] = {}
+        for (key, name), value in zip(self.names, np.exp(x).tolist(), strict=True):
+            bounded = min(1.0, value) if name.endswith("_frac") else value
+            changed.setdefault(key, dict(self.device.calibrations[key].constants))[name] = bounded
+        known = self.device.calibrations
+        return {key: replace(known[key], constants=constants, residual=None) for key, constants in changed.items()}
+
+    def predict(self, works: Sequence[Work], x: Floats) -> tuple[Floats, Floats]:
+        """Times of ``works``, and d log time / d x, one row each."""
+        device, index = self.device_at(x), {name: i for i, name in enumerate(self.names)}
+        times, slopes = np.empty(len(works)), np.zeros((len(works), len(self.names)))
+        for row, work in enumerate(works):
+            calibration = device.calibrations[work.key]
+            if calibration.law == host.LAW:
+                time_s, found = host.shares(work.op, device, calibration.constants)  # pyright: ignore[reportArgumentType]
+                times[row] = float(time_s)
+                for name, slope in found.items():
+                    slopes[row, index[work.key, name]] = float(slope)
+            else:
+                times[row] = work.time_s(device)
+                for (key, name), i in index.items():
+                    if key == work.key:
+                        slopes[row, i] = self._slope(work, device, calibration, name, times[row])
+        return times, slopes
+
+    @staticmethod
+    def _slope(work: Work, device: Device, calibration: Calibration, name: str, time_s: float) -> float:
+        more = {**calibration.constants, name: calibration.constants[name] * np.exp(STEP)}
+        tried = {**device.calibrations, work.key: replace(calibration, constants=more)}
+        return float(np.log(work.time_s(replace(device, calibrations=tried)) / time_s)) / STEP
+
+
+def unknowns_of(device: Device, keys: Sequence[Key]) -> Unknowns:
+    """The constants behind ``keys`` on ``device``, believed to be what its calibrations say."""
+    names = tuple(
+        (key, name)
+        for key in dict.fromkeys(keys)
+        for name, value in device.calibrations[key].constants.items()
+        if name not in CHOICES and value > 0
+    )
+    mean = np.log([device.calibrations[key].constants[name] for key, name in names])
+    natures = np.array([nature_of(name) for _, name in names])
+    shared = SHARED**2 * (natures[:, None] == natures[None, :])
+    covariance = shared + OWN**2 * np.eye(len(names))
+    return Unknowns(device=device, names=names, prior=Posterior(mean=mean, covariance=covariance))

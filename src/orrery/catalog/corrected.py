@@ -1,0 +1,113 @@
+"""Engines and frameworks corrected by a user's own runs: small files that `orrery calibrate runs` writes.
+
+::
+
+    kind = "engine"            # or "framework"
+    base = "vllm"              # whose documented facts, and whose constants where this file has none
+    version = "0.11.0"         # of an engine
+    precision = ""             # of a framework: the recipe that the runs had
+    device = "h100-sxm"        # the correction holds there alone; elsewhere the base answers
+    at = "12 runs, 2026-11-21" # what stands behind it
+
+    [sources.runs]
+    title = "My runs"
+
+    [constants]
+    step_s = 0.0021
+
+    [spread."closed.tpot_s"]
+    low_80 = 0.95
+    …
+
+    [conditions]               # for people
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import FactError
+from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.hardware.device import Device
+
+SUFFIX = ".toml"
+QUANTILES = frozenset({"low_80", "high_80", "low_95", "high_95"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Corrected:
+    """What such a file says. The same file, unchanged, gives the same object."""
+
+    name: str
+    base: str
+    version: str
+    precision: str
+    device: str
+    at: str
+    facts: Mapping[str, Fact]
+    spreads: Mapping[str, Mapping[str, float]]
+
+    def holds_on(self, device: Device | None) -> bool:
+        """Whether this is the device that it was measured on."""
+        return device is not None and device.name == self.device
+
+    def note(self, device: Device) -> str:
+        """What to say beside an answer for ``device``."""
+        if self.holds_on(device):
+            return f"{self.name}: {self.base} corrected by own runs ({self.at})"
+        return f"{self.name}: was measured on {self.device}; {self.base} as shipped answers for {device.name}"
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a name means a file of the user's."""
+    return name.endswith(SUFFIX)
+
+
+def read_corrected(name: str, kind: str, known: Iterable[str]) -> Corrected:
+    """The file at ``name``; FactError where it is no correction of that kind. ``known`` are the constants there are."""
+    path = Path(name)
+    if not path.is_file():
+        raise FactError(f"{name}: there is no such file; give a name, or a file that `orrery calibrate runs` wrote.")
+    return _read(path, path.stat().st_mtime_ns, kind, frozenset(known))
+
+
+@cache
+def _read(path: Path, modified_ns: int, kind: str, known: frozenset[str]) -> Corrected:
+    raw = read_toml(path)
+    if raw.get("kind") != kind:
+        raise FactError(
+            f'{path.name}: says kind = {raw.get("kind")!r}; a file for --{kind} says kind = "{kind}" '
+            "(`orrery calibrate runs` writes one)."
+        )
+    if missing := [key for key in ("base", "device", "at", "constants") if not raw.get(key)]:
+        raise FactError(f"{path.name}: has no {', '.join(missing)}; `orrery calibrate runs` writes them all.")
+    source = Source(**raw.get("sources", {}).get("runs", {"title": path.stem}))
+    return Corrected(
+        name=path.stem, base=raw["base"], version=raw.get("version", ""), precision=raw.get("precision", ""),
+        device=raw["device"], at=raw["at"], spreads=_spreads(path, raw.get("spread", {})),
+        facts={
+            key: Fact(name=key, value=_positive(path, key, value, known), basis=Basis.MEASURED, source=source,
+                      at=raw["at"])
+            for key, value in raw["constants"].items()
+        },
+    )  # fmt: skip
+
+
+def _positive(path: Path, key: str, value: Any, known: frozenset[str]) -> float:
+    if key not in known:
+        raise FactError(f"{path.name}: constants.{key}: there is no such constant; known: {', '.join(sorted(known))}.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise FactError(f"{path.name}: constants.{key}: got {value!r}; write a number above zero.")
+    return float(value)
+
+
+def _spreads(path: Path, raw: Mapping[str, Mapping[str, float]]) -> Mapping[str, Mapping[str, float]]:
+    for key, table in raw.items():
+        if (
+            table.keys() != QUANTILES
+            or not 0 < table["low_95"] <= table["low_80"] <= table["high_80"] <= table["high_95"]
+        ):
+            raise FactError(f"{path.name}: spread.{key}: write low_95, low_80, high_80 and high_95, in rising order.")
+    return raw
