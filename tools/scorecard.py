@@ -75,12 +75,13 @@ def kernel_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Sc
     beats = known & (checked.measured["time_s"] < checked.answers.bound_s)
     roofline, closed = kernel_baselines(checked, keys, (side == FIT) & ~beats)
     counts.screened = int((beats & (side == TEST)).sum())
-    physics = check_table(table, is_learned=False).answers.predicted["time_s"]
-    yield _scored(checked, "time_s", known & ~beats & (side == TEST), words, roofline, closed, physics)
+    physics = check_table(table, is_learned=False).answers.predicted
+    yield _scored(checked, "time_s", known & ~beats & (side == TEST), words, roofline, closed, physics["time_s"])
     if (drawn := checked.scored("power_w") & (side == TEST)).any():
         limit = {d: get_device(d).power_limit_w for d in np.unique(words["device"][drawn]).tolist()}
         nameplate = np.array([limit.get(d, np.nan) for d in words["device"].tolist()])
-        yield _scored(checked, "power_w", drawn, words, nameplate, np.full(len(table), np.nan))
+        nobody = np.full(len(table), np.nan)
+        yield _scored(checked, "power_w", drawn, words, nameplate, nobody, physics["power_w"])
 
 
 def serving_metrics(checked: Checked, side: Words, counts: Counts) -> Iterator[Scored]:
@@ -207,11 +208,14 @@ def accuracy(scored: list[Scored], counts: dict[str, Counts], left_out: dict[str
 
 
 def _entry(s: Scored) -> dict[str, float | int]:
-    ours = s.score()
+    ours, physics = s.score(), s.score("physics")
     values = {
         "median": ours.median_abs_error_frac, "mean": ours.mean_abs_error_frac, "p90": ours.p90_abs_error_frac,
         "bias": ours.bias_frac, "covered_80": ours.covered_80_frac, "covered_95": ours.covered_95_frac,
     }  # fmt: skip
+    if (s.physics != s.ours).any():
+        values |= {"physics_median": physics.median_abs_error_frac, "physics_mean": physics.mean_abs_error_frac,
+                   "physics_p90": physics.p90_abs_error_frac, "physics_bias": physics.bias_frac}  # fmt: skip
     return {"rows": ours.rows} | {k: round(v, 4) for k, v in values.items() if v is not None}
 
 

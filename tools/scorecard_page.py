@@ -50,6 +50,11 @@ framework's host stays; the device's own fit rows had a part in that.
 percentile).
 """
 
+LEARNED = """
+Kernels whose physical rule carries a learned correction on some device: all their test rows, corrected or not. What was
+learned, by which error it was chosen, and what was not taken: [learned predictors](models/learned.md).
+"""
+
 COLUMNS = "rows | roofline | five constants | physics alone | **orrery** | bias | 80 % | 95 %"
 
 
@@ -68,6 +73,7 @@ def write_page(scored: Sequence[Scored], counts: dict[str, Counts], left_out: Ma
         "\n### Power of kernels\n",
         "Mean power of the board while one kernel repeats; the rival in the roofline's column is the power limit.\n",
         *by_words(power, ("op", "device", "format")),
+        "\n### Physics alone, and with what was learned\n", LEARNED.strip() + "\n", *learned_lines(kernels + power),
         "\n## Serving runs\n",
         "Rates of open runs are set by the arrivals, and the total rate of a static batch is its latency in other "
         "words; neither is scored.\n",
@@ -95,6 +101,28 @@ def by_words(scored: Sequence[Scored], names: Sequence[str]) -> list[str]:
             groups.setdefault(key, []).append(s.take(mask))
     head = [f"| {' | '.join(n.replace('_', ' ') for n in names)} | {COLUMNS} |", "|" + "---|" * (len(names) + 8)]
     return head + [_line(key, join(parts)) for key, parts in sorted(groups.items())]
+
+
+def learned_lines(scored: Sequence[Scored]) -> list[str]:
+    """Per metric and op that trees correct somewhere: the physics beside orrery."""
+    groups: dict[tuple[str, str], list[Scored]] = {}
+    for s in scored:
+        for op in np.unique(s.words["op"]):
+            groups.setdefault((s.metric, str(op)), []).append(s.take(s.words["op"] == op))
+    lines = [
+        "| metric | op | rows | corrected | physics alone | bias | **orrery** | bias | 80 % | 95 % |",
+        "|" + "---|" * 10,
+    ]
+    for (metric, op), parts in sorted(groups.items()):
+        whole = join(parts)
+        if (is_corrected := whole.physics != whole.ours).any():
+            ours, physics = whole.score(), whole.score("physics")
+            lines.append(
+                f"| `{metric}` | `{op}` | {ours.rows:,} | {_share(float(is_corrected.mean()))} % "
+                f"| {_three(whole, 'physics')} | {100 * physics.bias_frac:+.1f} | **{_three(whole, 'ours')}** "
+                f"| {100 * ours.bias_frac:+.1f} | {_share(ours.covered_80_frac)} | {_share(ours.covered_95_frac)} |"
+            )
+    return lines
 
 
 def _column(s: Scored, name: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -16,6 +17,7 @@ from residual import Size, save, train
 from scipy.optimize import least_squares
 
 from orrery.base.files import write_atomically
+from orrery.base.sources import read_toml
 from orrery.catalog.calibrations import FOLDER
 from orrery.catalog.devices import get_device
 from orrery.catalog.residuals import FOLDER as RESIDUALS
@@ -221,10 +223,18 @@ def corrected(rule: Rule, group: Group, constants: Mapping[str, float], trees: R
     return time_s * correction(rule.features(group.columns, group.machine, rule.vector(constants)), trees)
 
 
-def own_entries(rule: Rule, groups: Sequence[Group]) -> tuple[list[dict[str, object]], list[dict[str, float]]]:
-    """One entry a measured device, format and engine; their constants beside them."""
+def stored(rule: Rule) -> list[dict[str, Any]]:
+    """The entries as they stand, for a run that trains trees alone."""
+    return list(read_toml(FOLDER / f"{rule.op}.toml")["calibration"])
+
+
+def own_entries(
+    rule: Rule, groups: Sequence[Group], known: Sequence[Mapping[str, Any]] = ()
+) -> tuple[list[dict[str, object]], list[dict[str, float]]]:
+    """One entry a measured device, format and engine; their constants beside them, fitted unless ``known``."""
     entries: list[dict[str, object]] = []
-    constants = [fit(rule, [group.on(FIT)]) for group in groups]
+    own = {(e["device"], e["format"], e["engine"]): dict(e["constants"]) for e in known if "device" in e}
+    constants = [own.get((g.device.name, g.format, g.engine)) or fit(rule, [g.on(FIT)]) for g in groups]
     learned = forests(rule, groups, constants)
     if learned:
         save(RESIDUALS / f"{rule.op}.npz", learned)

@@ -47,7 +47,7 @@ def train_all(groups: Mapping[Key, Rows], known: Mapping[Key, Mapping[str, float
         pools.setdefault((rows.device.generation, key[1], library), []).append(key)
     found: dict[Key, ResidualTrees] = {}
     for name, keys in sorted(pools.items()):
-        rows = _stacked([groups[k].on(FIT) for k in keys], [known[k] for k in keys])
+        rows = stacked([groups[k].on(FIT) for k in keys], [known[k] for k in keys])
         trees, report = train(*rows, sizes=SIZES, num_folds=4)
         print(f"{' '.join(name):40s} unseen shapes {report.without:.1%} -> {report.with_trees:.1%}, "
               f"{report.num_trees} trees{'' if trees else ', not worth it'}", flush=True)  # fmt: skip
@@ -55,7 +55,7 @@ def train_all(groups: Mapping[Key, Rows], known: Mapping[Key, Mapping[str, float
     return found
 
 
-def _stacked(parts: list[Rows], constants: list[Mapping[str, float]]) -> tuple[Floats, tuple[str, ...], Floats, Floats]:
+def stacked(parts: list[Rows], constants: list[Mapping[str, float]]) -> tuple[Floats, tuple[str, ...], Floats, Floats]:
     """Features, their names, log(measured / rule), and a number for each weight shape."""
     x, target, shape = [], [], []
     for rows, values in zip(parts, constants, strict=True):

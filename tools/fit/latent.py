@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from attention import choice_of
-from attention_fit import Floats, Rule, own_entries, pooled_entries, read_groups, write
+from attention_fit import Floats, Rule, own_entries, pooled_entries, read_groups, stored, write
 from numpy.typing import NDArray
 
 from orrery.kernels.attention import _kernel as softmax_kernel
@@ -28,6 +28,15 @@ def _prefill_rows(columns: Columns, machine: Floats, vector: Floats) -> Floats:
 
 def _decode_rows(columns: Columns, machine: Floats, vector: Floats) -> Floats:
     return kernel.decode(*columns, False, machine, vector)
+
+
+def _prefill_features(columns: Columns, machine: Floats, vector: Floats) -> Floats:
+    whole = (*columns, np.zeros_like(columns[0]))
+    return softmax_kernel.prefill_features(*whole, True, machine, vector, np.empty((6, columns[0].size)))
+
+
+def _decode_features(columns: Columns, machine: Floats, vector: Floats) -> Floats:
+    return kernel.decode_features(*columns, False, machine, vector, np.empty((6, columns[0].size)))
 
 
 def _absorb_rows(columns: Columns, machine: Floats, vector: Floats) -> Floats:
@@ -49,6 +58,9 @@ PREFILL = Rule(
     machine=lambda device, format, kv: softmax_prefill.machine(device, choice_of(device, format, kv)),
     vector=prefill.vector,
     rows=_prefill_rows,
+    features=_prefill_features,
+    feature_names=softmax_kernel.PREFILL_FEATURES,
+    shape=("num_heads", "batch"),
 )  # fmt: skip
 
 DECODE = Rule(
@@ -63,6 +75,9 @@ DECODE = Rule(
     machine=lambda device, format, kv: softmax_decode.machine(device, choice_of(device, format, kv)),
     vector=decode.vector,
     rows=_decode_rows,
+    features=_decode_features,
+    feature_names=kernel.DECODE_FEATURES,
+    shape=("num_heads", "batch"),
     restarts=({"cache_ratio": 2.0, "split_keys": 512.0, "start_latents": 20.0},),
 )  # fmt: skip
 
@@ -89,14 +104,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / ".." / "shared" / "data")
     parser.add_argument("--only")
+    parser.add_argument("--trees-only", action="store_true", help="keep the constants; train the trees again")
     arguments = parser.parse_args()
     for rule in (PREFILL, DECODE, *ABSORB):
         if arguments.only in (None, rule.op):
             groups, screened = read_groups(arguments.data / "kernels" / "mla.csv.gz", rule)
             print(f"{rule.op}: {screened} rows beat a datasheet bound and are left out")
             print(f"{'':48s}median   mean    p90   bias   rows")
-            entries, own = own_entries(rule, groups)
-            write(rule, "latent.py", entries + pooled_entries(rule, groups, own))
+            known = stored(rule) if arguments.trees_only else []
+            entries, own = own_entries(rule, groups, known)
+            pooled = [e for e in known if "generation" in e] or pooled_entries(rule, groups, own)
+            write(rule, "latent.py", entries + pooled)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def train(
     """
     target = np.clip(target, -CAP, CAP)
     weights = _even(categories) if categories is not None else np.ones(len(target))
-    fold = _folds(shapes, num_folds)
+    fold = folds(shapes, num_folds)
     without = float(np.average(np.abs(target), weights=weights))
     best = (without, 0, sizes[0])
     for size in sizes:
@@ -83,7 +83,7 @@ def _grown(features: Floats, target: Floats, weights: Floats, size: Size) -> His
     ).fit(features, target, sample_weight=weights)  # fmt: skip
 
 
-def _folds(shapes: NDArray[np.generic], count: int) -> NDArray[np.int64]:
+def folds(shapes: NDArray[np.generic], count: int) -> NDArray[np.int64]:
     """A fold for every row; all rows of a shape in the same one."""
     unique, index = np.unique(shapes, return_inverse=True)
     fold_of = np.random.default_rng(0).permutation(len(unique)) % count
@@ -129,8 +129,11 @@ def flatten(model: HistGradientBoostingRegressor, num_trees: int, names: Sequenc
     )  # fmt: skip
 
 
-def save(path: Path, forests: Mapping[str, ResidualTrees]) -> None:
-    """All forests of an operation in one compressed file; they share feature names, and keys may share a forest."""
+def save(path: Path, forests: Mapping[str, ResidualTrees], **beside: NDArray[np.float32]) -> None:
+    """All forests of an operation in one compressed file; they share feature names, and keys may share a forest.
+
+    ``beside``: arrays with a line for every key.
+    """
     names = next(iter(forests.values())).names
     unique = list({id(trees): trees for trees in forests.values()}.values())
     place = {id(trees): i for i, trees in enumerate(unique)}
@@ -149,7 +152,7 @@ def save(path: Path, forests: Mapping[str, ResidualTrees]) -> None:
         feature=np.concatenate([t.feature for t in unique]).astype(np.int8),
         threshold=np.concatenate([t.threshold for t in unique]),
         low=np.concatenate([t.low for t in unique]).astype(np.int16),
-        value=np.concatenate([t.value for t in unique]).astype(np.float16),
+        value=np.concatenate([t.value for t in unique]).astype(np.float16), **beside,
     )  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.getvalue())

@@ -1,7 +1,7 @@
 """One device file: which facts it must hold, what values are plausible, and the Device it makes.
 
 A device file names the device (``title``, ``vendor``, ``kind``, ``generation``, perhaps ``measured_as``), lists its
-sources, and gives one fact a line. A file written by ``orrery calibrate device`` adds ``[conditions]`` and the constants
+sources, and gives one fact a line. One by ``orrery calibrate device`` adds ``[conditions]`` and the constants
 that it measured as ``[[calibration]]``. The same reader serves the catalogue's own files and a user's.
 """
 

@@ -82,7 +82,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     fitted, fact = _fitted(name, version, generation)
     facts |= {k: Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
-              for k in ASSUMED_HOST}  # fmt: skip
+              for k in ASSUMED_HOST if k not in facts}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}
     if unknown := facts.keys() - known.keys():
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")

@@ -43,9 +43,10 @@ def _row_spreads(op: str) -> Mapping[str, RowSpread]:
 
 def read_row_spreads(path: Path) -> dict[str, RowSpread]:
     """Every row spread of a file, by key."""
+    forests = read_forests(path)
     with np.load(path) as stored:
-        levels = {str(key): tuple(map(float, row)) for key, row in zip(stored["keys"], stored["levels"], strict=True)}
-    return {key: RowSpread(trees=trees, levels=levels[key]) for key, trees in read_forests(path).items()}
+        rows = zip(stored["keys"], stored["levels"].tolist(), strict=True)
+    return {str(key): RowSpread(trees=forests[str(key)], levels=(a, b, c, d)) for key, (a, b, c, d) in rows}
 
 
 def read_forests(path: Path) -> dict[str, ResidualTrees]:

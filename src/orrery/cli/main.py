@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "formats": "Number formats: what they hold, what they keep of a signal, how fast they run on a device.",
     "quantize": "Tensors rounded to number formats and back: bits, bytes and signal lost.",
     "show": "What is known: devices, models, formats, techniques, engines, frameworks, recipes, prices, …",
+    "calibrate": "Make answers fit your own machine and your own runs, from a handful of measurements.",
     "check": "Score tables of measured runs against the model.",
 }
 """Name -> the line in the list of commands; each lives in ``orrery.cli.<name>``."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.cost import Interval, Spread
+from orrery.kernels.residual.sureness import Spreads
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -36,7 +37,7 @@ class Answers:
         for row in rows:
             self.declined.setdefault(int(row), reason)
 
-    def predict(self, metric: str, rows: Rows, values: Floats, spread: Spread | None = None) -> None:
+    def predict(self, metric: str, rows: Rows, values: Floats, spread: Spread | Spreads | None = None) -> None:
         """Predictions of a metric for some rows, with the spread of the rule that made them."""
         self._column(metric)[rows] = values
         if spread is not None:

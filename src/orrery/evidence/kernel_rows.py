@@ -17,7 +17,7 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.tables import Table
 from orrery.hardware.device import Device
-from orrery.kernels.energy import calibration, power_w
+from orrery.kernels.energy import power_spread, power_w
 from orrery.kernels.ops import (
     AttentionDecode,
     AttentionPrefill,
@@ -174,21 +174,21 @@ def _group(
     try:
         op = reader.build(columns, format, kv) if reader else _moe(columns, format, word)
         timing = kernels.predict(op, device, word["engine"])
-        answers.predict("time_s", rows, timing.time_s, kernels.spread(op, device, word["engine"]))
+        answers.predict("time_s", rows, timing.time_s, kernels.spreads(op, timing, device, word["engine"]))
     except OrreryError as error:
         return answers.decline(rows, str(error))
     answers.bound_s[rows] = bound(timing, device)
     answers.compute_s[rows], answers.memory_s[rows] = timing.compute_s, timing.memory_s
     if np.isfinite(numbers("power_w")[rows]).any():
-        _power(rows, answers, device, format, timing)
+        _power(rows, answers, device, format, timing, word["op"])
     return None
 
 
-def _power(rows: Rows, answers: Answers, device: Device, format: str, timing: Timing) -> None:
+def _power(rows: Rows, answers: Answers, device: Device, format: str, timing: Timing, op: str) -> None:
     """The mean power of the device while it repeats these kernels."""
+    rates = timing.flops / timing.time_s, timing.bytes / timing.time_s
     try:
-        watts = power_w(device, format, timing.flops / timing.time_s, timing.bytes / timing.time_s)
-        answers.predict("power_w", rows, watts, calibration(device, format).spread)
+        answers.predict("power_w", rows, power_w(device, format, *rates, op), power_spread(device, format, *rates, op))
     except OutOfRange:
         return  # nothing was measured that says what this device draws: the metric is left out and counted
 

@@ -209,6 +209,14 @@ INPUTS: dict[str, str] = {
     "num_mixer_head_features": "width of one of them",
     "num_vector_products": "products that one vector instruction makes",
     "num_noise_bits": "width that noise on weights stands for",
+    "shapes_swept": "products tried, as rows x columns x depth, by comma",
+    "tiles_swept": "sides of a block's square tile tried, by comma",
+    "host_s": "time of a run in which the device waits for its host",
+    "num_trees": "of a forest",
+    "num_samples": "runs that a predictor learns from and is tried on",
+    "samples_swept": "those tried, by comma",
+    "held_out_frac": "share of them that it is tried on",
+    "num_tasks": "pieces of work that a history holds",
     "settings": "anything else that was set, in words",
 }
 """Every line that a set-up may have, and what it says. Units are in the names; lists are text with commas."""

@@ -9,6 +9,7 @@ from functools import cache
 from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
 
+SIXTEEN_BIT_BYTES = 2.0
 WEIGHT_ONLY_BY_BITS = ((4, "int4_weight_only"), (8, "int8_weight_only"))
 """Weight-only kernels by the bits that they move; a format takes the narrowest that is no narrower than itself."""
 
@@ -45,6 +46,11 @@ def _native_rates(weights: str) -> set[str]:
 def bytes_per_element(name: str) -> float:
     """Stored bytes of one element, scales included."""
     return get_format(name).bytes_per_element
+
+
+def wide_bytes(activations: str) -> float:
+    """Bytes of one element between layers: what is narrower is only so inside a product."""
+    return max(SIXTEEN_BIT_BYTES, bytes_per_element(activations))
 
 
 @cache

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import floor
 
 from orrery.base.units import text
+from orrery.execution.formats import wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import Cache, cache_of, shard
 
@@ -105,7 +106,8 @@ def activation_bytes(deployment: Deployment) -> float:
                   for e in cut.experts), default=0)  # fmt: skip
     tokens = max_num_batched_tokens(deployment)
     logits = max_num_seqs(deployment) * model.vocab_size * LOGITS_BYTES
-    return 2.0 * tokens * (2 * model.hidden_size + max(widest, routed)) + logits
+    wide = wide_bytes(deployment.formats.activations)
+    return wide * tokens * (2 * model.hidden_size + max(widest, routed)) + logits
 
 
 def communication_bytes(deployment: Deployment) -> float:
@@ -113,7 +115,8 @@ def communication_bytes(deployment: Deployment) -> float:
     layout = deployment.layout
     if layout.tp * layout.pp * layout.ep == 1:
         return 0.0
-    return 2.0 * 2.0 * max_num_batched_tokens(deployment) * deployment.model.hidden_size
+    wide = wide_bytes(deployment.formats.activations)
+    return 2.0 * wide * max_num_batched_tokens(deployment) * deployment.model.hidden_size
 
 
 def _does_not_fit(deployment: Deployment, fixed: float, limit: float) -> Infeasible:

@@ -59,6 +59,8 @@ def _ask(deployment: Deployment, m: MixerShard, op: Op, phase: str, largest: Map
 def _attention_formats(deployment: Deployment) -> tuple[str, str]:
     """Compute and cache formats: an 8-bit cache is multiplied in 8 bits where the device can."""
     kv = deployment.formats.kv
+    if bytes_per_element(kv) == bytes_per_element("fp32"):
+        return kv, kv
     if is_16bit(kv):
         return "bf16", "bf16"
     return ("fp8" if "fp8" in deployment.cluster.device.dense_flops_per_s else "bf16"), "fp8"

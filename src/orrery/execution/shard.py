@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from orrery.execution.formats import bytes_per_element, compute_format, is_16bit
+from orrery.execution.formats import bytes_per_element, compute_format, is_16bit, wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
     Block,
@@ -132,7 +132,7 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
     elif linear.shard == "row":
         k = ceil(k / tp)
     active = deployment.formats.activations if stored == deployment.formats.weights else stored
-    bias_bytes = 2.0 * n * groups if linear.has_bias else 0.0
+    bias_bytes = wide_bytes(active) * n * groups if linear.has_bias else 0.0
     return LinearShard(
         name=linear.name, block=block.name if block else "", n=n, k=k, groups=groups,
         count=float(block.count if block else 1), format=compute_format(stored, active, deployment.cluster.device),
@@ -181,8 +181,9 @@ def _weight_bytes(
     """Stored weights on the fullest device: its stage's layers, and the embedding or the head."""
     model, tp = deployment.model, deployment.layout.tp
     layers = sum(x.count * x.weight_bytes for x in linears) + sum(x.count * x.weight_bytes for x in experts)
-    other = 2.0 * (sum(b.count * b.other_parameters for b in model.blocks) + model.other_parameters)
-    embedding = 2.0 * (model.embedding_parameters / tp + model.tower_parameters)
+    plain = wide_bytes(deployment.formats.activations)
+    other = plain * (sum(b.count * b.other_parameters for b in model.blocks) + model.other_parameters)
+    embedding = plain * (model.embedding_parameters / tp + model.tower_parameters)
     top = sum(x.weight_bytes for x in head) if not model.is_head_tied or deployment.layout.pp > 1 else 0.0
     encoder = sum(b.num_parameters for b in model.encoder) * bytes_per_element(deployment.formats.weights) / tp
     ends = embedding + top if deployment.layout.pp == 1 else max(embedding, top)

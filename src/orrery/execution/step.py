@@ -11,7 +11,7 @@ import numpy as np
 
 from orrery import kernels, network
 from orrery.execution.batch import Batch, Floats, Part, part, slower
-from orrery.execution.formats import bytes_per_element, is_16bit
+from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, is_16bit, wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
@@ -95,7 +95,8 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest:
 
 def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
     """Norms with their residual additions, activations, sampling. Their launches are the engine's gap per layer."""
-    tokens = batch.num_tokens
+    tokens, activations = batch.num_tokens, deployment.formats.activations
+    wide = activations if wide_bytes(activations) > SIXTEEN_BIT_BYTES else "bf16"
     work = (
         ("norms", "norm", tokens, cut.norm_elements, cut.num_norms),
         ("activations", "gated_activation", tokens, cut.activation_elements, cut.num_activations),
@@ -103,29 +104,30 @@ def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iter
     )
     for name, kind, rows, elements, count in work:
         if elements and count:
-            op = Elementwise(kind=kind, tokens=rows, width=round(elements / count))
+            op = Elementwise(kind=kind, tokens=rows, width=round(elements / count), format=wide)
             device, engine = deployment.cluster.device, deployment.engine.kernels
             t = kernels.predict(op, device, engine)
             yield Part(
                 name=name, group="elementwise", time_s=(t.time_s - t.overhead_s) * count, op="elementwise",
-                format="bf16", once=t, count=count, is_launched=False,
+                format=wide, once=t, count=count, is_launched=False,
                 calibration=kernels.calibration(op, device, engine),
             )  # fmt: skip
 
 
 def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
     layout, model = deployment.layout, deployment.model
-    token_bytes = 2.0 * model.hidden_size
+    wide = wide_bytes(deployment.formats.activations)
+    token_bytes = wide * model.hidden_size
     tokens = batch.num_tokens
     if layout.tp > 1:
         yield _collective(deployment, "all_reduce", layout.tp, tokens * token_bytes, cut.num_reduces)
-        logits = batch.num_rows * float(model.vocab_size) * 2.0
+        logits = batch.num_rows * float(model.vocab_size) * wide
         yield _collective(deployment, "all_gather", layout.tp, logits, 1.0, name="gather logits")
     if cut.num_exchanges:  # engines gather every rank's tokens and scatter the sums, unless told to send copies
         everything = tokens * float(model.hidden_size * layout.dp)
         out = 1.0 if not is_16bit(deployment.formats.activations) else bytes_per_element(deployment.formats.activations)
         yield _collective(deployment, "all_gather", layout.dp, everything * out, cut.num_exchanges, name="dispatch")
-        yield _collective(deployment, "reduce_scatter", layout.dp, everything * 2.0, cut.num_exchanges, name="combine")
+        yield _collective(deployment, "reduce_scatter", layout.dp, everything * wide, cut.num_exchanges, name="combine")
     if layout.pp > 1:
         yield _collective(
             deployment, "send_recv", 2, tokens * token_bytes / layout.tp, layout.pp - 1.0, name="hand over"

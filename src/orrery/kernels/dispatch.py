@@ -55,7 +55,7 @@ def _product(op: Gemm | MoE, device: Device, engine: str) -> Calibration:
 
 
 def _elementwise(op: Elementwise, device: Device, engine: str) -> Calibration:
-    return elementwise_rule.calibration(op.kind, device)
+    return elementwise_rule.calibration(op.kind, device, engine)
 
 
 _CALIBRATIONS: dict[type, Callable[[Any, Device, str], Calibration]] = {

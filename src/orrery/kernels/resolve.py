@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from orrery.base.errors import OutOfRange
-from orrery.hardware.calibration import Calibration
+from orrery.hardware.calibration import Calibration, one_for_all
 from orrery.hardware.device import Device
 
 KIN: dict[str, tuple[str, ...]] = {
@@ -54,4 +54,4 @@ def widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calib
     if factor == 1.0:
         return found
     because = f"borrowed from {found.op} in {found.format} by {found.engine}"
-    return replace(found, spread=found.spread.widened(factor, because))
+    return replace(found, spread=found.spread.widened(factor, because), row_spread=one_for_all)

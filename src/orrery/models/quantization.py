@@ -42,7 +42,7 @@ IN_NAMES = {
 GGUF = re.compile(r"[-_.:/](q(?:[4568]_[01]|[26]_k|[345]_k_[sm]))(?=$|[-_.:])")
 """llama.cpp's names of its block formats, at the end of a name or before another suffix."""
 
-DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
+DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 PROJECTIONS: dict[str, Role] = {
     "self_attn": "attention", "attn": "attention", "attention": "attention", "q_proj": "attention",
@@ -64,7 +64,7 @@ class Stored:
 
 
 def stored_as(c: Fields, name: str) -> Stored:
-    """What ``quantization_config`` says; without one, what the checkpoint's name says (noted), else its 16-bit type."""
+    """What ``quantization_config`` says; without one, what the checkpoint's name says (noted), else its plain type."""
     table = c.table("quantization_config") or c.table("compression_config")
     if table is not None:
         return _stored(table)

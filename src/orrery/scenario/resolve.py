@@ -165,8 +165,8 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
 
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
-    """The cache's default format: the 16-bit one, or FP8 where the engine's narrow checkpoints bring it."""
-    if get_format(activations).element_bits == 16:
+    """The cache's default format: the activations' own, or FP8 where the engine's narrow checkpoints bring it."""
+    if get_format(activations).element_bits >= 16:
         return activations
     follows = engine.kv_follows_weights and "fp8" in get_format(weights).rates
     return "fp8" if follows and get_format(activations).element_bits < 16 else wide_format(device)

@@ -6,12 +6,14 @@ STREAM about as much of its memory. The constants are shares of these roofs, so 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
-from orrery.base.errors import OutOfRange
+from orrery.base.errors import OutOfRange, UnknownName
 from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
 from orrery.calibrate.measure.probes import Stream
 from orrery.calibrate.measure.quiet import Quiet
+from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device, Link
 from orrery.kernels.ops import Gemm
 
@@ -41,7 +43,9 @@ def anchors(backend: Backend, format: str, quiet: Quiet, *, budget_s: float) -> 
 def draft(backend: Backend, found: Mapping[str, Anchors], *, name: str) -> Device:
     """A device with the roofs that the anchors of each format say; links and power are not known yet."""
     side, moved = ANCHOR_SIDE[backend.device_kind], ANCHOR_BYTES[backend.device_kind]
-    facts = {fact: known.value for fact, known in backend.facts().items()}
+    facts = {name: fact.value for name, fact in backend.facts().items()}
+    if (known := _known(str(facts.get("title", "")), backend)) is not None:
+        return replace(known, name=name)
     stream_s = min(each["stream_s"] for each in found.values())
     peaks = {format: 2.0 * side**3 / each["product_s"] / HEADROOM for format, each in found.items()}
     bandwidth = moved / stream_s / HEADROOM
@@ -56,3 +60,13 @@ def draft(backend: Backend, found: Mapping[str, Anchors], *, name: str) -> Devic
         last_level_cache_bytes=float(facts.get("last_level_cache_bytes", 2**25)),
         power_limit_w=100.0, idle_power_w=10.0, scaleup=nowhere, scaleout=nowhere, host=nowhere,
     )  # fmt: skip
+
+
+def _known(title: str, backend: Backend) -> Device | None:
+    """The catalogue's device of that name, whose stated facts serve better than anchors; CPUs differ by their board."""
+    if backend.device_kind == "cpu":
+        return None
+    try:
+        return get_device(title)
+    except UnknownName:
+        return None

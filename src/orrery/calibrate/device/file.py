@@ -1,7 +1,6 @@
 """A measured device as a device file: facts with their basis, the conditions they hold under, and its constants."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import tomli_w
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
 from orrery.base.sources import Basis, Fact, Source
-from orrery.catalog.device_file import FLAGS, REQUIRED, WORDS
+from orrery.catalog.device_file import FLAGS, IDENTITY, REQUIRED, WORDS
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 
@@ -18,16 +17,6 @@ RUN = "run"
 """How the file calls the calibration itself among its sources."""
 
 SYMBOLS = {"bytes_per_s": "B/s", "flops_per_s": "FLOP/s", "bytes": "B", "hz": "Hz", "w": "W", "s": "s"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One fact to be written: its value, how it is known, and where from."""
-
-    value: float | str | bool
-    basis: Basis = Basis.MEASURED
-    at: str = ""
-    source: Source | None = None  # None: the calibration itself
 
 
 def refuse_existing(path: Path, *, is_replaced: bool) -> None:
@@ -41,15 +30,17 @@ def refuse_existing(path: Path, *, is_replaced: bool) -> None:
 
 
 def write_device(
-    path: Path, device: Device, facts: Mapping[str, Said], conditions: Mapping[str, Any], run: Source
+    path: Path, device: Device, facts: Mapping[str, Fact], conditions: Mapping[str, Any], run: Source
 ) -> None:
     """Write the device file whole or not at all; the catalogue's reader takes it as it takes its own."""
     if missing := [name for name in REQUIRED if name not in facts]:
         raise ScenarioError(f"{device.name}: nothing is known of {', '.join(missing)}.")
     sources: dict[str, Source] = {RUN: run}
-    lines: list[str] = []
-    for name, said in facts.items():
-        lines.append(f"{name} = {_entry(name, said, _cited(sources, said.source or run))}")
+    lines = [
+        f"{name} = {_entry(fact, _cited(sources, fact.source or run))}"
+        for name, fact in facts.items()
+        if name not in IDENTITY
+    ]
     head = {"title": device.title, "vendor": device.vendor, "kind": device.kind, "generation": device.generation}
     text = "\n".join([
         "# made by: orrery calibrate device", tomli_w.dumps(head), "[facts]", *lines, "",
@@ -63,11 +54,6 @@ def write_device(
     write_atomically(path, text)
 
 
-def from_fact(fact: Fact) -> Said:
-    """A fact of a known device, as its own file states it."""
-    return Said(value=fact.value, basis=fact.basis, at=fact.at or fact.note, source=fact.source)
-
-
 def _cited(sources: dict[str, Source], source: Source) -> str:
     """The key of a source in the file, entered where it is new."""
     for key, known in sources.items():
@@ -78,14 +64,17 @@ def _cited(sources: dict[str, Source], source: Source) -> str:
     return key
 
 
-def _entry(name: str, said: Said, source: str) -> str:
+def _entry(fact: Fact, source: str) -> str:
     """The inline table of one fact."""
-    symbol = next((s for word, s in SYMBOLS.items() if name.endswith(f"_{word}")), "")
-    value: Any = said.value
-    if name not in (*WORDS, *FLAGS) and symbol:
-        value = f"{float(said.value):.6g} {symbol}"
-    words: dict[str, Any] = {"value": value, "basis": str(said.basis)}
-    words |= {"note": said.at} if said.basis is Basis.ASSUMED else {"from": source, "at": said.at or "measured"}
+    symbol = next((s for word, s in SYMBOLS.items() if fact.name.endswith(f"_{word}")), "")
+    value: Any = fact.value
+    if fact.name not in (*WORDS, *FLAGS):
+        value = f"{float(value):.6g} {symbol}" if symbol else int(value)
+    words: dict[str, Any] = {"value": value, "basis": str(fact.basis)}
+    if fact.basis is Basis.ASSUMED:
+        words["note"] = fact.note or fact.at or "not measured"
+    else:
+        words |= {"from": source, "at": fact.at or "measured"}
     return "{ " + ", ".join(tomli_w.dumps({key: word}).strip() for key, word in words.items()) + " }"
 
 

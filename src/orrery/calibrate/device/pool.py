@@ -32,7 +32,9 @@ LONGEST_S, LARGEST_FRAC = 0.25, 0.05
 """Longest call and largest share of the memory that one measurement takes."""
 
 SHARE = {"gemm": 0.5, "attention_prefill": 0.15, "attention_decode": 0.15}
-"""Weight of an op's predictions among all, about its share of a step's time; the others share the rest."""
+EXCHANGES_SHARE = 0.25
+"""Weight of an op's predictions among all, about its share of a step's time; the others share the rest. Exchanges come
+on top."""
 
 
 def pool_of(device: Device, engine: str, formats: Sequence[str]) -> tuple[Work, ...]:
@@ -48,10 +50,12 @@ def pool_of(device: Device, engine: str, formats: Sequence[str]) -> tuple[Work, 
 
 def exchanges_of(engine: str, num_devices: int) -> tuple[Work, ...]:
     """Collectives between the devices of this machine."""
+    kinds = ("send_recv", "all_reduce")
     return tuple(
         Work(op=Collective(kind=kind, num_devices=num_devices, message_bytes=float(size), devices_per_node=num_devices,
-                           library=engine, has_peer_to_peer=True), engine=engine)
-        for kind in ("send_recv", "all_reduce")
+                           library=engine, has_peer_to_peer=True),
+             engine=engine, weight=EXCHANGES_SHARE / len(kinds) / len(MESSAGES))
+        for kind in kinds
         for size in MESSAGES
     )  # fmt: skip
 

@@ -31,6 +31,7 @@ class Measured:
 
     work: Work
     timed: Timed
+    slowness_ratio: float  # how much slower than quiet the machine was meanwhile
     foreseen_s: float
     foreseen_spread_frac: float  # one sigma of the log
 
@@ -63,13 +64,14 @@ class Search:
         """Leave out what this machine cannot do."""
         self._done |= {i for i, other in enumerate(self.pool) if other is work}
 
-    def add(self, work: Work, timed: Timed) -> Measured:
+    def add(self, work: Work, timed: Timed, slowness_ratio: float = 1.0) -> Measured:
         """Learn from one measurement; what was foreseen is written down first."""
         foreseen, slopes = self.unknowns.predict([work], self.believed.mean)
         variance = float(self.believed.variance_of(slopes)[0]) + self.misfit(work.key) ** 2
         found = Measured(
-            work=work, timed=timed, foreseen_s=float(foreseen[0]), foreseen_spread_frac=float(np.sqrt(variance))
-        )
+            work=work, timed=timed, slowness_ratio=slowness_ratio, foreseen_s=float(foreseen[0]),
+            foreseen_spread_frac=float(np.sqrt(variance)),
+        )  # fmt: skip
         self.skip(work)
         self.measured.append(found)
         works, time_s = [m.work for m in self.measured], np.array([m.timed.time_s for m in self.measured])
@@ -82,10 +84,11 @@ class Search:
         return found
 
     def _noise(self) -> Floats:
-        """Of each measurement: the law's error, and the timing's own."""
+        """Of each measurement: the law's error, the machine's unrest meanwhile, and the timing's own."""
         law = np.array([self.misfit(m.work.key) for m in self.measured])
         own = np.array([m.timed.spread_frac / np.sqrt(max(1, m.timed.num_samples)) for m in self.measured])
-        return np.hypot(law, np.maximum(own, LEAST_NOISE))
+        unrest = np.log([m.slowness_ratio for m in self.measured])
+        return np.hypot(np.hypot(law, unrest), np.maximum(own, LEAST_NOISE))
 
     def misfit(self, key: Key) -> float:
         """The law's own error (one sigma, log) on machines that it was fitted to."""
@@ -102,7 +105,8 @@ class Search:
         """The constants as believed now, each op with the interval of its predictions.
 
         Variance of a prediction = what the constants leave open (mean over the pool) + the law's error, which is told
-        from what it was elsewhere and from what is left over here; ``widen_ratio`` is the machine's unrest.
+        from what it was elsewhere and from what is left over here. Both ends move out by ``widen_ratio``, the machine's
+        unrest.
         """
         found = self.unknowns.calibrations(self.believed.mean)
         return {k: replace(c, spread=self._spread(k, widen_ratio, because)) for k, c in found.items()}
@@ -114,8 +118,9 @@ class Search:
         predicted, _ = self.unknowns.predict([m.work for m in mine], self.believed.mean)
         left = np.log(predicted / np.array([m.timed.time_s for m in mine]))
         law = (EXPECTED_MISFIT_ROWS * self.misfit(key) ** 2 + np.sum(left**2)) / (EXPECTED_MISFIT_ROWS + len(mine))
-        sigma = widen_ratio * float(np.sqrt(np.mean(self.believed.variance_of(slopes)) + law))
+        sigma = float(np.sqrt(np.mean(self.believed.variance_of(slopes)) + law))
+        wide_80, wide_95 = (float(np.exp(z * sigma)) * widen_ratio for z in (Z_80, Z_95))
         return Spread(
-            low_80_ratio=float(np.exp(-Z_80 * sigma)), high_80_ratio=float(np.exp(Z_80 * sigma)),
-            low_95_ratio=float(np.exp(-Z_95 * sigma)), high_95_ratio=float(np.exp(Z_95 * sigma)), because=because,
+            low_80_ratio=1 / wide_80, high_80_ratio=wide_80, low_95_ratio=1 / wide_95, high_95_ratio=wide_95,
+            because=because,
         )  # fmt: skip

@@ -19,8 +19,8 @@ def product(x: Array, weight: Array) -> Array:
 def norm(x: Array, residual: Array, gain: Array) -> Array:
     """``Elementwise`` "norm": adds ``x`` to the residual stream in place; its root-mean-square norm, scaled."""
     residual += x
-    scale = 1.0 / np.sqrt(np.mean(np.square(residual), axis=-1, keepdims=True) + EPSILON)
-    return residual * scale * gain
+    scale = np.float32(1.0) / np.sqrt(np.mean(np.square(residual), axis=-1, keepdims=True) + EPSILON)
+    return np.asarray(residual * scale * gain, dtype=np.float32)
 
 
 def gated_activation(gate_and_up: Array) -> Array:
@@ -59,7 +59,7 @@ def attend(query: Array, key: Array, value: Array, keys: Array, values: Array, p
     rows = grouped.reshape(kv_heads, -1, size) * np.float32(size**-0.5)
     score = rows @ keys[:, :context].swapaxes(1, 2)
     if tokens > 1:
-        hidden = np.arange(context)[None, :] > np.arange(past_tokens, context)[:, None]
+        hidden: NDArray[np.bool_] = np.arange(context)[None, :] > np.arange(past_tokens, context)[:, None]
         score.reshape(heads, tokens, context)[:, hidden] = -np.inf
     weight = np.exp(score - score.max(axis=-1, keepdims=True))
     weight /= weight.sum(axis=-1, keepdims=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import UnknownName
-from orrery.hardware.calibration import Calibration
+from orrery.hardware.calibration import Calibration, one_for_all
 from orrery.hardware.device import Device
 from orrery.kernels.elementwise import _kernel as kernel
 from orrery.kernels.ops import Elementwise, Timing
@@ -60,26 +60,29 @@ def _kind(name: str) -> Kind:
     return kind
 
 
-def calibration(kind: str, device: Device) -> Calibration:
+def calibration(kind: str, device: Device, engine: str = "") -> Calibration:
     """The constants for a kind on a device; where borrowed from another kind, a wider interval that says so."""
     source = _kind(kind).measured_as
+    if own := device.calibrations.get((f"elementwise_{kind}", MEASURED_FORMAT, engine)):
+        return own
     found = find(device, f"elementwise_{source or kind}", MEASURED_FORMAT, MEASURED_ENGINE)
     if not source:
         return found
     spread = found.spread.widened(OTHER_FORMAT, f"{kind} was never measured; borrowed from {source}")
-    return replace(found, spread=spread)
+    return replace(found, spread=spread, row_spread=one_for_all)
 
 
 def bytes_each(kind: str, format: str) -> float:
     """Bytes that one element of ``width`` moves."""
     known = _kind(kind)
     written = get_format(format).bytes_per_element if known.writes_format else 0.0
-    return known.moves * SIXTEEN_BIT_BYTES + known.moves_32bit * THIRTY_TWO_BIT_BYTES + written
+    narrow = max(SIXTEEN_BIT_BYTES, get_format(format).bytes_per_element)
+    return known.moves * narrow + known.moves_32bit * THIRTY_TWO_BIT_BYTES + written
 
 
 @lru_cache(maxsize=4096)
-def _ready(device: Device, kind: str, format: str) -> tuple[float, float, Floats, Floats]:
-    constants = constants_vector(calibration(kind, device).constants)
+def _ready(device: Device, kind: str, format: str, engine: str) -> tuple[float, float, Floats, Floats]:
+    constants = constants_vector(calibration(kind, device, engine).constants)
     return bytes_each(kind, format), _kind(kind).flops, constants, machine_vector(device)
 
 
@@ -96,8 +99,8 @@ def machine_vector(device: Device) -> Floats:
 
 
 def predict(op: Elementwise, device: Device, engine: str = "") -> Timing:
-    """Time of ``op`` on ``device``; all engines share the same kernels' measurements."""
-    rows = _columns(op, *_ready(device, op.kind, op.format))
+    """Time of ``op`` on ``device``; engines share the same kernels' measurements unless one was measured itself."""
+    rows = _columns(op, *_ready(device, op.kind, op.format, engine))
     return Timing(
         time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
         overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],

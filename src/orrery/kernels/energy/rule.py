@@ -11,9 +11,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
+from orrery.kernels.energy import learned
 from orrery.kernels.resolve import find
 from orrery.numerics.registry import get_format
 
@@ -49,9 +51,37 @@ def demand_w(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate) 
     return np.asarray(awake_w + matrix + memory, dtype=np.float64)
 
 
-def power_w(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate) -> Floats:
-    """What the device draws while it works at these rates: between idle and the limit."""
-    return np.minimum(demand_w(device, format, flops_per_s, bytes_per_s), device.power_limit_w)
+def power_w(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate, op: str = "") -> Floats:
+    """What the device draws while it works at these rates: between idle and the limit.
+
+    ``op``: the one kernel that it repeats, for what was learned of that kernel beyond its rates.
+    """
+    watts = np.minimum(demand_w(device, format, flops_per_s, bytes_per_s), device.power_limit_w)
+    found = calibration(device, format)
+    if not op or not learned.is_known(found, op):
+        return watts
+    x = kernel_features(device, format, flops_per_s, bytes_per_s, op)
+    return np.clip(watts * learned.factors(x, found).reshape(watts.shape), device.idle_power_w, device.power_limit_w)
+
+
+def power_spread(
+    device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate, op: str = ""
+) -> Spread | learned.Spreads:  # fmt: skip
+    """The relative error of ``power_w``: row by row where that was measured."""
+    found = calibration(device, format)
+    if not op or not learned.is_known(found, op):
+        return found.spread
+    x = kernel_features(device, format, flops_per_s, bytes_per_s, op)
+    return learned.spreads(x, np.broadcast_shapes(np.shape(flops_per_s), np.shape(bytes_per_s)), found) or found.spread
+
+
+def kernel_features(device: Device, format: str, flops_per_s: Rate, bytes_per_s: Rate, op: str) -> Floats:
+    """What trees may know of kernels at these rates."""
+    flops, moved = (np.ravel(rate) for rate in np.broadcast_arrays(flops_per_s, bytes_per_s))
+    watts = np.minimum(demand_w(device, format, flops, moved), device.power_limit_w)
+    drawn = (watts - device.idle_power_w) / max(device.power_limit_w - device.idle_power_w, 1.0)
+    peak, bandwidth = _ready(device, format)[4], device.memory_bandwidth_bytes_per_s
+    return learned.features(flops / peak, moved / bandwidth, drawn, op, get_format(format).bytes_per_element)
 
 
 def energy_j(device: Device, format: str, time_s: Rate, flops: Rate, bytes: Rate) -> Floats:

@@ -1,8 +1,8 @@
 """What a call on a CPU asks of it, one amount for each constant of the law.
 
 The time of a call is a sum: calls x seconds each (constants in ``_s``), and seconds at the machine's roofs over the
-share of the roof that is reached (``_frac`` of the peak; ``_ratio`` where it may be above one: caches, too, are compared
-with the memory's bandwidth, which is one stream's, and passes over scores with the vector units' rate).
+share of the roof that is reached (``_frac`` of the peak; ``_ratio`` where it may be above one: caches, too, are
+compared with the memory's bandwidth, which is one stream's, and passes over scores with the vector units' rate).
 
 A product reads its weight where it lies (``direct``) while it is small, else packs both operands into the order in
 which the kernel reads them (``pack``) [Goto and van de Geijn 2008, Anatomy of high-performance matrix multiplication];

@@ -2,7 +2,7 @@
 """Latent attention on flat arrays: one decode step over shared latents, and the products that absorb projections.
 
 Every function writes time, bare compute roof, bare memory roof, launch, flops and bytes; formulas in
-docs/models/attention.md.
+docs/models/attention.md. ``decode_one`` writes the terms that met in the time behind them.
 """
 
 import math
@@ -11,6 +11,14 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+TERMS = 11
+"""Rows that one decode step's answer takes: the six, then reading, moving, entering, columns a unit, and splits."""
+
+DECODE_FEATURES = (
+    "log_batch", "log_context", "log_heads", "log_query", "log_columns_ratio", "wave_rest", "num_splits",
+    "launch_frac", "entry_frac", "log_reading_ratio", "log_cache_ratio", "log_launch_ratio",
+)  # fmt: skip
 
 
 @njit(cache=True)
@@ -28,8 +36,7 @@ def decode_one(batch, context, heads, size, value_size, query, is_cold, machine,
     peak, bandwidth, units, cache, element, kv_element = machine
     launch, c_memory, c_feed, c_product, c_start, again, c_split, c_cache, c_rows = constants[:9]
     row_tile = constants[9]
-    for i in range(6):
-        out[i] = 0.0
+    out[:] = 0.0
     if batch <= 0 or heads <= 0 or query <= 0:
         return
     rows = float(heads) * query
@@ -61,27 +68,76 @@ def decode_one(batch, context, heads, size, value_size, query, is_cold, machine,
     out[3] = launch
     out[4] = flops
     out[5] = moved
+    out[6] = reading
+    out[7] = moving
+    out[8] = entering
+    out[9] = columns / units
+    out[10] = splits
 
 
 @njit(cache=True)
 def _decode(batch, context, heads, size, value_size, query, is_cold, machine, constants):
     """``decode_one`` for every element."""
     answer = np.empty((6, batch.size))
-    out = np.empty(6)
+    out = np.empty(TERMS)
     for i in range(batch.size):
         decode_one(
             batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out
         )  # fmt: skip
-        answer[:, i] = out
+        answer[:, i] = out[:6]
     return answer
 
 
 @njit(cache=True)
 def _decode_scalar(batch, context, heads, size, value_size, query, is_cold, machine, constants):
     """``decode_one`` for plain numbers."""
-    out = np.empty(6)
+    out = np.empty(TERMS)
     decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out)
     return out
+
+
+@njit(cache=True)
+def decode_row(batch, context, heads, query, cache, out, x):
+    """What a learned correction may know of a decode step: ratios and logs, no plain seconds. In ``DECODE_FEATURES``.
+
+    A step of nothing takes no time, and its features do not matter.
+    """
+    time = max(out[0], 1e-30)
+    x[0] = math.log2(max(1, batch))
+    x[1] = math.log2(max(1, context))
+    x[2] = math.log2(max(1, heads))
+    x[3] = math.log2(max(1, query))
+    x[4] = math.log2(max(out[9], 1e-6))
+    x[5] = math.ceil(out[9]) / out[9] if out[9] > 1.0 else 1.0
+    x[6] = out[10]
+    x[7] = out[3] / time
+    x[8] = out[8] / time
+    x[9] = math.log2(max(out[6], 1e-30) / max(out[7], 1e-30))
+    x[10] = math.log2(max(out[5], 1.0) / max(cache, 1.0))
+    x[11] = math.log2(time / max(out[3], 1e-30))
+
+
+@njit(cache=True)
+def _decode_features(batch, context, heads, size, value_size, query, is_cold, machine, constants, answer):
+    """``decode_row`` for every element; ``answer`` takes the six rows."""
+    x = np.empty((batch.size, 12))
+    out = np.empty(TERMS)
+    for i in range(batch.size):
+        decode_one(
+            batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out
+        )  # fmt: skip
+        answer[:, i] = out[:6]
+        decode_row(batch[i], context[i], heads[i], query[i], machine[3], out, x[i])
+    return x
+
+
+@njit(cache=True)
+def _decode_features_scalar(batch, context, heads, size, value_size, query, is_cold, machine, constants, out):
+    """``decode_row`` for plain numbers; ``out`` takes the answer's rows."""
+    x = np.empty((1, 12))
+    decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out)
+    decode_row(batch, context, heads, query, machine[3], out, x[0])
+    return x
 
 
 @njit(cache=True)
@@ -143,5 +199,7 @@ Rule = Callable[..., NDArray[np.float64]]
 
 decode: Rule = _decode
 decode_scalar: Rule = _decode_scalar
+decode_features: Rule = _decode_features
+decode_features_scalar: Rule = _decode_features_scalar
 absorb: Rule = _absorb
 absorb_scalar: Rule = _absorb_scalar

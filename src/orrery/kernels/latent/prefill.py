@@ -9,6 +9,7 @@ from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention.choice import choose
+from orrery.kernels.attention.learned import Ready, corrected, factor, ready_for
 from orrery.kernels.attention.prefill import machine
 from orrery.kernels.attention.timing import as_columns, timing
 from orrery.kernels.ops import Floats, LatentPrefill, Timing
@@ -26,24 +27,41 @@ def vector(constants: Mapping[str, float]) -> Floats:
     return np.array([c[0], c[1], c[1], c[1], c[1], c[2], c[3], c[4], 0.0, c[5], c[6], c[7], 0.0, c[8]])
 
 
+COLUMNS = (
+    "batch", "query_tokens", "context_tokens", "num_heads", "num_kv_heads", "head_size", "value_head_size",
+    "window_tokens",
+)  # fmt: skip
+"""Sizes in the order of the attention kernel; every head has keys of its own."""
+
+
 @lru_cache(maxsize=4096)
-def _ready(device: Device, format: str, kv_format: str, engine: str) -> tuple[Calibration, Floats, Floats]:
+def _ready(device: Device, format: str, kv_format: str, engine: str) -> Ready:
     choice = choose(device, "mla_prefill", format, kv_format, engine)
-    return choice.calibration, machine(device, choice), vector(choice.calibration.constants)
+    constants = vector(choice.calibration.constants)
+    return ready_for(choice.calibration, machine(device, choice), constants, COLUMNS, kernel.PREFILL_FEATURES)
 
 
 def calibration(op: LatentPrefill, device: Device, engine: str = "") -> Calibration:
     """Whose constants answer for ``op``, with their spread."""
-    return _ready(device, op.format, op.kv_format, engine)[0]
+    return _ready(device, op.format, op.kv_format, engine).calibration
 
 
 def predict_prefill(op: LatentPrefill, device: Device, engine: str = "") -> Timing:
     """Time of ``op`` on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
-    _, roofs, constants = _ready(device, op.format, op.kv_format, engine)
-    sizes = (
-        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_heads, op.head_size, op.value_head_size, 0
-    )  # fmt: skip
-    shape, columns = as_columns(sizes)
+    ready = _ready(device, op.format, op.kv_format, engine)
+    shape, columns = as_columns((
+        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_heads, op.head_size, op.value_head_size, 0,
+    ))  # fmt: skip
+    fixed = (True, ready.machine, ready.constants)
     if shape is None:
-        return timing(kernel.prefill_scalar(*columns, True, roofs, constants))
-    return timing(kernel.prefill(*columns, True, roofs, constants), shape)
+        if ready.trees is None:
+            return timing(kernel.prefill_scalar(*columns, *fixed))
+        rows = np.empty(kernel.TERMS)
+        features = kernel.prefill_features_scalar(*columns, *fixed, rows)
+        rows[0] = max(rows[0] * factor(features, ready.trees, columns, ready.within), rows[1])
+        return timing(rows)
+    if ready.trees is None:
+        return timing(kernel.prefill(*columns, *fixed), shape)
+    rows = corrected(kernel.prefill_features, fixed, ready.trees, columns, ready.within)
+    np.maximum(rows[0], rows[1], out=rows[0])
+    return timing(rows, shape)

@@ -1,0 +1,206 @@
+"""``orrery calibrate device``: measure this machine, and write it down as a device."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.base.files import write_atomically
+from orrery.base.sources import Source
+from orrery.calibrate.device.answer import DeviceAnswer, MeasuredRow
+from orrery.calibrate.device.draft import anchors, draft
+from orrery.calibrate.device.facts import facts_of
+from orrery.calibrate.device.file import refuse_existing, write_device
+from orrery.calibrate.device.levels import Levels, levels_of
+from orrery.calibrate.device.pool import exchanges_of, pool_of
+from orrery.calibrate.device.prior import with_prior
+from orrery.calibrate.device.rows import COLUMNS, row_of
+from orrery.calibrate.device.search import Measured, Search
+from orrery.calibrate.device.unknowns import unknowns_of
+from orrery.calibrate.device.work import Work
+from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
+from orrery.calibrate.measure.backends.find import find_backend
+from orrery.calibrate.measure.backends.torch_device import torch_devices
+from orrery.calibrate.measure.clock import Timed
+from orrery.calibrate.measure.exchange.team import Team
+from orrery.calibrate.measure.quiet import Quiet
+from orrery.calibrate.measure.state import conditions
+from orrery.calibrate.measure.watch import Canary, Watch
+from orrery.network.collective import Collective
+
+LEAST_MEASUREMENTS = 4
+LONGEST_MINUTES = 240.0
+EACH_S = 0.1
+"""How long one kernel is repeated."""
+
+LOOK_EVERY = 10
+"""Measurements between two looks of the watch."""
+
+Told = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class _Bench:
+    """What times a work: the backend, or a team of processes that exchange."""
+
+    backend: Backend
+    quiet: Quiet
+    team: Team | None
+
+    def time(self, work: Work) -> tuple[Timed, float] | Refusal:
+        """A timing in a quiet moment, and how much slower than quiet the machine was."""
+        if isinstance(work.op, Collective):
+            if self.team is None:
+                return Refusal(reason="no team of processes")
+            return self.quiet.take(partial(self.team.time, work.op.kind, int(work.op.message_bytes), budget_s=EACH_S))
+        prepared = self.backend.prepare(work.op)
+        if isinstance(prepared, Refusal):
+            return prepared
+        return self.quiet.take(partial(time_prepared, self.backend, prepared, budget_s=EACH_S))
+
+
+def calibrate_device(
+    out: Path | str, *, backend: str = "", formats: Sequence[str] = (), minutes: float = 5.0, measurements: int = 0,
+    has_exchange: bool = True, replace_file: bool = False, table: Path | str = "",
+    on_progress: Told = lambda done, total: None,
+) -> DeviceAnswer:  # fmt: skip
+    """Measure this machine for ``minutes``, or by ``measurements``, and write it to ``out`` as a device file.
+
+    Two anchors set the roofs; then each measurement is the one that leaves the least doubt about all kernels of the
+    pool. ``backend`` is "numpy" or "pytorch" (what is installed and fastest, if blank), ``formats`` what to multiply in
+    (all that the backend has), ``table`` a CSV file for the measurements themselves. Raises ScenarioError where a file
+    is there already and ``replace_file`` is not set, and where the machine cannot be measured.
+    """
+    out, found = Path(out), find_backend(backend)
+    refuse_existing(out, is_replaced=replace_file)
+    if table:
+        _refuse_table(Path(table), is_replaced=replace_file)
+    limit = _limit(minutes, measurements)
+    chosen = _formats(found, formats)
+    watch = Watch(Canary.of(found))
+    watch.look()
+    began, quiet = monotonic(), Quiet(Canary.of(found))
+    roofs = {format: anchors(found, format, quiet, budget_s=EACH_S) for format in chosen}
+    device = with_prior(draft(found, roofs, name=out.stem), found, chosen)
+    with _team(found, is_wanted=has_exchange) as team:
+        library = team.library if team else ""
+        pool = pool_of(device, found.name, chosen)
+        pool += exchanges_of(library, team.num_processes) if team else ()
+        search = Search(unknowns=unknowns_of(device, [work.key for work in pool]), pool=pool)
+        bench = _Bench(found, quiet, team)
+        for done in _rounds(search, bench, watch, began, minutes, limit):
+            share = done / limit if measurements else min(1.0, (monotonic() - began) / (60.0 * minutes))
+            on_progress(round(1000 * share), 1000)
+    levels = levels_of(found, quiet) if not measurements else Levels(stream_bytes_per_s={}, launch_s=0.0)
+    watch.look()
+    on_progress(1000, 1000)
+    return _written(out, Path(table) if table else None, found, search, watch, quiet, levels)
+
+
+def _rounds(search: Search, bench: _Bench, watch: Watch, began: float, minutes: float, limit: int) -> Iterator[int]:
+    """Measure, and learn, until the time or the number is spent."""
+    while len(search.measured) < limit and (monotonic() - began < 60.0 * minutes or limit < _UNLIMITED):
+        work = search.next()
+        if work is None:
+            return
+        got = bench.time(work)
+        if isinstance(got, Refusal):
+            search.skip(work)
+            continue
+        search.add(work, *got)
+        if len(search.measured) % LOOK_EVERY == 0:
+            watch.look()
+        yield len(search.measured)
+
+
+_UNLIMITED = 10**9
+
+
+def _limit(minutes: float, measurements: int) -> int:
+    """How many measurements at most; refuses what cannot be meant."""
+    if not 0 < minutes <= LONGEST_MINUTES:
+        raise ScenarioError(f"--minutes {minutes:g}: write minutes above 0, at most {LONGEST_MINUTES:g}.")
+    if measurements and measurements < LEAST_MEASUREMENTS:
+        raise ScenarioError(
+            f"--measurements {measurements}: a device needs at least {LEAST_MEASUREMENTS}; ten are a good few."
+        )
+    return measurements or _UNLIMITED
+
+
+def _formats(backend: Backend, asked: Sequence[str]) -> tuple[str, ...]:
+    known = backend.formats()
+    if unknown := [format for format in asked if format not in known]:
+        raise ScenarioError(
+            f"--formats {', '.join(unknown)}: {backend.name} multiplies in {', '.join(known)} on this machine."
+        )
+    return tuple(dict.fromkeys(asked)) or known
+
+
+def _refuse_table(path: Path, *, is_replaced: bool) -> None:
+    if path.suffix != ".csv" or not path.absolute().parent.is_dir():
+        raise ScenarioError(f"{path}: a table of measurements is a .csv file in a folder that is there.")
+    if path.exists() and not is_replaced:
+        raise ScenarioError(f"{path} exists; write --replace to replace it, or name another file.")
+
+
+@contextmanager
+def _team(backend: Backend, *, is_wanted: bool) -> Iterator[Team | None]:
+    """Processes that exchange: over loopback on a CPU, over nccl where there are several GPUs; None where neither."""
+    gpus = [device for device in torch_devices() if device.startswith("cuda")] if backend.device_kind != "cpu" else []
+    if not is_wanted or (backend.device_kind != "cpu" and len(gpus) < 2):
+        yield None
+        return
+    with Team("nccl", len(gpus)) if gpus else Team("tcp") as team:
+        yield team
+
+
+def _written(
+    out: Path, table: Path | None, backend: Backend, search: Search, watch: Watch, quiet: Quiet, levels: Levels
+) -> DeviceAnswer:
+    """The device file, the table if one is wanted, and the answer."""
+    verdict, now = watch.verdict(), conditions()
+    today = datetime.now(UTC).date().isoformat()
+    run = Source(title=f"orrery calibrate device, {backend.name} on {now.cpu}", retrieved=today)
+    count = len(search.measured)
+    because = f"{count} measurements by {backend.name}, {today}" + "".join(f"; {words}" for words in verdict.words)
+    own = search.calibrations(verdict.widen_ratio, because)
+    device = replace(search.unknowns.device, calibrations=own)
+    facts = facts_of(device, backend, run)
+    told: Mapping[str, Any] = {
+        "backend": backend.name, "measured_on": today, "num_measurements": count,
+        "uncertainty_frac": round(search.uncertainty() * verdict.widen_ratio, 4), **now.to_json(),
+        "widen_ratio": round(verdict.widen_ratio, 4), "disturbed_by": verdict.words, **levels.to_json(),
+        "not_told": (*now.missing, *verdict.missing, *facts.absent),
+    }  # fmt: skip
+    write_device(out, device, facts.said, told, run)
+    rows = [row_of(m.work, device.name, run.title, **_cells(m)) for m in search.measured]
+    if table:
+        _write_table(table, rows)
+    return DeviceAnswer(
+        file=str(out), device=device.name, backend=backend.name, conditions=told,
+        uncertainty_frac=told["uncertainty_frac"], quiet_ratio=max(quiet.slowness, default=1.0),
+        rows=tuple(MeasuredRow.of(m) for m in search.measured),
+        facts={name: fact.value for name, fact in facts.said.items()}, notes=verdict.words,
+    )  # fmt: skip
+
+
+def _cells(m: Measured) -> dict[str, str]:
+    return {
+        "time_s": f"{m.timed.time_s:.6g}", "spread_frac": f"{m.timed.spread_frac:.3f}",
+        "slowness_ratio": f"{m.slowness_ratio:.3f}", "foreseen_s": f"{m.foreseen_s:.6g}",
+    }  # fmt: skip
+
+
+def _write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    text = io.StringIO()
+    writer: csv.DictWriter[str] = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, text.getvalue())

@@ -1,0 +1,43 @@
+"""How fast bytes stream from each level of memory, and what asking for a kernel costs: for the record of a device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
+from orrery.calibrate.measure.probes import Launch, Probe, Stream
+from orrery.calibrate.measure.quiet import Quiet
+
+FOOTPRINTS = tuple(2**i for i in range(14, 29, 2))
+"""16 KiB, which any first-level cache holds, to 256 MiB, which few last-level ones do."""
+
+EACH_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """Bytes a second by footprint in bytes, and seconds of the smallest kernel."""
+
+    stream_bytes_per_s: Mapping[str, float]
+    launch_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a device file."""
+        return {"stream_bytes_per_s": dict(self.stream_bytes_per_s), "launch_s": self.launch_s}
+
+
+def levels_of(backend: Backend, quiet: Quiet) -> Levels:
+    """Measured now; a footprint that cannot be measured is left out."""
+    rates: dict[str, float] = {}
+    for footprint in FOOTPRINTS:
+        if time_s := _time_s(backend, quiet, Stream(footprint_bytes=footprint, kind="read")):
+            rates[str(footprint)] = float(f"{footprint / time_s:.4g}")
+    return Levels(stream_bytes_per_s=rates, launch_s=float(f"{_time_s(backend, quiet, Launch()):.4g}"))
+
+
+def _time_s(backend: Backend, quiet: Quiet, probe: Probe) -> float:
+    prepared = backend.prepare(probe)
+    if isinstance(prepared, Refusal):
+        return 0.0
+    return quiet.take(partial(time_prepared, backend, prepared, budget_s=EACH_S))[0].time_s

@@ -1,0 +1,76 @@
+"""What is believed of a device before it is measured: its constants are those of its kind."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from orrery.base.cost import Spread
+from orrery.base.errors import OutOfRange
+from orrery.calibrate.measure.backends.backend import Backend
+from orrery.catalog.calibrations import calibrations_for
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+from orrery.kernels import host
+from orrery.kernels.attention.choice import choose
+from orrery.kernels.resolve import OTHER_ENGINE, OTHER_FORMAT, find
+
+HOST = "host"
+"""The generation under which constants of CPUs in general are filed."""
+
+ELEMENTWISE = ("norm", "gated_activation", "sample")
+HIGHER_PRECISION = ("fp32", "fp16", "bf16")
+"""Formats that attention and element-wise kernels are asked for in."""
+
+LOOPBACK = {"launch_s": 1e-6, "bulk_step_s": 3e-5, "bulk_rate_frac": 0.2, "pipeline_ratio": 0.0}
+"""Where the search starts for two processes over TCP: some system calls, and a few copies through the memory."""
+
+LOOPBACK_SPREAD = Spread(
+    low_80_ratio=0.8, high_80_ratio=1.25, low_95_ratio=0.7, high_95_ratio=1.5, because="assumed of exchanges over TCP"
+)
+
+
+def with_prior(device: Device, backend: Backend, formats: Sequence[str]) -> Device:
+    """The device with constants to start from, filed under the engine that the backend is."""
+    found = _of_a_cpu(backend, formats) if device.kind == "cpu" else _of_a_gpu(device, backend, formats)
+    links = _loopback() if device.kind == "cpu" else ()
+    known = {(c.op, c.format, c.engine): c for c in (*found, *links)}
+    return replace(device, calibrations={**device.calibrations, **known})
+
+
+def _of_a_cpu(backend: Backend, formats: Sequence[str]) -> Iterator[Calibration]:
+    """The constants of calls on CPUs; another library, or another format, is further from them."""
+    for known in calibrations_for("", HOST).values():
+        if known.law == host.LAW:
+            for format in formats:
+                ratio = (OTHER_ENGINE if backend.name != known.engine else 1.0) * (
+                    OTHER_FORMAT if format != known.format else 1.0
+                )
+                spread = known.spread.widened(ratio, f"as {known.engine} in {known.format}")
+                yield replace(known, format=format, engine=backend.name, spread=spread)
+
+
+def _of_a_gpu(device: Device, backend: Backend, formats: Sequence[str]) -> Iterator[Calibration]:
+    """The constants that this device's own measurements, its generation or all GPUs give."""
+    for format in formats:
+        wanted = [lambda f=format: find(device, "gemm", f)]
+        if format in HIGHER_PRECISION:
+            wanted += [
+                lambda f=format, op=op: choose(device, op, f, f, "").calibration
+                for op in ("attention_prefill", "attention_decode")
+            ]
+        if format == "bf16":
+            wanted += [lambda kind=kind: find(device, f"elementwise_{kind}", "bf16", "vllm") for kind in ELEMENTWISE]
+        for look in wanted:
+            try:
+                known = look()
+            except OutOfRange:
+                continue
+            format_of = f"{format}+{format}" if "+" in known.format else format
+            yield replace(known, format=format_of, engine=backend.name, residual=None)
+
+
+def _loopback() -> Iterator[Calibration]:
+    for kind in ("send_recv", "all_reduce"):
+        yield Calibration(
+            op=kind, format="any", engine="tcp", origin="any", constants=LOOPBACK, spread=LOOPBACK_SPREAD,
+            range={"num_devices": (2.0, 2.0)},
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The libraries that can be asked to do the work, one file each."""

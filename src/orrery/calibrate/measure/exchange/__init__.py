@@ -1,0 +1,1 @@
+"""Several processes on this machine that exchange buffers, and how long that takes."""

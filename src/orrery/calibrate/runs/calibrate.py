@@ -1,0 +1,208 @@
+"""From logs to a corrected engine or framework: read, fit, check by leaving runs out, write where that helps."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.calibrate.runs import elsewhere, file
+from orrery.calibrate.runs.alike import Contradiction, contradictions, groups_of
+from orrery.calibrate.runs.answer import OPEN, Predicted, RunsAnswer, Told
+from orrery.calibrate.runs.fit import Fitted, Predicts, errors_of, fit, keep, known_share
+from orrery.calibrate.runs.left_out import LeftOut, leave_out
+from orrery.calibrate.runs.problem import Floats, Runs
+from orrery.calibrate.runs.read import NOTE, RUN, read_runs
+from orrery.calibrate.runs.serving import FirstTokens, ServingRuns
+from orrery.calibrate.runs.spread import spreads
+from orrery.calibrate.runs.training import TrainingRuns
+from orrery.catalog.engines import UNVERSIONED
+from orrery.evidence.tables import Table
+
+Progress = Callable[[int, int], None]
+
+FEWEST = 3
+"""Runs of different conditions that a correction needs: one is left out, and two must still agree."""
+
+MOST = 60
+"""Runs that enter a fit, taken evenly: more tell little and take long."""
+
+PREDICTIONS_PER_RUN = 30
+"""About so many times is each run predicted: what a progress bar is told beforehand."""
+
+SHOWN = 5
+"""So many contradictions and declined reasons make the point."""
+
+
+@dataclass(slots=True)
+class _Told:
+    """Counts predictions for whoever watches."""
+
+    total: int
+    on_progress: Progress | None
+    done: int = 0
+
+    def __call__(self) -> None:
+        self.done += 1
+        if self.on_progress:
+            self.on_progress(min(self.done, self.total), self.total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Settled:
+    """One fit and its check; ``told`` also names what was not identified."""
+
+    told: tuple[Told, ...]
+    left_out: LeftOut
+    share: float
+
+
+def calibrate_runs(
+    paths: Sequence[Path | str], *, name: str, replace: bool = False, on_progress: Progress | None = None, **said: str
+) -> RunsAnswer:
+    """Correct the few constants that measured runs identify, and write them to ``NAME.toml`` where that helps.
+
+    ``paths`` are results of the tools that ``calibrate.runs.readers`` knows, or measured tables, all of one engine (or
+    framework) on one device; ``said`` is what they do not say (``device="h100-sxm"``, ``tp="2"``, …). The file is
+    accepted as ``engine`` (or ``framework``) by every other question. Nothing is written where the correction does not
+    help runs that were left out of it.
+    """
+    path = file.path_of(name, replace=replace)
+    table = read_runs(paths, said)
+    runs = _runs(table)
+    tell = _Told(total=PREDICTIONS_PER_RUN * len(runs.table), on_progress=on_progress)
+    groups = groups_of(runs.table)
+    if len(set(groups)) < FEWEST:
+        raise ScenarioError(
+            f"{len(set(groups))} runs of different conditions can be predicted; a correction needs at least {FEWEST}, "
+            "so that each can be checked by the others. " + " ".join(_declined(runs.declined))
+        )
+    against, weights = contradictions(runs.table, runs.cells, groups)
+    settled = _settle(runs, groups, weights, tell, runs.references())
+    told, notes = list(settled.told), _notes(table, runs, against, settled)
+    if isinstance(runs, ServingRuns):
+        told += _prompts_ahead(runs, {t.name: t.after for t in told}, groups, tell)
+    is_better = settled.left_out.is_better
+    day = max((d for d in runs.table.columns.get("measured_date", ()) if d), default=date.today().isoformat())
+    intervals = spreads(runs, settled.left_out.after)
+    is_written = is_better and any(t.left <= OPEN for t in told)
+    if is_written:
+        file.write(path, runs.subject, told, intervals, len(runs.table), day, notes)
+    else:
+        notes.append(
+            "Nothing was written: runs that were left out are not predicted better than by the shipped constants, by "
+            "more than chance."
+        )
+    if on_progress:
+        on_progress(tell.total, tell.total)
+    return RunsAnswer(
+        name=path.stem, written=path if is_written else None, subject=runs.subject, num_runs=len(runs.table),
+        num_measurements=len(runs.cells), constants=tuple(told), scores=settled.left_out.scores(runs.cells),
+        spreads=intervals, share_frac=settled.share, predicted=_predicted(runs, settled.left_out), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _runs(table: Table) -> Runs:
+    """The rows as runs of the one kind that they are."""
+    kinds = sorted(set(table.columns["kind"]))
+    if kinds not in (["serving"], ["training"]):
+        raise ScenarioError(
+            f"kind: the runs are {' and '.join(kinds)}; runs of kind serving correct an engine and runs of kind "
+            "training a framework, each alone."
+        )
+    step = -(-len(table) // MOST)
+    thin = table.take(list(range(0, len(table), step)))
+    return ServingRuns(thin) if kinds == ["serving"] else TrainingRuns(thin)
+
+
+def _settle(
+    problem: Predicts, groups: Sequence[int], weights: Floats, tell: Callable[[], None],
+    references: Sequence[elsewhere.Reference],
+) -> _Settled:  # fmt: skip
+    """Fit, keep what the runs identify, go as far as other predictions allow, and check on runs left out."""
+    before = errors_of(problem, problem.start, tell)
+    whole = fit(problem, problem.constants, weights, tell)
+    left = known_share(whole)
+    kept = keep(whole, left <= OPEN)
+    share = 1.0
+    if kept.names and references:
+        own = elsewhere.furthest_move(before, whole.error)
+        share = elsewhere.part_of_the_way(references, own, lambda s: kept.values(problem.start, kept.towards(s)))
+    left_out = leave_out(problem, kept, before, groups, share, tell)
+    return _Settled(told=_told(problem, whole, left, kept, share), left_out=left_out, share=share)
+
+
+def _told(problem: Predicts, whole: Fitted, left: Floats, kept: Fitted, share: float) -> tuple[Told, ...]:
+    values = kept.values(problem.start, kept.towards(share))
+    sd = np.sqrt(np.diag(whole.posterior.covariance))
+    return tuple(
+        Told(name=c.name, before=problem.start[c.name], after=values[c.name], sd_log=float(s), left=float(x),
+             needs=c.needs)
+        for c, s, x in zip(problem.constants, sd, left, strict=True)
+    )  # fmt: skip
+
+
+def _prompts_ahead(
+    runs: ServingRuns, constants: Mapping[str, float], groups: Sequence[int], tell: Callable[[], None]
+) -> tuple[Told, ...]:
+    """The constant of the closed forms alone; it stays as shipped where its own check does not get better."""
+    problem = FirstTokens(runs, {**runs.start, **constants})
+    if not problem.cells:
+        constant = problem.constants[0]
+        value = problem.start[constant.name]
+        return (
+            Told(
+                name=constant.name, before=value, after=value, sd_log=constant.stiffness, left=1.0, needs=constant.needs
+            ),
+        )
+    settled = _settle(problem, groups, np.ones(len(problem.cells)), tell, [])
+    if settled.left_out.is_better:
+        return settled.told
+    return tuple(
+        Told(name=t.name, before=t.before, after=t.before, sd_log=t.sd_log, left=1.0, needs=t.needs)
+        for t in settled.told
+    )
+
+
+def _predicted(runs: Runs, left_out: LeftOut) -> tuple[Predicted, ...]:
+    names = runs.table.columns[RUN]
+    return tuple(
+        Predicted(
+            run=names[c.run], metric=c.metric, measured=c.measured, before=float(c.measured * np.exp(b)),
+            after=float(c.measured * np.exp(a)),
+        )
+        for c, b, a in zip(runs.cells, left_out.before, left_out.after, strict=True)
+    )  # fmt: skip
+
+
+def _notes(table: Table, runs: Runs, against: Sequence[Contradiction], settled: _Settled) -> list[str]:
+    notes = [
+        f"{run}: {note}" for run, note in zip(table.columns[RUN], table.columns.get(NOTE, ()), strict=False) if note
+    ]
+    if len(table) > MOST:
+        notes.append(f"{len(table)} runs; {len(runs.table)} of them, taken evenly, entered the fit")
+    notes += _declined(runs.declined)
+    notes += [f"{c}; they count less, and the intervals are wider" for c in against[:SHOWN]]
+    if len(against) > SHOWN:
+        notes.append(f"{len(against) - SHOWN} more such contradictions")
+    if settled.share < 1.0:
+        notes.append(
+            f"The constants went {settled.share:.0%} of the way that the runs ask for: further, predictions of other "
+            "models or modes would leave their intervals, and by more than any of these runs needed."
+        )
+    if runs.subject.kind == "engine" and runs.subject.version in ("", UNVERSIONED):
+        notes.append("The runs do not say the engine's version; --engine-version 0.11.0 ties the correction to one.")
+    if len(runs.subject.models) == 1:
+        notes.append(f"All runs are of {runs.subject.models[0]}; how well other models are met is not measured here.")
+    return notes
+
+
+def _declined(declined: Mapping[int, str]) -> list[str]:
+    """Reasons, the most frequent ones first."""
+    counts: dict[str, int] = {}
+    for reason in declined.values():
+        counts[reason] = counts.get(reason, 0) + 1
+    most = sorted(counts.items(), key=lambda x: -x[1])[:SHOWN]
+    return [f"{n} runs were left out: {reason}" for reason, n in most]

@@ -1,0 +1,107 @@
+"""One file that a user hands in: its text, and what it holds where it is JSON."""
+
+import gzip
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from orrery.base.errors import ScenarioError
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Log:
+    """A file and its text; ``objects`` are its JSON objects (one, a list of them, or one a line), else empty."""
+
+    path: Path
+    text: str
+    objects: tuple[Object, ...]
+    broken: str  # why a text that begins like JSON is none
+
+    @property
+    def name(self) -> str:
+        """The file's name, as messages say it."""
+        return self.path.name
+
+    @property
+    def one(self) -> Object:
+        """The object of a file that holds exactly one; else an empty one."""
+        return self.objects[0] if len(self.objects) == 1 else {}
+
+
+def read_log(path: Path) -> Log:
+    """A text file, also compressed with gzip; an empty or unreadable one is refused."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ScenarioError(f"There is no file {str(path)!r}.") from None
+    except IsADirectoryError:
+        raise ScenarioError(f"{path}: is a folder; give the result files in it, such as {path}/*.json.") from None
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise ScenarioError(f"{path.name}: cannot be read as text: {error}.") from None
+    if not text.strip():
+        raise ScenarioError(f"{path.name}: is empty.")
+    objects, broken = _objects(text) if text.lstrip()[0] in "{[" else ((), "")
+    return Log(path=path, text=text, objects=objects, broken=broken)
+
+
+def _objects(text: str) -> tuple[tuple[Object, ...], str]:
+    """The objects of JSON or of JSON lines, and what is wrong where it is neither."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        lines = [line for line in text.splitlines() if line.strip()]
+        try:
+            found = [json.loads(line) for line in lines]
+        except (ValueError, RecursionError):
+            return (), str(error)
+    else:
+        found = cast(list[Any], whole) if isinstance(whole, list) else [whole]
+    return tuple(cast(Object, x) for x in found if isinstance(x, dict)), ""
+
+
+def inner(data: Object, *path: str) -> Object:
+    """The object inside objects at ``path``; an empty one where there is none."""
+    for key in path:
+        found = data.get(key)
+        if not isinstance(found, dict):
+            return {}
+        data = cast(Object, found)
+    return data
+
+
+def number(data: Object, *keys: str) -> float:
+    """The first of these keys that holds a finite number (text that spells one counts); NaN where none does."""
+    for key in keys:
+        value = data.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            continue
+        try:
+            found = float(value)
+        except ValueError:
+            continue
+        if math.isfinite(found):
+            return found
+    return math.nan
+
+
+def word(data: Object, *keys: str) -> str:
+    """The first of these keys that holds text."""
+    return next((v for k in keys if isinstance(v := data.get(k), str) and v), "")
+
+
+def search(data: Any, names: tuple[str, ...]) -> Iterator[Any]:
+    """Every value that stands under one of these names, however deep, outer ones first."""
+    if isinstance(data, dict):
+        found = cast(dict[str, Any], data)
+        yield from (v for k, v in found.items() if k in names and v is not None)
+        for value in found.values():
+            yield from search(value, names)
+    elif isinstance(data, list):
+        for value in cast(list[Any], data):
+            yield from search(value, names)

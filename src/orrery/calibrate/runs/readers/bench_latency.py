@@ -1,0 +1,38 @@
+"""`vllm bench latency --output-json`: one batch, start to end, repeated. Keys: ``avg_latency``, ``latencies`` and
+``percentiles`` in seconds. Batch and lengths are not written down, so the user says them (vLLM's own defaults are 8
+sequences, 32 prompt tokens and 128 answer tokens)."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from orrery.calibrate.runs.log import Log, number
+from orrery.calibrate.runs.reader import Found, Reader, Said, check_duration, needed
+
+FLAGS = {"batch_size": "--batch 8", "input_tokens": "--input-tokens 32", "output_tokens": "--output-tokens 128"}
+
+
+def _recognise(log: Log) -> bool:
+    return {"avg_latency", "latencies"} <= log.one.keys()
+
+
+def _read(logs: Sequence[Log], said: Said) -> list[Found]:
+    return [_run(log, said) for log in logs]
+
+
+def _run(log: Log, said: Said) -> Found:
+    run, x = Found(), log.one
+    average_s = number(x, "avg_latency")
+    check_duration(log.name, average_s)
+    needed(said, log.name, FLAGS)
+    run.say("kind", "serving")
+    run.say("engine", "vllm")
+    run.say("mode", "static")
+    run.say("latency_s", average_s)
+    if isinstance(times := x["latencies"], list) and times:
+        run.say("latency_s_p50", float(np.median(cast(list[Any], times))))
+    return run
+
+
+READER = Reader(name="vllm bench latency", recognise=_recognise, read=_read)

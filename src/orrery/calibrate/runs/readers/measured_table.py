@@ -1,0 +1,25 @@
+"""A measured table as `orrery check` reads it: CSV whose first line names the columns, ``kind`` among them."""
+
+import csv
+from collections.abc import Sequence
+
+from orrery.calibrate.runs.log import Log
+from orrery.calibrate.runs.reader import Found, Reader, Said
+from orrery.evidence.tables import read_table
+
+
+def _recognise(log: Log) -> bool:
+    header = next(csv.reader([log.text.lstrip().splitlines()[0]]))
+    return "kind" in [h.strip() for h in header]
+
+
+def _read(logs: Sequence[Log], said: Said) -> list[Found]:
+    out: list[Found] = []
+    for log in logs:
+        table = read_table(log.path)
+        for row in range(len(table)):
+            out.append(Found(cells={c: v[row] for c, v in table.columns.items() if v[row]}))
+    return out
+
+
+READER = Reader(name="a measured table", recognise=_recognise, read=_read)

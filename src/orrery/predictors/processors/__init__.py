@@ -1,0 +1,1 @@
+"""Server processors, machines built of them, and scores of benchmark suites on these."""

@@ -1,0 +1,1 @@
+"""Rules for scores of machines from their features, a file each; see ``orrery.predictors.processors.learned``."""

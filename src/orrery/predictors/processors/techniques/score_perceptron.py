@@ -1,0 +1,30 @@
+"""Score perceptron: all features in one row, two hidden layers, all suites' scores. [rumelhart-1986]"""
+
+from typing import Any
+
+from orrery.base.technique import Technique
+from orrery.predictors.learn.lesson import DescentKnobs, Lesson, OnStep, Predict, descend
+from orrery.predictors.learn.network import Perceptron
+
+
+def squared_error(outputs: Any, targets: Any) -> Any:
+    """Mean over rows and suites."""
+    return ((outputs - targets) ** 2).mean()
+
+
+def rule(knobs: DescentKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
+    """The trained network; it has no tokens, so ``width`` says nothing here."""
+    inputs, outputs = lesson.inputs.shape[1], lesson.targets.shape[1]
+    network = Perceptron(widths=(inputs, knobs.hidden, knobs.hidden, outputs))
+    return descend(network, squared_error, lesson, knobs, on_step)
+
+
+TECHNIQUE = Technique(
+    name="score-perceptron",
+    seam="predictors.machine-score",
+    rule=rule,
+    knobs=DescentKnobs,
+    gains="Bends where a roof takes over from another.",
+    costs="Must learn from examples what belongs together, and what a missing feature means.",
+    claims=("rumelhart-1986",),
+)

@@ -1,0 +1,1 @@
+"""Time and power of dense products: samples, drawn or measured, and what learns from them."""
