@@ -4,12 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.calibrate.compare.compare import compare_runs, compare_tables
 from orrery.calibrate.compare.read import read_measured
 from orrery.calibrate.compare.registry import get_cause
 from orrery.calibrate.compare.run import predict
+from orrery.cli.calibrate_compare import COMMAND
 from orrery.evidence.check import check_table
 from orrery.evidence.tables import Table
 
@@ -63,7 +65,12 @@ def measured(rows, fault="", severity=0.0, *, noise=0.03, seed=0, times=1.0):
 
 @pytest.mark.parametrize(
     ("fault", "severity"),
-    [("host-bound", 10.0), ("pcie-instead-of-nvlink", 0.5), ("slow-fabric", 0.1), ("data-loader", 2500.0)],
+    [
+        pytest.param("host-bound", 10.0, marks=pytest.mark.slow),
+        pytest.param("pcie-instead-of-nvlink", 0.5, marks=pytest.mark.slow),
+        ("slow-fabric", 0.1),
+        ("data-loader", 2500.0),
+    ],
 )
 def test_a_fault_of_training_is_named_first_with_its_severity(fault, severity):
     answer = compare_tables([table(measured(TRAINING, fault, severity))])
@@ -195,3 +202,18 @@ def test_the_answer_is_plain_json_and_a_table():
     assert 0.0 <= found["nothing_frac"] <= 1.0
     assert sum(s["evidence_frac"] for s in found["suspects"]) == pytest.approx(1.0)
     assert answer.table().rows[0]["cause"] == answer.suspects[0].cause
+
+
+def test_the_command_shows_bars_causes_and_checks_and_prints_one_object(tmp_path):
+    rows = measured(STATIC[:2], "slow-memory", 0.3)
+    path = tmp_path / "mine.csv"
+    names = [c for c in rows[0] if c != "device"]
+    path.write_text("\n".join(",".join(cells) for cells in [names, *([row[c] for c in names] for row in rows)]))
+    shown = CliRunner().invoke(COMMAND, [str(path), "--device", "h100-sxm"])
+    assert shown.exit_code == 0, shown.output
+    for words in ("slow-memory", "check: nvidia-smi", "run 1 (batch 1, 512+128) tpot_s", "Cannot be it here"):
+        assert words in shown.output
+    told = CliRunner().invoke(COMMAND, [str(path), "--device", "h100-sxm", "--json"])
+    assert json.loads(told.stdout)["suspects"][0]["cause"] == "slow-memory"
+    with pytest.raises(ScenarioError, match="device"):
+        CliRunner().invoke(COMMAND, [str(path)], catch_exceptions=False)

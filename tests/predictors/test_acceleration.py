@@ -18,7 +18,7 @@ from orrery.predictors.acceleration.task import Task
 from orrery.predictors.registry import known_experiments
 from orrery.predictors.studies.which_acceleration import choosers
 
-CHAT = Task(model="llama-3.1-8b", device="l4", input_tokens=256, output_tokens=128, rate_per_s=0.2)
+CHAT = Task(model="llama-3.1-8b", device="l4", input_tokens=256, output_tokens=128, request_rate_per_s=0.2)
 
 
 def ratio(task, method):
@@ -27,12 +27,12 @@ def ratio(task, method):
 
 def test_caching_helps_what_is_shared_and_nothing_else():
     assert ratio(CHAT, "prefix-caching") == 1.0
-    shared = replace(CHAT, shared_tokens=4096, output_tokens=8, rate_per_s=0.5)
+    shared = replace(CHAT, shared_tokens=4096, output_tokens=8, request_rate_per_s=0.5)
     assert ratio(shared, "prefix-caching") < 0.5
 
 
 def test_guesses_help_as_often_as_they_hold():
-    slow = replace(CHAT, rate_per_s=0.02)
+    slow = replace(CHAT, request_rate_per_s=0.02)
     held = [ratio(replace(slow, guessable_frac=frac), "speculation") for frac in (0.0, 0.5, 0.9)]
     assert held == sorted(held, reverse=True)
     assert held[0] > 0.99
@@ -40,13 +40,13 @@ def test_guesses_help_as_often_as_they_hold():
 
 
 def test_joining_between_steps_helps_when_answers_differ_in_length():
-    busy = replace(CHAT, rate_per_s=1.0, spread_ratio=1.2)
+    busy = replace(CHAT, request_rate_per_s=1.0, spread_ratio=1.2)
     assert ratio(busy, "continuous-batching") < 0.5
     assert ratio(busy, "chunked-prefill") < 0.5
 
 
 def test_eight_bits_halve_what_decoding_reads():
-    long = replace(CHAT, output_tokens=512, rate_per_s=0.01)
+    long = replace(CHAT, output_tokens=512, request_rate_per_s=0.01)
     assert 0.45 < ratio(long, "quantisation") < 0.65
     formats = {d: service(replace(CHAT, device=d), "quantisation").pools[0].deployment.formats for d in ("l4", "t4")}
     assert (formats["l4"].weights, formats["t4"].weights) == ("fp8", "int8")
@@ -114,7 +114,7 @@ def test_the_selector_regrets_less_on_unseen_devices():
 
 
 def test_one_scenario_gets_a_choice_its_gain_and_its_doubt():
-    busy = Task(model="llama-3.1-8b", device="h100-sxm", rate_per_s=20.0)
+    busy = Task(model="llama-3.1-8b", device="h100-sxm", request_rate_per_s=20.0)
     choice = which_acceleration(busy, verify=True)
     assert choice.chosen == choice.options[0].method
     assert {o.method for o in choice.options} == set(METHODS)
@@ -143,7 +143,13 @@ def test_a_model_that_fits_in_eight_bits_only_leaves_one_choice():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"rate_per_s": 0.0}, {"output_tokens": 1}, {"guessable_frac": 1.5}, {"burstiness_ratio": 0}, {"num_prefixes": 0}],
+    [
+        {"request_rate_per_s": 0.0},
+        {"output_tokens": 1},
+        {"guessable_frac": 1.5},
+        {"burstiness_ratio": 0},
+        {"num_prefixes": 0},
+    ],
 )
 def test_tasks_that_make_no_sense_are_refused_in_words(wrong):
     with pytest.raises(ScenarioError, match="write"):

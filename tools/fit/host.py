@@ -36,7 +36,7 @@ NEAR_BYTES = 2.0**21
 """A second-level cache; what the times show is gradual, and the ramp of the law spans a factor of four."""
 
 GEMM = {
-    "direct_products": 1e6, "call_s": 1e-6, "product_frac": 0.9, "vector_memory_ratio": 0.8, "vector_cache_ratio": 2.0,
+    "direct_products": 1e6, "near_bytes": NEAR_BYTES, "call_s": 1e-6, "product_frac": 0.9, "vector_memory_ratio": 0.8, "vector_cache_ratio": 2.0,
     "direct_memory_ratio": 0.5, "direct_cache_ratio": 2.0, "pack_memory_ratio": 0.3, "pack_cache_ratio": 1.0,
 }  # fmt: skip
 ATTENTION = {

@@ -13,7 +13,7 @@ from typing import Any
 from orrery.base.cost import Spread
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, read_toml
-from orrery.catalog.residuals import residual_of, row_spread_of
+from orrery.catalog.residuals import generation_key, residual_of, row_spread_of
 from orrery.hardware.calibration import Calibration
 
 FOLDER = Path(__file__).parent / "facts" / "calibrations"
@@ -80,7 +80,10 @@ def calibrations_for(device: str, generation: str, measured_as: str = "") -> dic
     """
     by_device, by_generation = _entries()
     found = dict(by_generation.get("", {}))
-    found |= by_generation.get(generation, {})
+    found |= {
+        k: replace(c, residual=residual_of(generation_key(generation), *k))
+        for k, c in by_generation.get(generation, {}).items()
+    }
     if measured_as:
         sibling = by_device.get(measured_as, {})
         found |= {k: replace(c, origin="generation") for k, c in sibling.items()}

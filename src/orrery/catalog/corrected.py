@@ -106,7 +106,7 @@ def _positive(path: Path, key: str, value: Any, known: frozenset[str]) -> float:
 def _spreads(path: Path, raw: Mapping[str, Mapping[str, float]]) -> Mapping[str, Mapping[str, float]]:
     for key, table in raw.items():
         if (
-            table.keys() != QUANTILES
+            frozenset(table) != QUANTILES
             or not 0 < table["low_95"] <= table["low_80"] <= table["high_80"] <= table["high_95"]
         ):
             raise FactError(f"{path.name}: spread.{key}: write low_95, low_80, high_80 and high_95, in rising order.")

@@ -1,8 +1,8 @@
 """Learned corrections: one file of trees an operation, ``facts/residuals/<op>.npz``, made by ``tools/fit``.
 
-All forests of a file lie behind one another in the same arrays; ``keys`` says whose they are
-("device|format|engine"), ``which`` the forest that each of them uses, ``forests`` where the roots of each begin and
-``trees`` where the nodes of each tree begin.
+All forests of a file lie behind one another in the same arrays; ``keys`` says whose they are ("device|format|engine";
+"generation=…" in place of the device for its unmeasured siblings), ``which`` the forest that each of them uses,
+``forests`` where the roots of each begin and ``trees`` where the nodes of each tree begin.
 
 Next to them ``<op>_spread.npz`` says how sure the rule is of each row: forests of the same make, and four ``levels`` a
 key.
@@ -17,6 +17,11 @@ import numpy as np
 from orrery.hardware.calibration import ResidualTrees, RowSpread
 
 FOLDER = Path(__file__).parent / "facts" / "residuals"
+
+
+def generation_key(generation: str) -> str:
+    """Who the trees are of that serve the unmeasured siblings of a generation, in place of a device."""
+    return f"generation={generation}"
 
 
 def residual_of(device: str, op: str, format: str, engine: str) -> ResidualTrees | None:

@@ -95,12 +95,10 @@ def _print_causes(out: "Console", answer: "Comparison") -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    from orrery.calibrate.compare.answer import SHOWN
-
     table = Table(box=SIMPLE, pad_edge=False)
     for column in ("cause", "evidence", "", "explains", "severity"):
         table.add_column(column, justify="right" if column in ("", "explains") else "left")
-    for s in answer.suspects[:SHOWN]:
+    for s in (s for i, s in enumerate(answer.suspects) if i < FEWEST_CAUSES or s.evidence_frac >= LEAST_FRAC):
         table.add_row(
             s.cause, "#" * round(EVIDENCE_COLUMNS * s.evidence_frac), f"{s.evidence_frac:.0%}",
             f"{s.explained_frac:.0%}", s.severity_said,
@@ -111,6 +109,8 @@ def _print_causes(out: "Console", answer: "Comparison") -> None:
 
 
 EVIDENCE_COLUMNS = 20
+FEWEST_CAUSES, LEAST_FRAC = 3, 0.01
+"""Causes that are listed whatever their evidence, and the evidence that makes others worth a line."""
 
 
 def _print_first(out: "Console", first: "Suspect") -> None:

@@ -75,7 +75,7 @@ def print_runs(answer: "RunsAnswer") -> None:
     out.print(f"[bold]{answer.num_runs} runs of {subject.base} on {subject.device}[/]: {where}")
     out.print(_constants(answer))
     out.print(_errors(answer))
-    out.print("measured / predicted of each run, left out: o shipped constants, * corrected ones", markup=False)
+    out.print("measured / predicted of each run, left out, from 1/4 to 4: o shipped, * corrected", markup=False)
     for line in bars(answer, min(out.width, 110)):
         out.print(line, markup=False, highlight=False)
 
@@ -114,27 +114,36 @@ def _errors(answer: "RunsAnswer") -> "Table":
     return table
 
 
+MAIN = ("ttft_s", "tpot_s", "latency_s", "output_tokens_per_s", "step_time_s", "tokens_per_s_per_device",
+        "peak_memory_bytes")  # fmt: skip
 MOST_LINES = 24
 WIDEST = 4.0
 """A run that is off by more stands at the edge."""
+
+
+def _main_metrics(answer: "RunsAnswer") -> list[str]:
+    """The two metrics that say most of those that were measured."""
+    return [m for m in MAIN if m in answer.scores][:2] or list(answer.scores)[:2]
 
 
 def bars(answer: "RunsAnswer", columns: int) -> list[str]:
     """A line a measurement: where measured over predicted lies between 1/4 and 4, on a logarithmic scale."""
     from math import log
 
-    names = [f"{i}. {p.metric}" for i, p in enumerate(answer.predicted, start=1)]
+    shown = [p for p in answer.predicted if p.metric in _main_metrics(answer)]
+    numbers = {run: i for i, run in enumerate(dict.fromkeys(p.run for p in answer.predicted), start=1)}
+    names = [f"run {numbers[p.run]} {p.metric}" for p in shown]
     width = max(20, columns - max(map(len, names)) - 12)
     if width % 2 == 0:
         width -= 1
     lines: list[str] = []
-    for name, p in list(zip(names, answer.predicted, strict=True))[:MOST_LINES]:
+    for name, p in list(zip(names, shown, strict=True))[:MOST_LINES]:
         cells = [" "] * width
         cells[width // 2] = "|"
         for mark, predicted in (("o", p.before), ("*", p.after)):
             place = log(p.measured / predicted) / log(WIDEST)
             cells[round((max(-1.0, min(1.0, place)) + 1) / 2 * (width - 1))] = mark
         lines.append(f"{name.ljust(max(map(len, names)))} [{''.join(cells)}] {p.measured / p.after - 1:+.0%}")
-    if (more := len(answer.predicted) - MOST_LINES) > 0:
+    if (more := len(shown) - MOST_LINES) > 0:
         lines.append(f"… {more} more; --json lists every one")
     return lines

@@ -31,8 +31,11 @@ KIN: dict[str, tuple[str, ...]] = {
 }
 """Formats whose kernels are built most alike, nearest first."""
 
-ENGINES = ("tensorrt-llm", "vllm", "sglang", "flashinfer", "nccl")
+ENGINES = ("tensorrt-llm", "vllm", "sglang", "flashinfer", "nccl", "pytorch")
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
+
+SAME_LIBRARY: dict[str, tuple[str, ...]] = {"pytorch": ("vllm",)}
+"""Engines that leave their products to the same library: vLLM calls PyTorch's."""
 
 OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 """How much wider an interval becomes (log space); generation entries carry their own, of devices left out."""
@@ -42,7 +45,8 @@ OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     """The constants for ``op`` in ``format`` on ``device``; OutOfRange where nothing kin was ever measured."""
     for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):
-        known = [c for e in dict.fromkeys((engine, *ENGINES)) if (c := device.calibrations.get((op, kin, e)))]
+        engines = dict.fromkeys((engine, *SAME_LIBRARY.get(engine, ()), *ENGINES))
+        known = [c for e in engines if (c := device.calibrations.get((op, kin, e))) and not c.law]
         for found in sorted(known, key=lambda c: c.origin != "device"):
             return widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and found.engine != engine)
     raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")

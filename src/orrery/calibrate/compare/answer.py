@@ -10,9 +10,6 @@ from orrery.scenario.show import Table
 
 Verdict = Literal["within the interval", "explained", "partly explained", "unexplained", "faster than predicted"]
 
-SHOWN = 5
-"""Causes that a table lists."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
@@ -73,6 +70,6 @@ class Comparison:
                 "cause": s.cause, "evidence_frac": s.evidence_frac, "explained_frac": s.explained_frac,
                 "severity": s.severity_said,
             }
-            for s in self.suspects[:SHOWN]
+            for s in self.suspects
         ]  # fmt: skip
         return Table(kind="causes", title=self.summary, rows=tuple(rows))

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -151,7 +151,7 @@ def _refuse_table(path: Path, *, is_replaced: bool) -> None:
 
 
 @contextmanager
-def _team(backend: Backend, *, is_wanted: bool) -> Iterator[Team | None]:
+def _team(backend: Backend, *, is_wanted: bool) -> Generator[Team | None]:
     """Processes that exchange: over loopback on a CPU, over nccl where there are several GPUs; None where neither."""
     gpus = [device for device in torch_devices() if device.startswith("cuda")] if backend.device_kind != "cpu" else []
     if not is_wanted or (backend.device_kind != "cpu" and len(gpus) < 2):

@@ -13,8 +13,10 @@ from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, G
 from orrery.network.collective import Collective
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 2048)
-WEIGHTS = ((256, 256), (768, 256), (512, 1024), (1024, 512), (2048, 768), (768, 2048), (2048, 2048), (4096, 1024),
-           (8192, 2048), (4096, 4096), (14336, 4096))  # fmt: skip
+WEIGHTS = (
+    (64, 256), (512, 96), (256, 256), (768, 256), (512, 1024), (1024, 512), (2048, 768), (768, 2048), (2048, 2048),
+    (4096, 1024), (8192, 2048), (4096, 4096), (14336, 4096),
+)  # fmt: skip
 """Columns and depth of weights, small to large."""
 
 HEADS = ((4, 4, 64), (8, 2, 64), (12, 12, 64), (32, 8, 128))

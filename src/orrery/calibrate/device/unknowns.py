@@ -7,7 +7,7 @@ machines differ, as device embeddings do in few-shot latency predictors [Lee et 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,7 @@ class Unknowns:
     device: Device
     names: tuple[tuple[Key, str], ...]
     prior: Posterior
+    _sums: dict[int, "_Sum"] = field(default_factory=dict[int, "_Sum"], repr=False)
 
     def device_at(self, x: Floats) -> Device:
         """The device with these constants."""
@@ -71,27 +72,55 @@ class Unknowns:
 
     def predict(self, works: Sequence[Work], x: Floats) -> tuple[Floats, Floats]:
         """Times of ``works``, and d log time / d x, one row each."""
-        device, index = self.device_at(x), {name: i for i, name in enumerate(self.names)}
+        device, bounded = self.device_at(x), np.where(self._is_share, np.minimum(x, 0.0), x)
         times, slopes = np.empty(len(works)), np.zeros((len(works), len(self.names)))
         for row, work in enumerate(works):
             calibration = device.calibrations[work.key]
             if calibration.law == host.LAW:
-                time_s, found = host.shares(work.op, device, calibration.constants)  # pyright: ignore[reportArgumentType]
-                times[row] = float(time_s)
-                for name, slope in found.items():
-                    slopes[row, index[work.key, name]] = float(slope)
+                sum_of = self._sum_of(work)
+                terms = sum_of.amounts * np.exp(sum_of.signs * bounded[sum_of.unknowns])
+                times[row] = terms.sum()
+                slopes[row, sum_of.unknowns] = sum_of.signs * terms / times[row]
             else:
                 times[row] = work.time_s(device)
-                for (key, name), i in index.items():
+                for i, (key, name) in enumerate(self.names):
                     if key == work.key:
                         slopes[row, i] = self._slope(work, device, calibration, name, times[row])
         return times, slopes
+
+    @property
+    def _is_share(self) -> NDArray[np.bool_]:
+        return np.array([name.endswith("_frac") for _, name in self.names])
+
+    def _sum_of(self, work: Work) -> "_Sum":
+        """The work as the host law's sum, worked out once."""
+        if (known := self._sums.get(id(work))) is None:
+            index = {name: i for i, name in enumerate(self.names)}
+            constants = self.device.calibrations[work.key].constants
+            found = host.amounts(work.op, self.device, constants)
+            kept = [name for name, amount in found.items() if float(amount) > 0]
+            known = self._sums[id(work)] = _Sum(
+                work=work, unknowns=np.array([index[work.key, name] for name in kept], dtype=np.int64),
+                amounts=np.array([float(found[name]) for name in kept]),
+                signs=np.array([1.0 if name.endswith("_s") else -1.0 for name in kept]),
+            )  # fmt: skip
+        return known
 
     @staticmethod
     def _slope(work: Work, device: Device, calibration: Calibration, name: str, time_s: float) -> float:
         more = {**calibration.constants, name: calibration.constants[name] * np.exp(STEP)}
         tried = {**device.calibrations, work.key: replace(calibration, constants=more)}
         return float(np.log(work.time_s(replace(device, calibrations=tried)) / time_s)) / STEP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sum:
+    """A time that is a sum of amounts x constants (sign 1) and amounts / constants (sign -1)."""
+
+    work: Work  # kept alive, for its identity is the key
+    unknowns: NDArray[np.int64]
+    amounts: Floats
+    signs: Floats
 
 
 def unknowns_of(device: Device, keys: Sequence[Key]) -> Unknowns:

@@ -18,6 +18,9 @@ FEWEST = 3
 LEAST = {"low_80": 0.97, "high_80": 1.03, "low_95": 0.95, "high_95": 1.05}
 """No interval is narrower: runs repeat no better than that."""
 
+ONE_MODEL = 1.5
+"""Intervals from runs of one model are so much wider (log space): how well others are met was not measured; assumed."""
+
 DEGREES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 60)
 STUDENT_80 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372, 1.356, 1.341, 1.325, 1.310, 1.296)
 STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.179, 2.131, 2.086, 2.042, 2.000)
@@ -31,10 +34,10 @@ def student(values: tuple[float, ...], limit: float, degrees: int) -> float:
     return float(np.interp(1.0 / degrees, inverse, [limit, *reversed(values)]))
 
 
-def spread(errors: Floats) -> dict[str, float]:
+def spread(errors: Floats, wider: float = 1.0) -> dict[str, float]:
     """Truth over prediction at four quantiles; 1 lies inside."""
     n = len(errors)
-    middle, width = float(np.mean(errors)), float(np.std(errors, ddof=1)) * sqrt(1.0 + 1.0 / n)
+    middle, width = float(np.mean(errors)), wider * float(np.std(errors, ddof=1)) * sqrt(1.0 + 1.0 / n)
     out: dict[str, float] = {}
     for percent, values, limit in ((80, STUDENT_80, NORMAL_80), (95, STUDENT_95, NORMAL_95)):
         t = student(values, limit, n - 1)
@@ -51,4 +54,5 @@ def spreads(runs: Runs, after: Floats) -> Mapping[str, dict[str, float]]:
             key = runs.spread_key(cell)
             is_flipped = cell.metric in RATES and "step_time" in key
             found.setdefault(key, []).append(float(error if is_flipped else -error))
-    return {key: spread(np.array(e)) for key, e in sorted(found.items()) if len(e) >= FEWEST}
+    wider = ONE_MODEL if len(runs.subject.models) == 1 else 1.0
+    return {key: spread(np.array(e), wider) for key, e in sorted(found.items()) if len(e) >= FEWEST}

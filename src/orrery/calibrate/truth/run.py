@@ -1,7 +1,9 @@
 """Cases run on this machine, as rows of a measured table.
 
-All cases are run once, then all again, and so on: a slow minute of the machine falls on all of them alike. A cell is
-the median over those rounds; ``spread_frac`` says how far apart they lay.
+All cases are run once, then all again, and so on: a slow minute of the machine falls on all of them alike. Kernels,
+steps and exchanges are timed in quiet moments (``Quiet``), as a calibration times them, and a cell is the median over
+the rounds. A server runs for seconds, so no moment is chosen for it; a neighbour only ever slows it, and of its rounds
+the one with the shortest steps counts. ``spread_frac`` says how far apart the rounds lay.
 """
 
 import csv
@@ -10,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from statistics import median
@@ -20,9 +23,12 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
 from orrery.calibrate.measure import numpy_kernels as kernels
+from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.calibrate.measure.clock import time_call
 from orrery.calibrate.measure.exchange.team import Team
+from orrery.calibrate.measure.quiet import Quiet
 from orrery.calibrate.measure.state import num_blas_threads
+from orrery.calibrate.measure.watch import Canary
 from orrery.calibrate.truth.cases import Case, Decode, Exchange, Load, Network, Prefill, Product
 from orrery.calibrate.truth.server import serve
 from orrery.calibrate.truth.transformer import Cache, Transformer, transformer
@@ -56,8 +62,9 @@ def measure(
     if rounds < 1:
         raise ScenarioError(f"rounds: got {rounds}; write at least 1.")
     found: list[list[Metrics]] = [[] for _ in cases]
+    quiet = Quiet(Canary.of(NumpyBackend()))
     with ExitStack() as opened:
-        bench = _Bench(opened=opened)
+        bench = _Bench(opened=opened, quiet=quiet)
         for turn in range(rounds):
             for number, case in enumerate(cases):
                 found[number].append(bench.run(case))
@@ -65,7 +72,7 @@ def measure(
                     on_progress(turn * len(cases) + number + 1, rounds * len(cases))
     threads = num_blas_threads()
     return [
-        {**_described(case, configs), "device": device, **_medians(each), "num_blas_threads": threads}
+        {**described(case, configs), "device": device, **_over_rounds(case, each), "num_blas_threads": threads}
         for case, each in zip(cases, found, strict=True)
     ]
 
@@ -96,6 +103,7 @@ class _Bench:
     """What cases share, made when the first one needs it: the weights of each network, and two processes."""
 
     opened: ExitStack
+    quiet: Quiet
     models: dict[str, Transformer] = field(default_factory=dict[str, Transformer])
     pair: Team | None = None
 
@@ -103,7 +111,7 @@ class _Bench:
         """One round of one case."""
         match case:
             case Product():
-                return _product(case)
+                return self._product(case)
             case Prefill():
                 return self._prefill(case)
             case Decode():
@@ -123,10 +131,10 @@ class _Bench:
     def _exchange(self, case: Exchange) -> Metrics:
         if self.pair is None:
             self.pair = self.opened.enter_context(Team(LIBRARY))
-        timed = self.pair.time(
-            COLLECTIVE, case.message_bytes, budget_s=EXCHANGE_BUDGET_S, least_samples=LEAST_SAMPLES
+        take = partial(
+            self.pair.time, COLLECTIVE, case.message_bytes, budget_s=EXCHANGE_BUDGET_S, least_samples=LEAST_SAMPLES
         )  # fmt: skip
-        return {"time_s": timed.time_s}
+        return {"time_s": self.quiet.take(take)[0].time_s}
 
     def _model(self, network: Network) -> Transformer:
         if network.name not in self.models:
@@ -137,46 +145,49 @@ class _Bench:
         model = self._model(case.network)
         cache = model.new_cache(case.prompt_tokens)
         prompt = stream(0, "tokens").integers(model.vocab_size, size=case.prompt_tokens)
-        time_s = _step_s(model, [cache], [prompt], past_tokens=0)
+        time_s = self._step_s(model, [cache], [prompt], past_tokens=0)
         return {"ttft_s": time_s, "latency_s": time_s}
 
     def _decode(self, case: Decode) -> Metrics:
         model = self._model(case.network)
         caches = [model.new_cache(case.context_tokens + 1) for _ in range(case.batch_size)]
         tokens = stream(0, "tokens").integers(model.vocab_size, size=(case.batch_size, 1))
-        return {"tpot_s": _step_s(model, caches, list(tokens), past_tokens=case.context_tokens)}
+        return {"tpot_s": self._step_s(model, caches, list(tokens), past_tokens=case.context_tokens)}
+
+    def _product(self, case: Product) -> Metrics:
+        x, weight = np.full((case.m, case.k), 0.5, np.float32), np.full((case.k, case.n), 0.5, np.float32)
+        return {"time_s": self._time_s(lambda: kernels.product(x, weight), PRODUCT_BUDGET_S)}
+
+    def _step_s(self, model: Transformer, caches: list[Cache], tokens: list[Any], past_tokens: int) -> float:
+        """The time of one and the same step, again and again."""
+
+        def step() -> None:
+            for cache in caches:
+                cache.num_tokens = past_tokens
+            model.step(list(zip(caches, tokens, strict=True)))
+
+        return self._time_s(step, STEP_BUDGET_S)
+
+    def _time_s(self, call: Callable[[], object], budget_s: float) -> float:
+        take = partial(time_call, call, budget_s=budget_s, least_samples=LEAST_SAMPLES)
+        return self.quiet.take(take)[0].time_s
 
 
-def _product(case: Product) -> Metrics:
-    x, weight = np.full((case.m, case.k), 0.5, np.float32), np.full((case.k, case.n), 0.5, np.float32)
-    timed = time_call(lambda: kernels.product(x, weight), budget_s=PRODUCT_BUDGET_S, least_samples=LEAST_SAMPLES)
-    return {"time_s": timed.time_s}
-
-
-def _step_s(model: Transformer, caches: list[Cache], tokens: list[Any], past_tokens: int) -> float:
-    """The time of one and the same step, again and again."""
-
-    def step() -> None:
-        for cache in caches:
-            cache.num_tokens = past_tokens
-        model.step(list(zip(caches, tokens, strict=True)))
-
-    return time_call(step, budget_s=STEP_BUDGET_S, least_samples=LEAST_SAMPLES).time_s
-
-
-def _medians(rounds: Sequence[Metrics]) -> Metrics:
-    """Each metric over the rounds that came to an end, and how far apart those lay: half the range of the first metric
-    over its median."""
+def _over_rounds(case: Case, rounds: Sequence[Metrics]) -> Metrics:
+    """The rounds that came to an end as one, and how far apart they lay: half the range of the first metric over it."""
     ended = [each for each in rounds if each]
     if not ended:
         return {"num_rounds": 0}
-    found = {name: median(each[name] for each in ended) for name in ended[0]}
+    if isinstance(case, Load):
+        found = min(ended, key=lambda each: each["tpot_s"])
+    else:
+        found = {name: median(each[name] for each in ended) for name in ended[0]}
     first = next(iter(found))
     values = [each[first] for each in ended]
     return {**found, "spread_frac": (max(values) - min(values)) / 2 / found[first], "num_rounds": len(ended)}
 
 
-def _described(case: Case, configs: Path) -> Row:
+def described(case: Case, configs: Path) -> Row:
     """The columns that say what was run."""
     about: Row = {"kind": "serving", "engine": ENGINE, "engine_version": np.__version__}
     match case:

@@ -20,7 +20,8 @@ from orrery.numerics.registry import get_format
 
 _ORIGINS = ("device", "generation", "any")
 
-ALIKE: dict[str, tuple[str, ...]] = {"vllm": ("sglang",), "sglang": ("vllm",)}
+
+ALIKE: dict[str, tuple[str, ...]] = {"vllm": ("sglang",), "sglang": ("vllm",), "pytorch": ("vllm",)}
 """Engines that call the same attention library (FlashAttention, as the tables' ``kernel`` column says of both)."""
 
 
@@ -44,7 +45,7 @@ def choose(device: Device, op: str, format: str, kv_format: str, engine: str) ->
         (calibration.origin == "any", k, e, _ORIGINS.index(calibration.origin), calibration)
         for k, key in enumerate(keys)
         for e, other in enumerate(engines)
-        if (calibration := device.calibrations.get((op, key, other)))
+        if (calibration := device.calibrations.get((op, key, other))) and not calibration.law
     ]
     if not found:
         raise OutOfRange(f"Nothing was measured that is like {op} in {keys[0]} on {device.name}.")

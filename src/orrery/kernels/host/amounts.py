@@ -44,13 +44,13 @@ def _gemm(op: Gemm, device: Device, constants: Mapping[str, float]) -> Amounts:
     is_packed = ~is_vector & (products > constants["direct_products"])
     weight_s = batch * k * n * wide / device.memory_bandwidth_bytes_per_s
     operands_s = weight_s + batch * m * k * wide / device.memory_bandwidth_bytes_per_s
-    is_far = np.full(m.shape, True) if op.is_cold else k * n * wide > device.last_level_cache_bytes
+    far = np.ones(m.shape) if op.is_cold else _far(k * n * wide, device, constants)
     return {
         "call_s": np.where(products > 0, 1.0, 0.0) * batch,
         "product_frac": np.where(is_vector, 0.0, 2.0 * batch * products / _peak(device, op.format)),
-        **_levels("vector", np.where(is_vector, weight_s, 0.0), is_far),
-        **_levels("direct", np.where(is_vector | is_packed, 0.0, weight_s), is_far),
-        **_levels("pack", np.where(is_packed, operands_s, 0.0), is_far),
+        **_levels("vector", np.where(is_vector, weight_s, 0.0), far),
+        **_levels("direct", np.where(is_vector | is_packed, 0.0, weight_s), far),
+        **_levels("pack", np.where(is_packed, operands_s, 0.0), far),
     }
 
 
@@ -79,7 +79,7 @@ def _attention(
             "score", SCORE_FLOPS * scores / device.vector_flops_per_s, scores / np.maximum(batch, 1.0) * wide, constants
         ),
         "entry_ratio": rows_s,
-        **_levels("read", kept_s, np.full(batch.shape, is_cold)),
+        **_levels("read", kept_s, np.full(batch.shape, float(is_cold))),
     }
 
 
@@ -131,12 +131,16 @@ _AMOUNTS: Mapping[type, Callable[..., Amounts]] = {
 }  # fmt: skip
 
 
-def _levels(name: str, seconds: Floats, is_far: NDArray[np.bool_]) -> Amounts:
-    """What comes from memory and what from the caches, each with a constant of its own."""
-    return {
-        f"{name}_memory_ratio": np.where(is_far, seconds, 0.0),
-        f"{name}_cache_ratio": np.where(is_far, 0.0, seconds),
-    }
+def _levels(name: str, seconds: Floats, far: Floats) -> Amounts:
+    """What comes from memory and what from the caches, each with a constant of its own; ``far`` is memory's share."""
+    return {f"{name}_memory_ratio": seconds * far, f"{name}_cache_ratio": seconds * (1.0 - far)}
+
+
+def _far(size_bytes: Floats, device: Device, constants: Mapping[str, float]) -> Floats:
+    """The share of what was read before that comes from memory again: none that is near, all beyond the last cache."""
+    near = constants["near_bytes"]
+    octaves = max(1.0, np.log2(device.last_level_cache_bytes / near))
+    return np.clip(np.log2(np.maximum(size_bytes, 1.0) / near) / octaves, 0.0, 1.0)
 
 
 def _passes(name: str, seconds: Floats, size_bytes: Floats, constants: Mapping[str, float]) -> Amounts:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.host.amounts import CHOICES, amounts, least
+from orrery.kernels.host.amounts import amounts, least
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm, Op, Timing
 from orrery.numerics.registry import get_format
 
@@ -50,14 +50,6 @@ def terms(op: Op, device: Device, constants: Mapping[str, float]) -> dict[str, F
         name: amount * constants[name] if name.endswith("_s") else amount / constants[name]
         for name, amount in amounts(op, device, constants).items()
     }
-
-
-def shares(op: Op, device: Device, constants: Mapping[str, float]) -> tuple[Floats, dict[str, Floats]]:
-    """The time, and d log time / d log constant for every fitted constant."""
-    found = terms(op, device, constants)
-    time_s = np.sum(list(found.values()), axis=0)
-    slopes = {n: (t if n.endswith("_s") else -t) / np.where(time_s > 0, time_s, 1.0) for n, t in found.items()}
-    return time_s, {n: s for n, s in slopes.items() if n not in CHOICES}
 
 
 def predict(op: Op, device: Device, engine: str) -> Timing:

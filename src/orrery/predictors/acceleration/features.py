@@ -32,12 +32,12 @@ def features(task: Task) -> Floats:
     alone_s = prefill_s + task.output_tokens * decode_s
     seats = (device.memory_capacity_bytes - weights_bytes) / (_cache_bytes(task) * (prompt + task.output_tokens))
     together = min(max(seats, 1.0), float(placed.engine.max_num_seqs))
-    load = task.rate_per_s * (prefill_s + task.output_tokens * decode_s / together)
+    load = task.request_rate_per_s * (prefill_s + task.output_tokens * decode_s / together)
     return np.array([
         np.log2(task.input_tokens), np.log2(task.output_tokens), task.shared_tokens / prompt,
         np.log2(task.num_prefixes), task.spread_ratio, np.log2(task.burstiness_ratio), task.guessable_frac,
         np.log2(prefill_s), np.log2(decode_s), prefill_s / alone_s, np.log2(load),
-        np.log2(task.rate_per_s * alone_s), np.log2(max(seats, 2.0**-4)),
+        np.log2(task.request_rate_per_s * alone_s), np.log2(max(seats, 2.0**-4)),
         float(any(rate in device.dense_flops_per_s for rate in NARROW)),
     ])  # fmt: skip
 

@@ -79,7 +79,7 @@ def drawn_tasks(count: int, seed: int) -> tuple[Task, ...]:
     while len(found) < count:
         task = _drawn(rng)
         if (most_per_s := _capacity_per_s(task)) > 0:
-            found.append(replace(task, rate_per_s=most_per_s * _log_uniform(rng, *LOADS)))
+            found.append(replace(task, request_rate_per_s=most_per_s * _log_uniform(rng, *LOADS)))
     return tuple(found)
 
 

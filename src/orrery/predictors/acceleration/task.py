@@ -32,7 +32,7 @@ class Task:
     device: str
     input_tokens: int = 512
     output_tokens: int = 256
-    rate_per_s: float = 1.0
+    request_rate_per_s: float = 1.0
     shared_tokens: int = 0
     num_prefixes: int = 1
     spread_ratio: float = 0.5
@@ -46,7 +46,7 @@ class Task:
             ("guessable_frac", 0.0, 1.0),
         ):  # fmt: skip
             check_range(self, name, least, most)
-        check_above(self, "rate_per_s", 0.0)
+        check_above(self, "request_rate_per_s", 0.0)
 
     def deployment(self) -> Deployment:
         """The model in 16 bits on one such device."""
@@ -59,7 +59,7 @@ class Task:
             answer=self._length(self.output_tokens),
         )  # fmt: skip
         return shared_prefixes(
-            count, self.rate_per_s, seed, traffic, law="gamma", burstiness=self.burstiness_ratio
+            count, self.request_rate_per_s, seed, traffic, law="gamma", burstiness=self.burstiness_ratio
         )  # fmt: skip
 
     def _length(self, mean: int) -> Length:

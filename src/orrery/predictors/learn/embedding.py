@@ -64,10 +64,10 @@ class Adaptive:
         """Outputs for every device and input, with the parameters that belong to each device."""
         anp = learning_package("autograd.numpy")
         nets = self.parts
-        seen = anp.maximum(nets["input"](_of(own, "input"), x), 0)
-        device = anp.maximum(nets["device"](_of(own, "device"), z[:, None, :]), 0)
+        seen = anp.maximum(nets["input"](own, x, "input "), 0)
+        device = anp.maximum(nets["device"](own, z[:, None, :], "device "), 0)
         both = anp.concatenate([seen, device + 0 * seen], axis=2)
-        return nets["trunk"](_of(own, "trunk"), both)[:, :, 0]
+        return nets["trunk"](own, both, "trunk ")[:, :, 0]
 
     def loss(self, parameters: Mapping[str, Any], z: Any, x: Any, y: Any, more_x: Any, more_y: Any) -> Any:
         """On other inputs of each device, once adapted."""
@@ -79,7 +79,7 @@ class Adaptive:
         anp = learning_package("autograd.numpy")
         copies = anp.ones((len(z), 1, 1), dtype=np.float32)
         own = {name: a * copies for name, a in parameters.items() if _is_adapted(name)}
-        scales, first = self.parts["scales"](_of(parameters, "scales"), z), 0
+        scales, first = self.parts["scales"](parameters, z, "scales "), 0
         for i, width in enumerate(self.parts["trunk"].widths[:-1]):
             own[f"trunk w{i}"] = own[f"trunk w{i}"] * (1 + MODULATION * scales[:, first : first + width, None])
             first += width
@@ -88,11 +88,6 @@ class Adaptive:
 
 def _is_adapted(name: str) -> bool:
     return not name.startswith(("scales", "rate"))
-
-
-def _of(parameters: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The parameters of one part, under their own names."""
-    return {name.removeprefix(f"{part} "): a for name, a in parameters.items() if name.startswith(f"{part} ")}
 
 
 def _squared_error(predicted: Any, wanted: Any) -> Any:

@@ -28,11 +28,11 @@ class Perceptron:
             found[f"b{i}"] = np.zeros(outputs, np.float32)
         return found
 
-    def __call__(self, parameters: Mapping[str, Any], x: Any) -> Any:
-        """The outputs for rows of ``x``; arrays, or what autograd puts in their place."""
+    def __call__(self, parameters: Mapping[str, Any], x: Any, part: str = "") -> Any:
+        """The outputs for rows of ``x``, as arrays or what autograd puts in their place; ``part`` precedes names."""
         anp = learning_package("autograd.numpy")
         last = len(self.widths) - 2
         for i in range(last + 1):
-            x = x @ parameters[f"w{i}"] + parameters[f"b{i}"]
+            x = x @ parameters[f"{part}w{i}"] + parameters[f"{part}b{i}"]
             x = x if i == last else anp.maximum(x, 0)
         return x

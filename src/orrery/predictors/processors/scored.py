@@ -5,14 +5,13 @@ Few processors are sold, so those to learn from may be varied: cores, clocks, ca
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.predictors.processors.machine import Machine, Processor
 from orrery.predictors.processors.suites import MATRIX_ACTIVITY_RATIO, SUITES, VECTOR_ACTIVITY_RATIO
-
-Array = NDArray[np.float64]
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "cores": ("cores", "threads a core", "base clock", "clock with all cores"),
@@ -36,9 +35,9 @@ MISSING_FRAC = 0.05
 class Table:
     """A row a machine: logarithms of features and scores, and which features are missing."""
 
-    features: Array
+    features: NDArray[Any]
     is_missing: NDArray[np.bool_]
-    scores: Array
+    scores: NDArray[Any]
 
     def inputs(self, like: "Table") -> NDArray[np.float32]:
         """Features in standard deviations over the rows of ``like``, noughts where missing, then the flags."""

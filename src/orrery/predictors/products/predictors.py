@@ -21,8 +21,8 @@ SMALLEST_LEAF = 2
 def _inputs(samples: Samples) -> Floats:
     """Sizes, block sizes, intensity, bytes and operations, as in [liu-2024-gemm-ada]; then the device's data sheet."""
     return np.column_stack([
-        samples.shape_elements, samples.block_elements, samples.flops / samples.moved_bytes, samples.moved_bytes, samples.flops,
-        samples.peak_flops_per_s, samples.bandwidth_bytes_per_s, samples.limit_w,
+        samples.shape_elements, samples.block_elements, samples.flops / samples.moved_bytes, samples.moved_bytes,
+        samples.flops, samples.peak_flops_per_s, samples.bandwidth_bytes_per_s, samples.limit_w,
     ])  # fmt: skip
 
 

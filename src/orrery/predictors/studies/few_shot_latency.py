@@ -20,11 +20,11 @@ HELD_OUT = ("tpu", "npu", "dataflow", "AMD", "Apple")
 """Kinds and makers that the pool has none of."""
 
 BATCHES = (1, 32, 256)
-NUM_DEVICES = 3  # of each kind
+NUM_DEVICES = 2  # of each kind
 NUM_TIMINGS = 10
 NUM_JUDGES = 500  # networks that predictions are compared on
 EMBEDDING, SCRATCH = "hardware-embedding", "encoded-perceptron"
-SCRATCH_STEPS = 100
+SCRATCH_STEPS = 60
 PLAIN = ("encoded-line", "flops-line", "operation-table", "physics-refit")
 
 

@@ -79,6 +79,6 @@ EXPERIMENT = Experiment(
     name="noisy-neighbours",
     question="How well do a host's counters tell how much slower neighbours make a VM, and by which predictor?",
     run=run,
-    num_steps=1000,
+    num_steps=400,
     claims=("cloudformer",),
 )

@@ -1,7 +1,7 @@
 """The seam of slowdown predictors: rules that learn a VM's speed among its neighbours from the host's counters.
 
-A rule takes its knobs, the lesson (runs of scaled metrics, second by second; speeds) and what to call at every step; it
-answers with a function from such runs to a tenth, a half and nine tenths of what the speed may be.
+A rule takes its knobs, the lesson (runs of scaled metrics, second by second; scaled speeds) and what to call at every
+step; it answers with a function from such runs to a tenth, a half and nine tenths of what the speed may be.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,8 @@ def learnt(
         return np.where(metrics > 0.0, (metrics - mean) / spread, NOBODY).astype(np.float32)
 
     found = technique_at(techniques, SEAM, name)
-    targets = seen.speed_frac.astype(np.float32)
+    usual, around = float(np.median(seen.speed_frac)), float(seen.speed_frac.std())
+    targets = ((seen.speed_frac - usual) / around).astype(np.float32)
     lesson = Lesson(inputs=scaled(seen.metrics), targets=targets, steps=steps, seed=seed)
     predict = found.rule(found.knobs(), lesson, on_step)
-    return lambda metrics: predict(scaled(metrics))
+    return lambda metrics: np.clip(predict(scaled(metrics)) * around + usual, 0.0, 1.0)

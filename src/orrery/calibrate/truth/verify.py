@@ -1,0 +1,222 @@
+"""Is a calibrated device right? Real work on this machine, predicted first and then done."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.calibrate.truth.cases import LONG, QUICK, Case, Decode, Exchange, Load, Prefill, Product, Suite
+from orrery.calibrate.truth.run import described, measure, table_text, write_configs
+from orrery.catalog.devices import get_device
+from orrery.evidence.check import check_table
+from orrery.evidence.score import Score, score_errors
+from orrery.evidence.tables import read_table
+from orrery.scenario.answer import to_json
+from orrery.scenario.ask import estimate
+from orrery.scenario.show import Table
+
+SUITES: Mapping[str, Suite] = {"quick": QUICK, "long": LONG}
+
+GROUPS: Mapping[str, tuple[type, str]] = {
+    "products": (Product, "matrix products of unseen shapes"),
+    "prefill": (Prefill, "one prompt through a transformer"),
+    "decode": (Decode, "decode steps of a transformer"),
+    "exchange": (Exchange, "all-reduce between two processes"),
+    "server": (Load, "a continuous-batching server under a Poisson load"),
+}
+"""What is tried -> its cases, and what that is."""
+
+METRICS = ("time_s", "ttft_s", "tpot_s")
+Told = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedRow:
+    """One metric of one case."""
+
+    group: str
+    case: str
+    metric: str
+    predicted_s: float
+    measured_s: float
+    error_frac: float
+    low_80_s: float
+    high_80_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """Predictions beside measurements, and their errors by group and metric."""
+
+    device: str
+    suite: str
+    rows: tuple[VerifiedRow, ...]
+
+    def scores(self) -> dict[tuple[str, str], Score]:
+        """The errors of each group's metrics; ("server", "ttft_s") among them."""
+        keys = dict.fromkeys((row.group, row.metric) for row in self.rows)
+        return {key: self._score(*key) for key in keys}
+
+    def _score(self, group: str, metric: str) -> Score:
+        mine = [r for r in self.rows if (r.group, r.metric) == (group, metric)]
+        inside = [float(r.low_80_s <= r.measured_s <= r.high_80_s) for r in mine]
+        return score_errors(np.array([r.error_frac for r in mine]), np.array(inside), np.full(len(mine), np.nan))
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"device", "suite", "groups": [...], "rows": [...]}``."""
+        groups = [
+            {"group": group, "metric": metric, **to_json(score)} for (group, metric), score in self.scores().items()
+        ]
+        return {"device": self.device, "suite": self.suite, "groups": groups, "rows": to_json(self.rows)}
+
+    def table(self) -> Table:
+        """The errors by group, for people."""
+        rows = [
+            {
+                "what": GROUPS[group][1], "metric": metric, "rows": score.rows,
+                "median_error_frac": score.median_abs_error_frac, "mean_error_frac": score.mean_abs_error_frac,
+                "p90_error_frac": score.p90_abs_error_frac, "bias_frac": score.bias_frac,
+                "inside_80_frac": score.covered_80_frac,
+            }
+            for (group, metric), score in self.scores().items()
+        ]  # fmt: skip
+        note = "Errors of predictions made before the work was done."
+        return Table(kind="groups", title=f"{self.device}, {self.suite} suite", rows=tuple(rows), notes=(note,))
+
+
+def verify_device(
+    device: Path | str, *, suite: str = "quick", groups: Sequence[str] = (), table: Path | str = "",
+    on_progress: Told = lambda done, total: None,
+) -> Verified:  # fmt: skip
+    """Predict the cases of a suite on a calibrated ``device`` file, then run them here with NumPy.
+
+    ``groups`` names some of ``GROUPS`` (all, if empty); ``table`` a CSV file for the measured rows.
+    """
+    asked = _suite(suite)
+    chosen = _groups(groups)
+    if "numpy" not in {engine for _, _, engine in get_device(str(device)).calibrations}:
+        raise ScenarioError(f"{device} was not measured with NumPy; run orrery calibrate device --backend numpy.")
+    with tempfile.TemporaryDirectory() as folder:
+        configs = Path(folder)
+        write_configs({s.network.name: s.network for s in (*asked.steps, *asked.servers)}.values(), configs)
+        cases = [case for case in _cases(asked, str(device), configs) if _group(case) in chosen]
+        predicted = _predictions(cases, str(device), configs)
+        found: list[dict[str, Any]] = []
+        brief = [case for case in cases if not isinstance(case, Load)]
+        loads = [case for case in cases if isinstance(case, Load)]
+        total = len(brief) * asked.rounds + len(loads) * asked.load_rounds
+        for part, rounds, before in ((brief, asked.rounds, 0), (loads, asked.load_rounds, len(brief) * asked.rounds)):
+            if part:
+                found += measure(
+                    part, device=str(device), configs=configs, rounds=rounds,
+                    on_progress=lambda done, _, before=before: on_progress(before + done, total),
+                )  # fmt: skip
+        if table:
+            Path(table).write_text(table_text(found))
+        return Verified(
+            device=str(device), suite=suite,
+            rows=tuple(_rows(cases, [*brief, *loads], found, predicted)),
+        )  # fmt: skip
+
+
+def _suite(name: str) -> Suite:
+    if name not in SUITES:
+        raise ScenarioError(f"--suite {name!r}: write {' or '.join(SUITES)}.")
+    return SUITES[name]
+
+
+def _groups(asked: Sequence[str]) -> tuple[str, ...]:
+    if unknown := [group for group in asked if group not in GROUPS]:
+        raise ScenarioError(f"--only {', '.join(unknown)}: write some of {', '.join(GROUPS)}.")
+    return tuple(asked) or tuple(GROUPS)
+
+
+def _group(case: Case) -> str:
+    return next(group for group, (kind, _) in GROUPS.items() if isinstance(case, kind))
+
+
+def _cases(suite: Suite, device: str, configs: Path) -> list[Case]:
+    """All cases, a load for each share of the capacity that the prediction states."""
+    loads: list[Case] = []
+    for server in suite.servers:
+        full = estimate(
+            model=str(configs / f"{server.network.name}.json"), device=device, engine="numpy",
+            input_tokens=server.input_tokens, output_tokens=server.output_tokens,
+            concurrency=server.limits.max_num_seqs,
+        )  # fmt: skip
+        capacity = full.to_json()["requests_per_s"]
+        loads += [server.load(share * capacity) for share in suite.loads_frac]
+    return [*suite.products, *suite.steps, *suite.exchanges, *loads]
+
+
+Predicted = dict[str, tuple[float, float, float]]
+"""By metric: the prediction and its 80 % interval."""
+
+
+def _predictions(cases: Sequence[Case], device: str, configs: Path) -> list[Predicted]:
+    """What a table of these runs would be predicted as; its measured cells hold ones, which no prediction reads."""
+    rows = [
+        {**described(case, configs), "device": device, **dict.fromkeys(_metrics(case), 1.0)} for case in cases
+    ]  # fmt: skip
+    path = configs / "cases.csv"
+    path.write_text(table_text(rows))
+    answers = check_table(read_table(path)).answers
+    if answers.declined:
+        row, reason = next(iter(answers.declined.items()))
+        raise ScenarioError(f"{rows[row]}: cannot be predicted: {reason}.")
+    return [
+        {
+            metric: (
+                float(answers.predicted[metric][i]),
+                float(answers.intervals[metric]["low_80"][i]), float(answers.intervals[metric]["high_80"][i]),
+            )
+            for metric in _metrics(case)
+        }
+        for i, case in enumerate(cases)
+    ]  # fmt: skip
+
+
+def _metrics(case: Case) -> tuple[str, ...]:
+    match case:
+        case Product() | Exchange():
+            return ("time_s",)
+        case Prefill():
+            return ("ttft_s",)
+        case Decode():
+            return ("tpot_s",)
+        case Load():
+            return ("ttft_s", "tpot_s")
+
+
+def _rows(
+    cases: Sequence[Case], order: Sequence[Case], found: Sequence[Mapping[str, Any]], predicted: Sequence[Predicted]
+) -> list[VerifiedRow]:
+    """One row a case and metric; a load that did not come to an end has none."""
+    measured = {id(case): row for case, row in zip(order, found, strict=True)}
+    rows: list[VerifiedRow] = []
+    for case, said in zip(cases, predicted, strict=True):
+        for metric, (value, low, high) in said.items():
+            if (truth := measured[id(case)].get(metric)) is not None:
+                rows.append(VerifiedRow(
+                    group=_group(case), case=_words(case), metric=metric, predicted_s=value, measured_s=float(truth),
+                    error_frac=value / float(truth) - 1.0, low_80_s=low, high_80_s=high,
+                ))  # fmt: skip
+    return rows
+
+
+def _words(case: Case) -> str:
+    match case:
+        case Product(m=m, n=n, k=k):
+            return f"{m} x {n} x {k}"
+        case Prefill(network=network, prompt_tokens=tokens):
+            return f"{network.name}, {tokens} tokens"
+        case Decode(network=network, batch_size=batch, context_tokens=context):
+            return f"{network.name}, {batch} x 1 after {context}"
+        case Exchange(message_bytes=size):
+            return f"{size} bytes"
+        case Load(server=server, rate_per_s=rate):
+            return f"{server.network.name}, {rate:.1f}/s"
