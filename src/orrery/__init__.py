@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orrery.base.errors import OrreryError as OrreryError
+    from orrery.calibrate.device.calibrate import calibrate_device as calibrate_device
+    from orrery.calibrate.runs.calibrate import calibrate_runs as calibrate_runs
+    from orrery.calibrate.truth.verify import verify_device as verify_device
     from orrery.catalog.devices import get_device as get_device
     from orrery.catalog.models import get_model as get_model
     from orrery.catalog.traces import load_trace as load_trace
@@ -38,6 +41,8 @@ _HOME = {
     "OrreryError": "orrery.base.errors",
     "Scenario": "orrery.scenario.schema",
     "bits": "orrery.scenario.bits",
+    "calibrate_device": "orrery.calibrate.device.calibrate",
+    "calibrate_runs": "orrery.calibrate.runs.calibrate",
     "check": "orrery.evidence.check",
     "compare_formats": "orrery.scenario.compare_formats",
     "estimate": "orrery.scenario.ask",
@@ -56,6 +61,7 @@ _HOME = {
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
     "train_plan": "orrery.scenario.train_plan",
+    "verify_device": "orrery.calibrate.truth.verify",
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
@@ -64,6 +70,8 @@ __all__ = [
     "Scenario",
     "__version__",
     "bits",
+    "calibrate_device",
+    "calibrate_runs",
     "check",
     "compare_formats",
     "estimate",
@@ -82,6 +90,7 @@ __all__ = [
     "sweep",
     "train",
     "train_plan",
+    "verify_device",
 ]
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
+from orrery.predictors.cells import rule
 from orrery.predictors.cells.darts import OPERATIONS, darts
 from orrery.predictors.cells.latency import Machine, machine, plan
-from orrery.predictors.cells.learned import Bench, rule
+from orrery.predictors.cells.learned import Bench
 from orrery.predictors.cells.nas_bench_201 import nas_bench_201
 from orrery.predictors.cells.pool import bench, devices_of
 from orrery.predictors.cells.space import Chosen
@@ -20,9 +21,9 @@ both = pytest.mark.parametrize("space", SPACES, ids=[space.name for space in SPA
 P100 = get_device("p100-pcie-16gb")
 
 
-def macs(space, cells):
+def multiply_adds(space, cells):
     known = plan(space, 1)
-    return known.total(known.macs, np.array([cells]))[0]
+    return known.total(known.flops, np.array([cells]))[0] / 2
 
 
 def darts_cell(*edges):
@@ -36,8 +37,10 @@ def quiet(space, batch=8, launch_s=1e-5):
 
 
 def test_work_of_nas_bench_201_is_the_published():
-    assert macs(nas_bench_201(), [3] * 6) == pytest.approx(220.12e6, rel=1e-5)  # every edge a 3 x 3 convolution
-    assert macs(nas_bench_201(), [0] * 6) == pytest.approx(7.78e6, rel=1e-3)  # nothing on any edge
+    assert multiply_adds(nas_bench_201(), [3] * 6) == pytest.approx(
+        220.12e6, rel=1e-5
+    )  # every edge a 3 x 3 convolution
+    assert multiply_adds(nas_bench_201(), [0] * 6) == pytest.approx(7.78e6, rel=1e-3)  # nothing on any edge
 
 
 def test_work_of_the_published_darts_cells_is_near_the_published():
@@ -47,7 +50,7 @@ def test_work_of_the_published_darts_cells_is_near_the_published():
         ("dilated-3x3", 2),
     )  # fmt: skip
     reduction = darts_cell((pool, 0), (pool, 1), ("skip", 2), (pool, 1), (pool, 0), ("skip", 2), ("skip", 2), (pool, 1))
-    assert macs(darts(), normal + reduction) == pytest.approx(574e6, rel=0.1)
+    assert multiply_adds(darts(), normal + reduction) == pytest.approx(574e6, rel=0.1)
 
 
 @both
@@ -56,8 +59,8 @@ def test_lines_count_choices_and_weigh_like_networks(space):
     assert all((cells[:, i] < count).all() for i, count in enumerate(space.num_alternatives))
     lines, known = space.encode(cells), plan(space, 4)
     assert (lines.sum(axis=1) == len(space.num_alternatives)).all()
-    constant, weights = known.by_column(known.macs)
-    assert constant + lines @ weights == pytest.approx(known.total(known.macs, cells), rel=1e-6)
+    constant, weights = known.by_column(known.flops)
+    assert constant + lines @ weights == pytest.approx(known.total(known.flops, cells), rel=1e-6)
 
 
 @both
@@ -98,7 +101,7 @@ def test_a_table_of_operations_is_exact_only_while_the_device_is_busy():
 def test_a_line_over_encodings_is_exact_where_latencies_add_up():
     found, rng = quiet(nas_bench_201(), launch_s=1e-12), np.random.default_rng(4)
     cells = nas_bench_201().draw(400, rng)
-    fit = rule("encoded-line", ridge=1e-6)(found.samples(cells[:200], rng))
+    fit = rule("encoded-line", ridge_ratio=1e-6)(found.samples(cells[:200], rng))
     assert fit(cells[200:]) == pytest.approx(found.truth.latency_s(cells[200:]), rel=1e-3)
 
 
@@ -107,7 +110,7 @@ def test_refitting_finds_the_ratios_of_a_machine():
     nominal = machine(P100, space, 64, 1e-6)
     other = Bench(truth=nominal.scaled(np.array([1.5, 1.0, 0.6, 1.0])), nominal=nominal, noise_frac=0.0)
     cells = space.draw(200, rng)
-    fit = rule("physics-refit", noise=1e-4)(other.samples(cells[:10], rng))
+    fit = rule("physics-refit", noise_frac=1e-4)(other.samples(cells[:10], rng))
     assert fit(cells) == pytest.approx(other.truth.latency_s(cells), rel=5e-3)
     assert score(nominal.latency_s(cells), other.truth.latency_s(cells)).mean_error_frac > 0.05
 
@@ -119,7 +122,7 @@ def test_multiply_adds_never_rank_more_work_as_faster():
         cells=samples.cells, latency_s=samples.latency_s[::-1], nominal=samples.nominal, alone_s=samples.alone_s
     )
     cells = nas_bench_201().draw(100, rng)
-    work = samples.plan.total(samples.plan.macs, cells)
+    work = samples.plan.total(samples.plan.flops, cells)
     assert (np.diff(rule("flops-line")(backwards)(cells)[np.argsort(work)]) >= 0.0).all()
 
 

@@ -93,7 +93,7 @@ def test_a_footprint_grows_by_what_misses() -> None:
     held = occupancy_bytes(HOST, both)[0]
     solo = alone(replace(HOST, bank_busy_s=1e-15), both)
     pace = (both.num_active_threads * both.num_accesses_per_instruction / solo.instruction_s)[0]
-    window = float(np.interp(held[0], sizes, touched)) / pace[0]
+    window = float(np.interp(float(held[0]), sizes, np.array(touched))) / float(pace[0])
     other, accesses = 0.0, 0.0
     while accesses < window * pace[1]:
         other += 64.0 * 2e3 * float(miss_frac(two, np.array([[other]]))[0, 0])

@@ -5,8 +5,9 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
+from orrery.predictors.cells import rule
 from orrery.predictors.cells.darts import darts
-from orrery.predictors.cells.learned import Bench, ignore, rule
+from orrery.predictors.cells.learned import Bench, ignore
 from orrery.predictors.cells.pool import bench, devices_of
 from orrery.predictors.cells.proxy import draw_proxy
 from orrery.predictors.cells.search import relaxed, search
@@ -31,10 +32,12 @@ def test_a_perceptron_beats_multiply_adds_and_gains_from_samples():
 
 def test_a_search_finds_the_best_alternatives_of_an_additive_worth():
     tasks = draw_proxy(2, np.random.default_rng(0))
-    cells = search(darts(), lambda lines: -(lines * tasks.worth).sum(axis=1), 2, 150, np.random.default_rng(1), ignore)
+    cells = search(
+        darts(), lambda lines: -(lines * tasks.worth_ratio).sum(axis=1), 2, 150, np.random.default_rng(1), ignore
+    )
     for task, found in enumerate(cells):
         for choice, first in enumerate(darts().first_column):
-            worth = tasks.worth[task, first : first + darts().num_alternatives[choice]]
+            worth = tasks.worth_ratio[task, first : first + darts().num_alternatives[choice]]
             assert worth[found[choice]] > 0.99 * worth.max()
 
 

@@ -73,11 +73,15 @@ def most_telling(prior: Posterior, candidates: Floats, targets: Floats, noise: F
     return best, float(gain[best]) / max(1, len(targets))
 
 
+def bent(scaled: Floats) -> Floats:
+    """Huber's cost of errors in units of their noise: squares up to ``BEND``, straight beyond."""
+    size = np.abs(scaled)
+    return np.where(size < BEND, size**2, 2 * BEND * size - BEND**2)
+
+
 def _weights(scaled: Floats) -> Floats:
     return 1.0 / np.maximum(1.0, np.abs(scaled) / BEND)
 
 
 def _loss(scaled: Floats, moved: Floats, precision: Floats) -> float:
-    size = np.abs(scaled)
-    bent = np.where(size < BEND, size**2, 2 * BEND * size - BEND**2)
-    return float(np.sum(bent) + moved @ precision @ moved)
+    return float(np.sum(bent(scaled)) + moved @ precision @ moved)

@@ -6,6 +6,9 @@ import click
 
 from orrery.cli.options import as_json
 
+PATIENCE_S = 2.0
+"""As in ``calibrate.measure.quiet``, which imports NumPy; help must be instant."""
+
 EXAMPLES = """\b
 Examples:
   orrery calibrate device --out my-box.toml
@@ -25,12 +28,13 @@ Every other command then takes --device my-box.toml, with --engine numpy (or pyt
 @click.option("--minutes", type=float, default=5.0, show_default=True, help="How long to measure.")
 @click.option("--measurements", type=int, default=0, metavar="N", help="Stop after so many instead (ten will do).")
 @click.option("--exchange/--no-exchange", "has_exchange", default=True, help="Measure exchanges between processes too.")
+@click.option("--patience", default=PATIENCE_S, show_default=True, metavar="SECONDS", help="Wait for a quiet moment.")
 @click.option("--table", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the measurements as a table.")
 @click.option("--replace", "is_replaced", is_flag=True, help="Replace files that are there already.")
 @as_json
 def COMMAND(  # noqa: N802 - the seam
-    out: Path, backend: str, formats: str, minutes: float, measurements: int, has_exchange: bool, table: Path | None,
-    is_replaced: bool, is_json: bool,
+    out: Path, backend: str, formats: str, minutes: float, measurements: int, has_exchange: bool, patience: float,
+    table: Path | None, is_replaced: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Measure this machine, and write it down as a device that every command accepts.
 
@@ -44,7 +48,7 @@ def COMMAND(  # noqa: N802 - the seam
     with bar("measuring") as tell:
         found = calibrate_device(
             out, backend=backend, formats=words(formats), minutes=minutes, measurements=measurements,
-            has_exchange=has_exchange, replace_file=is_replaced, table=table or "", on_progress=tell,
+            has_exchange=has_exchange, patience_s=patience, replace_file=is_replaced, table=table or "", on_progress=tell,
         )  # fmt: skip
     if is_json:
         print_json(found.to_json())

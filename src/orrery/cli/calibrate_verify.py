@@ -19,7 +19,7 @@ Examples:
 
 @click.command("verify", epilog=EXAMPLES)
 @click.argument("device", type=click.Path(path_type=Path), metavar="DEVICE.toml")
-@click.option("--suite", default="quick", show_default=True, help="quick: under a minute. long: ten minutes.")
+@click.option("--suite", default="quick", show_default=True, help="tiny: seconds. quick: a minute. long: ten minutes.")
 @click.option("--only", default="", metavar="GROUP,...", help="products, prefill, decode, exchange, server.")
 @click.option("--table", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the measured rows.")
 @as_json

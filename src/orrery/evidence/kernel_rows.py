@@ -121,17 +121,23 @@ READERS: dict[str, Reader] = {
     ),
     **{
         kind: Reader(build=partial(_elementwise, kind=kind), needs=("tokens", "width"), may={})
-        for kind in ("norm", "rope", "gated_activation", "add", "embedding", "softmax")
+        for kind in ("norm", "rope", "gated_activation", "add", "embedding", "softmax", "sample")
     },
 }  # fmt: skip
 """How rows are read, by op; ``moe`` has words beside its sizes and is read by ``_moe``."""
+
+WORDS = ("device", "op", "format", "kv_format", "engine", "gated_ffn", "routing", "is_cold")
+"""Columns that tell groups of rows apart."""
+
+YES = ("1", "true", "yes")
+"""How a table says that operands came from memory; without it they are taken to be in a loop over one layer's."""
 
 MOE = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token")
 
 
 def answer(table: Table, rows: Rows, answers: Answers, *, is_learned: bool = True) -> None:
     """Predict ``time_s`` of the given rows of kernels; without what was learned, by physics and its constants alone."""
-    words = {c: table.words(c) for c in ("device", "op", "format", "kv_format", "engine", "gated_ffn", "routing")}
+    words = {c: table.words(c) for c in WORDS}
     keys = list(zip(*(words[c][rows] for c in words), strict=True))
     groups: dict[tuple[str, ...], list[int]] = {}
     for row, key in zip(rows.tolist(), keys, strict=True):
@@ -173,6 +179,8 @@ def _group(
     rows, columns = sizes
     try:
         op = reader.build(columns, format, kv) if reader else _moe(columns, format, word)
+        if isinstance(op, Gemm | AttentionDecode) and word["is_cold"] in YES:
+            op = replace(op, is_cold=True)
         timing = kernels.predict(op, device, word["engine"])
         answers.predict("time_s", rows, timing.time_s, kernels.spreads(op, timing, device, word["engine"]))
     except OrreryError as error:

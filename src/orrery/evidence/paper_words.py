@@ -217,6 +217,7 @@ INPUTS: dict[str, str] = {
     "samples_swept": "those tried, by comma",
     "held_out_frac": "share of them that it is tried on",
     "num_tasks": "pieces of work that a history holds",
+    "num_tenants": "that share one host, at most",
     "settings": "anything else that was set, in words",
 }
 """Every line that a set-up may have, and what it says. Units are in the names; lists are text with commas."""
@@ -225,7 +226,7 @@ UNITS = frozenset({
     "ratio", "frac", "s", "w", "bytes", "flops", "tokens", "tokens_per_s", "tokens_per_s_per_device",
     "requests_per_s", "requests_per_s_per_device", "requests_per_s_per_usd_per_h", "bytes_per_request", "j_per_token",
     "j", "usd", "parameters", "models", "sms", "bytes_per_s", "flops_per_s", "devices", "workers", "algorithms",
-    "states", "rules", "functions", "hz", "m2", "bits", "elements", "classes",
+    "states", "rules", "functions", "hz", "m2", "bits", "elements", "classes", "generations", "counters",
 })  # fmt: skip
 """What a claim may be counted in."""
 

@@ -5,7 +5,7 @@ from math import prod
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import get_engine
+from orrery.catalog.engines import engine_notes, get_engine
 from orrery.catalog.models import get_model
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment, Formats, Layout
@@ -82,11 +82,18 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     if scenario.model is None:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
     model, device = get_model(scenario.model), get_device(device_name)
-    engine = get_engine(scenario.engine or DEFAULT_ENGINE, scenario.engine_version or "", device)
-    notes = [*device.notes]
+    engine = engine_on(device, scenario.engine, scenario.engine_version)
+    notes = [*device.notes, *engine_notes(scenario.engine or "", device)]
     if scenario.engine is None:
-        notes.append(f"engine: {engine.name} (default)")
+        why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
+        notes.append(f"engine: {engine.name} ({why})")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
+
+
+def engine_on(device: Device, name: str | None, version: str | None = None) -> Engine:
+    """The engine that is asked for; without a name the one whose calls a device was measured by, else the default."""
+    measured = next((c.engine for c in device.calibrations.values() if c.law), DEFAULT_ENGINE)
+    return get_engine(name or measured, version or "", device)
 
 
 def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]]:

@@ -5,7 +5,6 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution.compression import Compression
 from orrery.execution.layout import Deployment, Layout
@@ -13,7 +12,7 @@ from orrery.execution.speculation import Speculation, with_draft
 from orrery.hardware.cluster import Cluster
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.objectives import request_limits_s
-from orrery.scenario.resolve import DEFAULT_ENGINE, check_layout, deploy, find, formats_of, layout_of, one_device
+from orrery.scenario.resolve import check_layout, deploy, engine_on, find, formats_of, layout_of, one_device
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
 
@@ -64,7 +63,7 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
     device, engine = deployment.cluster.device, deployment.engine
     if scenario.prefill_device is not None:
         device = get_device(scenario.prefill_device)
-        engine = get_engine(scenario.engine or DEFAULT_ENGINE, scenario.engine_version or "", device)
+        engine = engine_on(device, scenario.engine, scenario.engine_version)
     layout = deployment.layout
     if scenario.prefill_tp or scenario.prefill_pp:
         layout = Layout(tp=scenario.prefill_tp or 1, pp=scenario.prefill_pp or 1)

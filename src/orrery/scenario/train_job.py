@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
-from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, get_framework
+from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, framework_notes, get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.train.job import Islands, Task, TrainingJob
 from orrery.execution.train.layout import TrainingLayout
@@ -43,7 +43,9 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     if scenario.precision is None:
         notes.append(f"precision: {precision} (what {device.name} trains in)")
     recipe = get_recipe(precision)
-    framework = get_framework(_framework_name(scenario, notes), device, recipe.name)
+    framework_name = _framework_name(scenario, notes)
+    notes += framework_notes(framework_name, device)
+    framework = get_framework(framework_name, device, recipe.name)
     per_node = scenario.devices_per_node or device.devices_per_node
     devices = cast(int, scenario.devices)
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))

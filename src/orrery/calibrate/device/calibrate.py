@@ -30,7 +30,7 @@ from orrery.calibrate.measure.backends.find import find_backend
 from orrery.calibrate.measure.backends.torch_device import torch_devices
 from orrery.calibrate.measure.clock import Timed
 from orrery.calibrate.measure.exchange.team import Team
-from orrery.calibrate.measure.quiet import Quiet
+from orrery.calibrate.measure.quiet import PATIENCE_S, Quiet
 from orrery.calibrate.measure.state import conditions
 from orrery.calibrate.measure.watch import Canary, Watch
 from orrery.network.collective import Collective
@@ -68,15 +68,16 @@ class _Bench:
 
 def calibrate_device(
     out: Path | str, *, backend: str = "", formats: Sequence[str] = (), minutes: float = 5.0, measurements: int = 0,
-    has_exchange: bool = True, replace_file: bool = False, table: Path | str = "",
+    has_exchange: bool = True, patience_s: float = PATIENCE_S, replace_file: bool = False, table: Path | str = "",
     on_progress: Told = lambda done, total: None,
 ) -> DeviceAnswer:  # fmt: skip
     """Measure this machine for ``minutes``, or by ``measurements``, and write it to ``out`` as a device file.
 
     Two anchors set the roofs; then each measurement is the one that leaves the least doubt about all kernels of the
-    pool. ``backend`` is "numpy" or "pytorch" (what is installed and fastest, if blank), ``formats`` what to multiply in
-    (all that the backend has), ``table`` a CSV file for the measurements themselves. Raises ScenarioError where a file
-    is there already and ``replace_file`` is not set, and where the machine cannot be measured.
+    pool. ``backend`` is "numpy" or "pytorch" (a GPU where there is one, else NumPy, if blank), ``formats`` what to
+    multiply in (all that the backend has), ``patience_s`` how long each measurement waits for a quiet moment, ``table``
+    a CSV file for the measurements themselves. Raises ScenarioError where a file is there already and ``replace_file``
+    is not set, and where the machine cannot be measured.
     """
     out, found = Path(out), find_backend(backend)
     refuse_existing(out, is_replaced=replace_file)
@@ -86,7 +87,7 @@ def calibrate_device(
     chosen = _formats(found, formats)
     watch = Watch(Canary.of(found))
     watch.look()
-    began, quiet = monotonic(), Quiet(Canary.of(found))
+    began, quiet = monotonic(), Quiet(Canary.of(found), patience_s)
     roofs = {format: anchors(found, format, quiet, budget_s=EACH_S) for format in chosen}
     device = with_prior(draft(found, roofs, name=out.stem), found, chosen)
     with _team(found, is_wanted=has_exchange) as team:
@@ -180,7 +181,7 @@ def _written(
         "not_told": (*now.missing, *verdict.missing, *facts.absent),
     }  # fmt: skip
     write_device(out, device, facts.said, told, run)
-    rows = [row_of(m.work, device.name, run.title, **_cells(m)) for m in search.measured]
+    rows = [row_of(m.work, str(out), run.title, **_cells(m)) for m in search.measured]
     if table:
         _write_table(table, rows)
     return DeviceAnswer(

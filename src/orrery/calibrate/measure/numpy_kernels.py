@@ -26,7 +26,7 @@ def norm(x: Array, residual: Array, gain: Array) -> Array:
 def gated_activation(gate_and_up: Array) -> Array:
     """``Elementwise`` "gated_activation": SiLU of the first half of the columns times the second."""
     gate, up = np.split(gate_and_up, 2, axis=-1)
-    return gate / (1.0 + np.exp(-gate)) * up
+    return np.asarray(gate / (np.float32(1.0) + np.exp(-gate)) * up, dtype=np.float32)
 
 
 def sample(logits: Array) -> NDArray[np.int64]:
@@ -59,7 +59,8 @@ def attend(query: Array, key: Array, value: Array, keys: Array, values: Array, p
     rows = grouped.reshape(kv_heads, -1, size) * np.float32(size**-0.5)
     score = rows @ keys[:, :context].swapaxes(1, 2)
     if tokens > 1:
-        hidden: NDArray[np.bool_] = np.arange(context)[None, :] > np.arange(past_tokens, context)[:, None]
+        place: NDArray[np.int64] = np.arange(context)
+        hidden = np.asarray(place > place[past_tokens:, None], dtype=np.bool_)
         score.reshape(heads, tokens, context)[:, hidden] = -np.inf
     weight = np.exp(score - score.max(axis=-1, keepdims=True))
     weight /= weight.sum(axis=-1, keepdims=True)

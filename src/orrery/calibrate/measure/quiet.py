@@ -18,6 +18,9 @@ QUIET_RATIO = 1.10
 LISTEN_S, LISTENS = 1.5, 40
 """How long, and how often within that, the machine is listened to at first."""
 
+PATIENCE_S = 2.0
+"""How long a measurement waits for a quiet moment unless told otherwise."""
+
 SAMPLES = 3
 PAUSE_S = 0.02
 
@@ -27,7 +30,7 @@ class Quiet:
     """Takes measurements, each in a quiet moment if there is one."""
 
     canary: Canary
-    patience_s: float = 2.0
+    patience_s: float = PATIENCE_S
     read_clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
     least_s: float = field(init=False, default=float("inf"))  # of the canary, ever

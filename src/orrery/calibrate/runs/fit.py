@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from orrery.base.posterior import Posterior, settle
+from orrery.base.posterior import Posterior, bent, settle
 from orrery.calibrate.runs.problem import Cell, Constant, Constants, Floats
 
 STEP = 0.1
@@ -25,9 +25,6 @@ ROUNDS, LONGEST, CLOSE = 5, 1.2, 0.02
 HALVINGS = 3
 HIDDEN, FAR = 0.01, 1.6
 """A slope below this is none; and how far off (in logarithms) a search begins where there is none."""
-
-BEND = 2.0
-"""Scaled errors count in full up to here, beyond that by their size alone (as in ``base.posterior``)."""
 
 FOREKNOWN = 6.0
 """So many measurements' worth of belief in the noise as stated, when its size is judged from the scatter."""
@@ -197,12 +194,6 @@ def _scatter(error: Floats, slopes: Floats, x: Floats, prior: Posterior, noise: 
     explained = float(np.trace(best.covariance @ (slopes.T @ (slopes / noise[:, None] ** 2))))
     left = max(0.0, scaled.size - explained)
     return max(1.0, float(np.sqrt((FOREKNOWN + np.sum(scaled**2)) / (FOREKNOWN + left))))
-
-
-def bent(scaled: Floats) -> Floats:
-    """Huber's cost of scaled errors."""
-    size = np.abs(scaled)
-    return np.where(size < BEND, size**2, 2 * BEND * size - BEND**2)
 
 
 def _loss(error: Floats, noise: Floats, x: Floats, prior: Posterior) -> float:

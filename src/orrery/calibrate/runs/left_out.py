@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery.calibrate.runs.fit import Fitted, Predicts, bent, without
+from orrery.base.posterior import bent
+from orrery.calibrate.runs.fit import Fitted, Predicts, without
 from orrery.calibrate.runs.problem import Cell, Floats, Ints
 from orrery.evidence.score import Score, score_errors
 

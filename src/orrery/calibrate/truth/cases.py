@@ -166,6 +166,15 @@ def steps(
     return (*prefills, *decodes)
 
 
+TINY = Suite(
+    products=drawn_products(5),
+    steps=steps((SMALL,), prompts=(24, 200), batches=(1, 12), contexts=(150,)),
+    exchanges=exchanges(1 << 12, 1 << 22, 0.2),
+    servers=(Server(network=SMALL, input_tokens=96, output_tokens=24, range_ratio=0.45, num_requests=16),),
+    rounds=2, load_rounds=2, loads_frac=(0.4,),
+)  # fmt: skip
+"""A few seconds: for the default tests."""
+
 QUICK = Suite(
     products=drawn_products(10),
     steps=steps((SMALL, MIDDLE), prompts=(24, 200), batches=(1, 3, 12), contexts=(150,)),
@@ -173,7 +182,7 @@ QUICK = Suite(
     servers=(Server(network=SMALL, input_tokens=96, output_tokens=24, range_ratio=0.45, num_requests=32),),
     rounds=3, load_rounds=1,
 )  # fmt: skip
-"""Seconds: for the default tests."""
+"""Under a minute: for a user who wants to know."""
 
 LONG = Suite(
     products=drawn_products(60),

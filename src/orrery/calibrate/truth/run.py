@@ -26,7 +26,7 @@ from orrery.calibrate.measure import numpy_kernels as kernels
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.calibrate.measure.clock import time_call
 from orrery.calibrate.measure.exchange.team import Team
-from orrery.calibrate.measure.quiet import Quiet
+from orrery.calibrate.measure.quiet import PATIENCE_S, Quiet
 from orrery.calibrate.measure.state import num_blas_threads
 from orrery.calibrate.measure.watch import Canary
 from orrery.calibrate.truth.cases import Case, Decode, Exchange, Load, Network, Prefill, Product
@@ -53,7 +53,13 @@ Progress = Callable[[int, int], None]
 
 
 def measure(
-    cases: Sequence[Case], *, device: str, configs: Path, rounds: int = 3, on_progress: Progress | None = None
+    cases: Sequence[Case],
+    *,
+    device: str,
+    configs: Path,
+    rounds: int = 3,
+    patience_s: float = PATIENCE_S,
+    on_progress: Progress | None = None,
 ) -> list[Row]:
     """Run every case ``rounds`` times; one row a case. ``configs`` is the folder that ``write_configs`` filled.
 
@@ -62,7 +68,7 @@ def measure(
     if rounds < 1:
         raise ScenarioError(f"rounds: got {rounds}; write at least 1.")
     found: list[list[Metrics]] = [[] for _ in cases]
-    quiet = Quiet(Canary.of(NumpyBackend()))
+    quiet = Quiet(Canary.of(NumpyBackend()), patience_s)
     with ExitStack() as opened:
         bench = _Bench(opened=opened, quiet=quiet)
         for turn in range(rounds):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.calibrate.truth.cases import LONG, QUICK, Case, Decode, Exchange, Load, Prefill, Product, Suite
+from orrery.calibrate.measure.quiet import PATIENCE_S
+from orrery.calibrate.truth.cases import LONG, QUICK, TINY, Case, Decode, Exchange, Load, Prefill, Product, Suite
 from orrery.calibrate.truth.run import described, measure, table_text, write_configs
 from orrery.catalog.devices import get_device
 from orrery.evidence.check import check_table
@@ -19,7 +20,7 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import estimate
 from orrery.scenario.show import Table
 
-SUITES: Mapping[str, Suite] = {"quick": QUICK, "long": LONG}
+SUITES: Mapping[str, Suite] = {"tiny": TINY, "quick": QUICK, "long": LONG}
 
 GROUPS: Mapping[str, tuple[type, str]] = {
     "products": (Product, "matrix products of unseen shapes"),
@@ -90,7 +91,7 @@ class Verified:
 
 def verify_device(
     device: Path | str, *, suite: str = "quick", groups: Sequence[str] = (), table: Path | str = "",
-    on_progress: Told = lambda done, total: None,
+    patience_s: float = PATIENCE_S, on_progress: Told = lambda done, total: None,
 ) -> Verified:  # fmt: skip
     """Predict the cases of a suite on a calibrated ``device`` file, then run them here with NumPy.
 
@@ -112,7 +113,7 @@ def verify_device(
         for part, rounds, before in ((brief, asked.rounds, 0), (loads, asked.load_rounds, len(brief) * asked.rounds)):
             if part:
                 found += measure(
-                    part, device=str(device), configs=configs, rounds=rounds,
+                    part, device=str(device), configs=configs, rounds=rounds, patience_s=patience_s,
                     on_progress=lambda done, _, before=before: on_progress(before + done, total),
                 )  # fmt: skip
         if table:

@@ -49,12 +49,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )  # fmt: skip
 
 
-def spread(machine: Bench, macs: float) -> Prediction:
+def spread(machine: Bench, flops: float) -> Prediction:
     """The slowest over the fastest among drawn networks of about so many multiply-adds an image."""
     plan = machine.truth.plan
     cells = plan.space.draw(DRAWN, np.random.default_rng(0))
-    work = plan.total(plan.macs, cells) / plan.batch
-    alike = machine.truth.latency_s(cells[np.abs(work / macs - 1.0) < NEAR_FRAC])
+    work = plan.total(plan.flops, cells) / plan.batch
+    alike = machine.truth.latency_s(cells[np.abs(work / flops - 1.0) < NEAR_FRAC])
     return Prediction(
         claim="spread-at-equal-work", predicted=float(alike.max() / alike.min()),
         because=f"{alike.min() * 1e3:.1f} to {alike.max() * 1e3:.1f} ms over {alike.size:,} drawn networks: depthwise "

@@ -11,13 +11,13 @@ ELEMENT_BYTES = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """A product m x n x k, or (m = 0) a pass that moves bytes; ``macs`` are its multiply-adds."""
+    """A product m x n x k, or (m = 0) a pass that moves bytes; ``flops`` count a multiply-add as two."""
 
     m: int = 0
     n: int = 0
     k: int = 0
     moved_bytes: float = 0.0
-    macs: float = 0.0
+    flops: float = 0.0
 
 
 Block = tuple[Kernel, ...]
@@ -51,12 +51,12 @@ def each(place: Place) -> Kernel:
 def product(to: Place, inputs: int, taps: int = 1) -> Kernel:
     """A convolution as a product: pixels x output channels x (taps x input channels)."""
     pixels = to.batch * to.side**2
-    return Kernel(m=pixels, n=to.channels, k=taps * inputs, macs=float(pixels * to.channels * taps * inputs))
+    return Kernel(m=pixels, n=to.channels, k=taps * inputs, flops=2.0 * pixels * to.channels * taps * inputs)
 
 
 def depthwise(to: Place, taps: int) -> Kernel:
     """Every output reads so many numbers of its own channel."""
-    return Kernel(moved_bytes=to.elements * (taps + 1) * ELEMENT_BYTES, macs=float(to.elements * taps))
+    return Kernel(moved_bytes=to.elements * (taps + 1) * ELEMENT_BYTES, flops=2.0 * to.elements * taps)
 
 
 def pooled(to: Place, stride: int = 1) -> Kernel:

@@ -42,7 +42,7 @@ class Plan:
     kernels: tuple[Kernel, ...]
     classes: Ints  # of every kernel
     sizes: Ints  # kernels of every block
-    macs: Floats  # of every block
+    flops: Floats  # of every block
     steps: tuple[tuple[int, Ints], ...]  # (choice, block of each alternative); choice -1 where there is one only
 
     def walk(self, cells: Cells) -> list[Ints]:
@@ -76,8 +76,8 @@ def plan(space: Space, batch: int) -> Plan:
     kernels = tuple(kernel for block in known for kernel in block)
     return Plan(
         space=space, batch=batch, kernels=kernels, sizes=np.array([len(block) for block in known]),
-        classes=np.array([PRODUCT if k.m else DEPTHWISE if k.macs else PASS for k in kernels]),
-        macs=np.array([sum(kernel.macs for kernel in block) for block in known]), steps=tuple(steps),
+        classes=np.array([PRODUCT if k.m else DEPTHWISE if k.flops else PASS for k in kernels]),
+        flops=np.array([sum(kernel.flops for kernel in block) for block in known]), steps=tuple(steps),
     )  # fmt: skip
 
 

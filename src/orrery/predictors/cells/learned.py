@@ -1,21 +1,16 @@
 """The seam of latency predictors: what is known of a machine, and rules that predict other networks from it.
 
-A rule first prepares what needs no measurement of the machine in question (``rule(knobs, on_step)``), then fits
+A rule first prepares what needs no measurement of the machine in question (``rule``), then fits
 samples of it, and answers with a function of networks.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from orrery.base.seam import technique_at
-from orrery.predictors.cells import techniques
 from orrery.predictors.cells.latency import Floats, Machine, Plan
 from orrery.predictors.cells.space import Cells
-
-SEAM = "predictors.cell-latency"
 
 Predictor = Callable[[Cells], Floats]
 """Seconds that networks take."""
@@ -63,9 +58,3 @@ class Bench:
 
 def ignore() -> None:
     """Nobody counts the steps."""
-
-
-def rule(name: str, on_step: OnStep = ignore, **knobs: Any) -> Fit:
-    """The technique called ``name``, prepared."""
-    found = technique_at(techniques, SEAM, name)
-    return found.rule(found.knobs(**knobs), on_step)

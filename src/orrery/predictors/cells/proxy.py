@@ -24,22 +24,22 @@ AFFINITY_SPREAD = 0.3
 class Proxy:
     """Several tasks at once: the worth of every column in each."""
 
-    worth: Floats  # (task, column)
+    worth_ratio: Floats  # (task, column)
 
     def quality(self, lines: Any) -> Any:
         """Of one line a task, encoded or relaxed; differentiable."""
         anp = learning_package("autograd.numpy")
-        return anp.sum(anp.log(1.0 + (lines * self.worth) @ _nodes()), axis=1)
+        return anp.sum(anp.log(1.0 + (lines * self.worth_ratio) @ _nodes()), axis=1)
 
     def repeated(self, times: int) -> "Proxy":
         """Every task so many times in a row."""
-        return Proxy(worth=np.repeat(self.worth, times, axis=0))
+        return Proxy(worth_ratio=np.repeat(self.worth_ratio, times, axis=0))
 
 
 def draw_proxy(num_tasks: int, rng: np.random.Generator, affinity_spread: float = AFFINITY_SPREAD) -> Proxy:
     """Tasks that differ in what suits where."""
     capacity = np.tile([1.0 + operation.num_pairs for operation in OPERATIONS], sum(NODE_COLUMNS) // len(OPERATIONS))
-    return Proxy(worth=capacity * np.exp(affinity_spread * rng.standard_normal((num_tasks, capacity.size))))
+    return Proxy(worth_ratio=capacity * np.exp(affinity_spread * rng.standard_normal((num_tasks, capacity.size))))
 
 
 def _nodes() -> Floats:

@@ -11,8 +11,9 @@ import numpy as np
 
 from orrery.base.experiment import Experiment, Progress, Row, counter
 from orrery.catalog.devices import get_device
+from orrery.predictors.cells import rule
 from orrery.predictors.cells.darts import darts
-from orrery.predictors.cells.learned import Bench, OnStep, Predictor, Samples, rule
+from orrery.predictors.cells.learned import Bench, OnStep, Predictor, Samples
 from orrery.predictors.cells.pool import bench
 from orrery.predictors.learn.scores import score
 

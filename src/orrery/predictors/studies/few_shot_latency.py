@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from orrery.base.experiment import Experiment, Progress, Row, counter
-from orrery.predictors.cells.learned import Bench, Fit, OnStep, rule
+from orrery.predictors.cells import rule
+from orrery.predictors.cells.learned import Bench, Fit, OnStep
 from orrery.predictors.cells.pool import bench, devices_of
 from orrery.predictors.cells.techniques.hardware_embedding import SPACE, EmbeddingKnobs, reference_cells
 from orrery.predictors.learn.scores import Scores, score

@@ -70,13 +70,13 @@ def searched(
 
 def _latency(learned: EncodedPerceptron, lines: Any) -> Any:
     """As the perceptron says, in units of a drawn network's."""
-    return learning_package("autograd.numpy").exp(learned.log_latency(lines) - learned.mean)
+    return learning_package("autograd.numpy").exp(learned.log_latency(lines) - learned.log_mean_ratio)
 
 
 def _work(plan: Plan, drawn: Cells, lines: Any) -> Any:
     """Multiply-adds in units of a drawn network's."""
-    constant, weights = plan.by_column(plan.macs)
-    return (constant + lines @ weights) / plan.total(plan.macs, drawn[:1000]).mean()
+    constant, weights = plan.by_column(plan.flops)
+    return (constant + lines @ weights) / plan.total(plan.flops, drawn[:1000]).mean()
 
 
 def _drawn_quality(tasks: Proxy, rng: np.random.Generator) -> Floats:
@@ -89,12 +89,12 @@ def _rows(machine: Bench, cells: Cells, runs: Proxy, drawn: Floats) -> tuple[Row
     """Means over tasks, beside the search without a term."""
     shape = (NUM_TASKS, len(TERMS), len(WEIGHTS))
     plan = machine.truth.plan
-    quality, latency_s, macs = (
+    quality, latency_s, flops = (
         values.reshape(shape)
         for values in (
             runs.quality(darts().encode(cells)),
             machine.truth.latency_s(cells),
-            plan.total(plan.macs, cells),
+            plan.total(plan.flops, cells),
         )
     )
     lost = (quality[..., :1] - quality) / (quality[..., :1] - drawn[:, None, None])
@@ -103,7 +103,7 @@ def _rows(machine: Bench, cells: Cells, runs: Proxy, drawn: Floats) -> tuple[Row
             "term": term, "weight": weight, "quality_lost_frac": float(lost[:, t, w].mean()),
             "latency_s": float(latency_s[:, t, w].mean()),
             "latency_reduction_frac": float(np.mean(1.0 - latency_s[:, t, w] / latency_s[:, t, 0])),
-            "work_reduction_frac": float(np.mean(1.0 - macs[:, t, w] / macs[:, t, 0])),
+            "work_reduction_frac": float(np.mean(1.0 - flops[:, t, w] / flops[:, t, 0])),
         }
         for t, term in enumerate(TERMS)
         for w, weight in enumerate(WEIGHTS)

@@ -15,10 +15,10 @@ from orrery.predictors.cells.space import Cells
 class LineKnobs:
     """How strongly weights are held at zero, in timings of noise."""
 
-    ridge: float = 1.0
+    ridge_ratio: float = 1.0
 
     def __post_init__(self) -> None:
-        check_above(self, "ridge", 0.0)
+        check_above(self, "ridge_ratio", 0.0)
 
 
 def rule(knobs: LineKnobs, on_step: OnStep) -> Fit:
@@ -29,7 +29,7 @@ def rule(knobs: LineKnobs, on_step: OnStep) -> Fit:
         lines = encode(samples.cells).astype(np.float64)
         mean, middle = samples.latency_s.mean(), lines.mean(axis=0)
         lines -= middle
-        inner = lines.T @ lines + knobs.ridge * np.eye(lines.shape[1])
+        inner = lines.T @ lines + knobs.ridge_ratio * np.eye(lines.shape[1])
         weights: Floats = np.asarray(np.linalg.solve(inner, lines.T @ (samples.latency_s - mean)), dtype=np.float64)
 
         def predict(cells: Cells) -> Floats:

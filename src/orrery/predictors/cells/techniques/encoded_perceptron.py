@@ -42,12 +42,12 @@ class EncodedPerceptron:
     space: Space
     network: Perceptron
     parameters: Parameters
-    mean: float
-    spread: float
+    log_mean_ratio: float
+    log_spread_ratio: float
 
     def log_latency(self, lines: Any) -> Any:
         """Of encoded networks, or of relaxed ones; differentiable."""
-        return self.network(self.parameters, lines)[:, 0] * self.spread + self.mean
+        return self.network(self.parameters, lines)[:, 0] * self.log_spread_ratio + self.log_mean_ratio
 
     def __call__(self, cells: Cells) -> Floats:
         """Seconds."""
@@ -68,7 +68,9 @@ def fit_perceptron(samples: Samples, knobs: PerceptronKnobs, on_step: OnStep) ->
     plan = Plan(steps=knobs.steps, batch=knobs.batch, learning_rate=knobs.learning_rate, seed=knobs.seed)
     data = (space.encode(samples.cells), ((wanted - mean) / spread).astype(np.float32))
     trained = train(loss, start, data, plan, on_step)
-    return EncodedPerceptron(space=space, network=network, parameters=trained.parameters, mean=mean, spread=spread)
+    return EncodedPerceptron(
+        space=space, network=network, parameters=trained.parameters, log_mean_ratio=mean, log_spread_ratio=spread
+    )
 
 
 def rule(knobs: PerceptronKnobs, on_step: OnStep) -> Fit:

@@ -13,12 +13,12 @@ from orrery.predictors.cells.learned import Fit, OnStep, Predictor, Samples
 def _fit(samples: Samples) -> Predictor:
     """The two coefficients; the slope is never below zero, so that more work never ranks as faster."""
     plan = samples.plan
-    work = plan.total(plan.macs, samples.cells)
+    work = plan.total(plan.flops, samples.cells)
     spread = work - work.mean()
     slope = max(float(spread @ samples.latency_s) / float(spread @ spread), 1e-18)
     first = float(samples.latency_s.mean() - slope * work.mean())
     least = 0.1 * float(samples.latency_s.min())
-    return lambda cells: np.maximum(first + slope * plan.total(plan.macs, cells), least)
+    return lambda cells: np.maximum(first + slope * plan.total(plan.flops, cells), least)
 
 
 def rule(knobs: NoKnobs, on_step: OnStep) -> Fit:

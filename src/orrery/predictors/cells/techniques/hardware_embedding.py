@@ -57,8 +57,8 @@ def reference_cells(count: int) -> Cells:
 class Embedded:
     """A machine as the regressor meets it: logarithms of latencies, less the references' mean, over their spread."""
 
-    mean: float
-    spread: float
+    log_mean_ratio: float
+    log_spread_ratio: float
     z: Array
 
     @classmethod
@@ -66,11 +66,11 @@ class Embedded:
         """From the references' latencies."""
         logs = np.log(latency_s)
         mean, spread = float(logs.mean()), float(logs.std()) or 1.0
-        return cls(mean=mean, spread=spread, z=((logs - mean) / spread).astype(np.float32))
+        return cls(log_mean_ratio=mean, log_spread_ratio=spread, z=((logs - mean) / spread).astype(np.float32))
 
     def wanted(self, latency_s: Floats) -> Array:
         """What the regressor should say."""
-        return ((np.log(latency_s) - self.mean) / self.spread).astype(np.float32)
+        return ((np.log(latency_s) - self.log_mean_ratio) / self.log_spread_ratio).astype(np.float32)
 
 
 def rule(knobs: EmbeddingKnobs, on_step: OnStep) -> Fit:
@@ -93,7 +93,7 @@ def rule(knobs: EmbeddingKnobs, on_step: OnStep) -> Fit:
 
         def predict(cells: Cells) -> Floats:
             said = regressor.predict(own, z, as_batch(SPACE.encode(cells)))[0].astype(np.float64)
-            return np.exp(said * known.spread + known.mean)
+            return np.exp(said * known.log_spread_ratio + known.log_mean_ratio)
 
         return predict
 

@@ -11,23 +11,26 @@ import numpy as np
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
-from orrery.predictors.cells.latency import NUM_CLASSES, Floats
+from orrery.predictors.cells.latency import LAUNCH, NUM_CLASSES, Floats
 from orrery.predictors.cells.learned import Fit, OnStep, Predictor, Samples
 
 ROUNDS = 20
 STEP = 1e-3
+
+LAUNCH_STARTS = (0.0, -1.0, 1.0)
+"""Logarithms to start from: where launches hide kernels, or kernels launches, the hidden leave no slope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefitKnobs:
     """What a timing and a ratio are expected to be off by, in logarithms."""
 
-    noise: float = 0.03
-    stiffness: float = 0.7
+    noise_frac: float = 0.03
+    stiffness_ratio: float = 0.7
 
     def __post_init__(self) -> None:
-        check_above(self, "noise", 0.0)
-        check_above(self, "stiffness", 0.0)
+        check_above(self, "noise_frac", 0.0)
+        check_above(self, "stiffness_ratio", 0.0)
 
 
 def rule(knobs: RefitKnobs, on_step: OnStep) -> Fit:
@@ -36,16 +39,17 @@ def rule(knobs: RefitKnobs, on_step: OnStep) -> Fit:
     def fit(samples: Samples) -> Predictor:
         def residuals(x: Floats) -> Floats:
             predicted = samples.nominal.scaled(np.exp(x)).latency_s(samples.cells)
-            return np.concatenate([np.log(predicted / samples.latency_s) / knobs.noise, x / knobs.stiffness])
+            return np.concatenate([np.log(predicted / samples.latency_s) / knobs.noise_frac, x / knobs.stiffness_ratio])
 
-        return samples.nominal.scaled(np.exp(_least_squares(residuals))).latency_s
+        found = (_least_squares(residuals, np.eye(NUM_CLASSES)[LAUNCH] * start) for start in LAUNCH_STARTS)
+        best = min(found, key=lambda x: float(residuals(x) @ residuals(x)))
+        return samples.nominal.scaled(np.exp(best)).latency_s
 
     return fit
 
 
-def _least_squares(residuals: Callable[[Floats], Floats]) -> Floats:
-    """Where the residuals' squares are least, from zero on, each step halved until it helps."""
-    x = np.zeros(NUM_CLASSES)
+def _least_squares(residuals: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """Where the residuals' squares are least, from ``x`` on, each step halved until it helps."""
     at = residuals(x)
     for _ in range(ROUNDS):
         slope = np.stack([(residuals(x + STEP * unit) - at) / STEP for unit in np.eye(x.size)], axis=1)
