@@ -36,7 +36,8 @@ ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 START, END = "<!-- scorecard:start -->", "<!-- scorecard:end -->"
 LEFT_OUT = "training, a device left out"
-"""In that file, what tools/fit/training_left_out.py found; kept as it is."""
+GROUND_TRUTH = "ground truth"
+"""In that file, what tools/fit/training_left_out.py and tools/ground_truth.py found; kept as it is."""
 
 ACCURACY = ROOT / "src" / "orrery" / "evidence" / "accuracy.toml"
 
@@ -191,7 +192,7 @@ def counts_of(checked: Checked, side: Words) -> Counts:
     return count
 
 
-def accuracy(scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any]) -> str:
+def accuracy(scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any], truth: dict[str, Any]) -> str:
     """The checked-in numbers: one table for each metric of each measured table, with its groups."""
     entries: dict[str, dict[str, object]] = {}
     for s in scored:
@@ -203,6 +204,8 @@ def accuracy(scored: list[Scored], counts: dict[str, Counts], left_out: dict[str
         }  # fmt: skip
     if left_out:
         entries[LEFT_OUT] = {STEP: left_out}
+    if truth:
+        entries[GROUND_TRUTH] = truth
     head = "# made by: make scorecard. Absolute errors on test rows, as fractions; bias is the median with its sign.\n"
     return head + tomli_w.dumps(entries)
 
@@ -234,10 +237,11 @@ def main() -> None:
     if not (data / "kernels").is_dir():
         raise SystemExit(f"There are no measured tables under {data}; give their folder with --data.")
     scored, counts = score_tables(data)
-    left_out = tomllib.loads(ACCURACY.read_text(encoding="utf-8")).get(LEFT_OUT, {}).get(STEP, {})
-    write_atomically(ACCURACY, accuracy(scored, counts, left_out))
+    kept = tomllib.loads(ACCURACY.read_text(encoding="utf-8"))
+    left_out, truth = kept.get(LEFT_OUT, {}).get(STEP, {}), kept.get(GROUND_TRUTH, {})
+    write_atomically(ACCURACY, accuracy(scored, counts, left_out, truth))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
-    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out))
+    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth))
     write_atomically(README, with_summary(README.read_text(encoding="utf-8"), summary(scored)))
     print("wrote docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml")
 

@@ -50,6 +50,12 @@ framework's host stays; the device's own fit rows had a part in that.
 percentile).
 """
 
+GROUND_TRUTH = """
+A machine is calibrated by ten measurements; then real work on it is predicted, and done: see
+[Ground truth](ground-truth.md). `python tools/ground_truth.py` finds these numbers on the machine that it runs on (a
+cell: median / mean / 90th percentile).
+"""
+
 LEARNED = """
 Kernels whose physical rule carries a learned correction on some device: all their test rows, corrected or not. What was
 learned, by which error it was chosen, and what was not taken: [learned predictors](models/learned.md).
@@ -58,8 +64,15 @@ learned, by which error it was chosen, and what was not taken: [learned predicto
 COLUMNS = "rows | roofline | five constants | physics alone | **orrery** | bias | 80 % | 95 %"
 
 
-def write_page(scored: Sequence[Scored], counts: dict[str, Counts], left_out: Mapping[str, Mapping[str, float]]) -> str:
-    """The whole page; ``left_out`` has the errors on devices that had no part in any fit."""
+Errors = Mapping[str, Mapping[str, float]]
+"""By a word, its rows, median, mean, p90 and bias."""
+
+
+def write_page(
+    scored: Sequence[Scored], counts: dict[str, Counts], left_out: Errors, truth: Mapping[str, Errors]
+) -> str:
+    """The whole page; ``left_out`` has the errors on devices that had no part in any fit, ``truth`` those of real work
+    on a machine that was calibrated, by metric."""
     kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
     power = [s for s in scored if "op" in s.words and s.metric == "power_w"]
     serving = [s for s in scored if "mode" in s.words]
@@ -85,6 +98,7 @@ def write_page(scored: Sequence[Scored], counts: dict[str, Counts], left_out: Ma
         *by_words([s for s in training if s.metric == STEP], ("framework", "device", "precision")),
         "\n### Whether a run fits\n", *outcomes(fits),
         "\n### A device left out\n", LEFT_OUT.strip() + "\n", *left_out_lines(left_out),
+        "\n## Ground truth\n", GROUND_TRUTH.strip() + "\n", *truth_lines(truth),
         "\n## Kernels by device, format and engine\n", *by_words(kernels, ("op", "device", "format", "engine")),
         "\n## Rows that were not scored\n", *not_scored(counts),
     ]  # fmt: skip
@@ -163,12 +177,23 @@ def outcomes(fits: Sequence[Scored]) -> list[str]:
     return lines
 
 
-def left_out_lines(left_out: Mapping[str, Mapping[str, float]]) -> list[str]:
+def left_out_lines(left_out: Errors) -> list[str]:
     """Per device: its test rows, and the errors without it."""
     lines = ["| device left out | rows | **orrery** | bias |", "|---|---|---|---|"]
     for device, e in left_out.items():
         cells = " / ".join(f"{100 * e[k]:.1f}" for k in ("median", "mean", "p90"))
         lines.append(f"| `{device}` | {e['rows']:,} | **{cells}** | {100 * e['bias']:+.1f} |")
+    return lines
+
+
+def truth_lines(truth: Mapping[str, Errors]) -> list[str]:
+    """Per kind of work and metric."""
+    lines = ["| work | metric | cases | **orrery** | bias | in 80 % |", "|---|---|---|---|---|---|"]
+    for metric, groups in truth.items():
+        for group, e in groups.items():
+            cells = " / ".join(f"{100 * e[k]:.1f}" for k in ("median", "mean", "p90"))
+            covered = f"{100 * e['covered_80']:.0f}"
+            lines.append(f"| {group} | `{metric}` | {e['rows']} | **{cells}** | {100 * e['bias']:+.1f} | {covered} |")
     return lines
 
 

@@ -48,7 +48,8 @@ def COMMAND(  # noqa: N802 - the seam
     with bar("measuring") as tell:
         found = calibrate_device(
             out, backend=backend, formats=words(formats), minutes=minutes, measurements=measurements,
-            has_exchange=has_exchange, patience_s=patience, replace_file=is_replaced, table=table or "", on_progress=tell,
+            has_exchange=has_exchange, patience_s=patience, replace_file=is_replaced, table=table or "",
+            on_progress=tell,
         )  # fmt: skip
     if is_json:
         print_json(found.to_json())

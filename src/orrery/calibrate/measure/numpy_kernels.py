@@ -59,8 +59,7 @@ def attend(query: Array, key: Array, value: Array, keys: Array, values: Array, p
     rows = grouped.reshape(kv_heads, -1, size) * np.float32(size**-0.5)
     score = rows @ keys[:, :context].swapaxes(1, 2)
     if tokens > 1:
-        place: NDArray[np.int64] = np.arange(context)
-        hidden = np.asarray(place > place[past_tokens:, None], dtype=np.bool_)
+        hidden = ~np.tri(tokens, context, past_tokens, dtype=np.bool_)
         score.reshape(heads, tokens, context)[:, hidden] = -np.inf
     weight = np.exp(score - score.max(axis=-1, keepdims=True))
     weight /= weight.sum(axis=-1, keepdims=True)
