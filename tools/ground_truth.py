@@ -109,8 +109,8 @@ def _page(calibrated: DeviceAnswer, found: Verified) -> str:
             f"| {row.slowness_ratio:.2f} x quiet |"
             for row in calibrated.rows
         ),
-        "\nA server runs for seconds, over quiet and restless moments alike, while a calibration waits for quiet ones: on a",
-        "shared machine its times lie above the prediction, and say how busy the neighbours were.",
+        "\nA server runs for seconds, over quiet and restless moments alike, while a calibration waits for quiet ones:",
+        "on a shared machine its times lie above the prediction, and say how busy the neighbours were.",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 

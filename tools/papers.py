@@ -33,6 +33,7 @@ explains it, as far as we know. *reported only*: nothing here predicts it.
 LAYERS = {
     "Serving": ("serving", "fleet"), "Training": ("training",), "Memory": ("memory",), "Resilience": ("resilience",),
     "Numerics": ("numerics", "survey"), "Kernels": ("kernels",), "Search": ("search",),
+    "Predictors": ("predictors",),
 }  # fmt: skip
 """Headings of the page, and the layers of papers that stand below them."""
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from orrery.base.errors import OrreryError as OrreryError
     from orrery.calibrate.device.calibrate import calibrate_device as calibrate_device
     from orrery.calibrate.runs.calibrate import calibrate_runs as calibrate_runs
-    from orrery.calibrate.truth.verify import verify_device as verify_device
     from orrery.catalog.devices import get_device as get_device
     from orrery.catalog.models import get_model as get_model
     from orrery.catalog.traces import load_trace as load_trace
@@ -61,7 +60,6 @@ _HOME = {
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
     "train_plan": "orrery.scenario.train_plan",
-    "verify_device": "orrery.calibrate.truth.verify",
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
@@ -90,7 +88,6 @@ __all__ = [
     "sweep",
     "train",
     "train_plan",
-    "verify_device",
 ]
 
 

@@ -113,7 +113,7 @@ def test_a_row_of_a_server_stands_for_the_very_requests_that_came(server):
 
 def test_more_requests_or_another_rate_leave_the_lengths_alone():
     load = QUICK.servers[0].load(5.0)
-    fast = Load(server=load.server, rate_per_s=10.0).requests()
+    fast = Load(server=load.server, request_rate_per_s=10.0).requests()
     np.testing.assert_array_equal(fast.input_tokens, load.requests().input_tokens)
     np.testing.assert_allclose(2 * fast.arrive_s, load.requests().arrive_s)
 

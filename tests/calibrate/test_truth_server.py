@@ -77,9 +77,9 @@ class Pretended:
         return np.zeros(len(work), np.int64)
 
 
-def drawn(rate_per_s, count=120, seed=0):
+def drawn(request_rate_per_s, count=120, seed=0):
     lengths = (Length(mean_tokens=m, law="uniform", range_ratio=0.45) for m in (96.0, 24.0))
-    return independent(count, rate_per_s, seed, input=next(lengths), output=next(lengths))
+    return independent(count, request_rate_per_s, seed, input=next(lengths), output=next(lengths))
 
 
 def pretended(requests, limits=None, **more):
@@ -87,9 +87,9 @@ def pretended(requests, limits=None, **more):
     return serve(model, requests, limits, clock=model, **more)
 
 
-@pytest.mark.parametrize(("rate_per_s", "max_num_seqs"), [(8.0, 16), (16.0, 16), (40.0, 4)])
-def test_the_loop_is_the_one_that_orrery_simulates(rate_per_s, max_num_seqs):
-    requests = drawn(rate_per_s)
+@pytest.mark.parametrize(("request_rate_per_s", "max_num_seqs"), [(8.0, 16), (16.0, 16), (40.0, 4)])
+def test_the_loop_is_the_one_that_orrery_simulates(request_rate_per_s, max_num_seqs):
+    requests = drawn(request_rate_per_s)
     real = pretended(requests, Limits(max_num_seqs=max_num_seqs))
     service = Service(pools=(Pool(deployment=replace(deployment(), max_num_seqs=max_num_seqs)),))
     said = simulate(service, requests)

@@ -27,6 +27,16 @@ WITHOUT_UNIT = {
     "Setting.least": "a bound of a setting, in the setting's unit",
     "Setting.most": "a bound of a setting, in the setting's unit",
     "PlanAnswer.seconds": "a key of the command contract",
+    **dict.fromkeys(
+        (
+            "CounterKnobs.learning_rate",
+            "DescentKnobs.learning_rate",
+            "EmbeddingKnobs.learning_rate",
+            "PerceptronKnobs.learning_rate",
+        ),
+        "Adam's, of numbers that are scaled to one",
+    ),
+    **dict.fromkeys(("CounterLineKnobs.ridge", "ScoreLineKnobs.ridge"), "of features that are scaled to one"),
     "TrainPlanAnswer.seconds": "a key of the command contract",
     "MoE.skew": "the exponent of a power law",
     "Candidate.root_s2_per_bytes": "seconds squared per byte: its root times the root of a size is a time",
@@ -69,6 +79,12 @@ WITHOUT_UNIT = {
 
 PURE_NUMBERS = frozenset({"Ladder", "Grid", "ErrorReport", "ErrorSums", "ElementFacts", "Pooled"})
 """Numbers of a format or a tensor: whatever the tensor's unit is."""
+
+OF_ANY_METRIC = frozenset({
+    "Cell", "Compared", "Constant", "Fitted", "LeftOut", "NextRun", "Posterior", "Predicted", "Scores", "Suspect",
+    "Told", "Trained", "Value",
+})  # fmt: skip
+"""Statistics: of metrics or constants that the objects name, in the unit of each, or of none (logarithms, scores)."""
 
 TABLES = frozenset({"Surface", "World", "Assembled"})
 """What compiled loops run on: tables whose columns are named, and explained, beside them."""
@@ -113,7 +129,7 @@ def float_fields():
         for kind in vars(module).values():
             if not inspect.isclass(kind) or kind.__module__ != module.__name__ or kind.__name__.startswith("_"):
                 continue
-            if kind.__name__ in TABLES | PURE_NUMBERS:
+            if kind.__name__ in TABLES | PURE_NUMBERS | OF_ANY_METRIC:
                 continue
             if not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") or hasattr(kind, "model_fields")):
                 continue

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import OutOfRange, UnknownName
-from orrery.cli.experiment import COMMAND
 from orrery.base.experiment import counter
+from orrery.cli.experiment import COMMAND
 from orrery.numerics.experiments.registry import get_experiment, known_experiments
 from orrery.numerics.experiments.studies.fp4_design_space import RECIPES
 from orrery.numerics.experiments.studies.symmetric_clipping import bias_ratio

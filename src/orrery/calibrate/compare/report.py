@@ -20,7 +20,7 @@ EXPLAINED_FRAC, PARTLY_FRAC = 0.8, 0.4
 DOUBTFUL_FRAC = 0.8
 """Below this chance that nothing is wrong the likeliest cause is mentioned all the same."""
 
-CLOSE = 0.2
+CLOSE = 0.05
 """A cause whose evidence is above this share of another's cannot be told from it."""
 
 TOLD = 3

@@ -15,7 +15,7 @@ from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
 from orrery.base.sources import Source
 from orrery.calibrate.device.answer import DeviceAnswer, MeasuredRow
-from orrery.calibrate.device.draft import anchors, draft
+from orrery.calibrate.device.draft import anchors, draft, known_device
 from orrery.calibrate.device.facts import facts_of
 from orrery.calibrate.device.file import refuse_existing, write_device
 from orrery.calibrate.device.levels import Levels, levels_of
@@ -180,7 +180,8 @@ def _written(
         "widen_ratio": round(verdict.widen_ratio, 4), "disturbed_by": verdict.words, **levels.to_json(),
         "not_told": (*now.missing, *verdict.missing, *facts.absent),
     }  # fmt: skip
-    write_device(out, device, facts.said, told, run)
+    known = known_device(backend)
+    write_device(out, device, facts.said, told, run, measured_as=known.name if known else "")
     rows = [row_of(m.work, str(out), run.title, **_cells(m)) for m in search.measured]
     if table:
         _write_table(table, rows)

@@ -44,7 +44,7 @@ def draft(backend: Backend, found: Mapping[str, Anchors], *, name: str) -> Devic
     """A device with the roofs that the anchors of each format say; links and power are not known yet."""
     side, moved = ANCHOR_SIDE[backend.device_kind], ANCHOR_BYTES[backend.device_kind]
     facts = {name: fact.value for name, fact in backend.facts().items()}
-    if (known := _known(str(facts.get("title", "")), backend)) is not None:
+    if (known := known_device(backend)) is not None:
         return replace(known, name=name)
     stream_s = min(each["stream_s"] for each in found.values())
     peaks = {format: 2.0 * side**3 / each["product_s"] / HEADROOM for format, each in found.items()}
@@ -62,11 +62,12 @@ def draft(backend: Backend, found: Mapping[str, Anchors], *, name: str) -> Devic
     )  # fmt: skip
 
 
-def _known(title: str, backend: Backend) -> Device | None:
-    """The catalogue's device of that name, whose stated facts serve better than anchors; CPUs differ by their board."""
-    if backend.device_kind == "cpu":
+def known_device(backend: Backend) -> Device | None:
+    """The catalogue's device of this name, whose stated facts serve better than anchors; CPUs differ by their board."""
+    title = backend.facts().get("title")
+    if backend.device_kind == "cpu" or title is None:
         return None
     try:
-        return get_device(title)
+        return get_device(str(title.value))
     except UnknownName:
         return None

@@ -30,9 +30,13 @@ def refuse_existing(path: Path, *, is_replaced: bool) -> None:
 
 
 def write_device(
-    path: Path, device: Device, facts: Mapping[str, Fact], conditions: Mapping[str, Any], run: Source
-) -> None:
-    """Write the device file whole or not at all; the catalogue's reader takes it as it takes its own."""
+    path: Path, device: Device, facts: Mapping[str, Fact], conditions: Mapping[str, Any], run: Source,
+    measured_as: str = "",
+) -> None:  # fmt: skip
+    """Write the device file whole or not at all; the catalogue's reader takes it as it takes its own.
+
+    ``measured_as`` names the catalogue's device of the same silicon, whose other measurements serve here too.
+    """
     if missing := [name for name in REQUIRED if name not in facts]:
         raise ScenarioError(f"{device.name}: nothing is known of {', '.join(missing)}.")
     sources: dict[str, Source] = {RUN: run}
@@ -42,13 +46,15 @@ def write_device(
         if name not in IDENTITY
     ]
     head = {"title": device.title, "vendor": device.vendor, "kind": device.kind, "generation": device.generation}
+    head |= {"measured_as": measured_as} if measured_as else {}
+    own = [_calibration(c) for _, c in sorted(device.calibrations.items())]
     text = "\n".join([
         "# made by: orrery calibrate device", tomli_w.dumps(head), "[facts]", *lines, "",
         tomli_w.dumps({
             "sources": {key: {k: v for k, v in (("title", s.title), ("url", s.url), ("retrieved", s.retrieved)) if v}
                         for key, s in sources.items()},
             "conditions": _told(conditions),
-            "calibration": [_calibration(c) for _, c in sorted(device.calibrations.items())],
+            **({"calibration": own} if own else {}),
         }),
     ])  # fmt: skip
     write_atomically(path, text)

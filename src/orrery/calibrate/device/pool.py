@@ -47,7 +47,7 @@ def pool_of(device: Device, engine: str, formats: Sequence[str]) -> tuple[Work, 
     for work in possible:
         counts[work.key[0]] = counts.get(work.key[0], 0) + 1
     rest = (1.0 - sum(SHARE.values())) / max(1, sum(op not in SHARE for op in counts))
-    return tuple(replace(work, weight=SHARE.get(work.key[0], rest) / counts[work.key[0]]) for work in possible)
+    return tuple(replace(work, weight_frac=SHARE.get(work.key[0], rest) / counts[work.key[0]]) for work in possible)
 
 
 def exchanges_of(engine: str, num_devices: int) -> tuple[Work, ...]:
@@ -56,7 +56,7 @@ def exchanges_of(engine: str, num_devices: int) -> tuple[Work, ...]:
     return tuple(
         Work(op=Collective(kind=kind, num_devices=num_devices, message_bytes=float(size), devices_per_node=num_devices,
                            library=engine, has_peer_to_peer=True),
-             engine=engine, weight=EXCHANGES_SHARE / len(kinds) / len(MESSAGES))
+             engine=engine, weight_frac=EXCHANGES_SHARE / len(kinds) / len(MESSAGES))
         for kind in kinds
         for size in MESSAGES
     )  # fmt: skip

@@ -42,10 +42,10 @@ def _of_a_cpu(backend: Backend, formats: Sequence[str]) -> Iterator[Calibration]
         if known.law == host.LAW:
             for format in formats:
                 ratio = (OTHER_ENGINE if backend.name != known.engine else 1.0) * (
-                    OTHER_FORMAT if format != known.format else 1.0
+                    OTHER_FORMAT if format != known.format.split("+")[0] else 1.0
                 )
                 spread = known.spread.widened(ratio, f"as {known.engine} in {known.format}")
-                yield replace(known, format=format, engine=backend.name, spread=spread)
+                yield replace(known, format=_like(known, format), engine=backend.name, spread=spread)
 
 
 def _of_a_gpu(device: Device, backend: Backend, formats: Sequence[str]) -> Iterator[Calibration]:
@@ -64,8 +64,12 @@ def _of_a_gpu(device: Device, backend: Backend, formats: Sequence[str]) -> Itera
                 known = look()
             except OutOfRange:
                 continue
-            format_of = f"{format}+{format}" if "+" in known.format else format
-            yield replace(known, format=format_of, engine=backend.name, residual=None)
+            yield replace(known, format=_like(known, format), engine=backend.name, residual=None)
+
+
+def _like(known: Calibration, format: str) -> str:
+    """``format`` as the calibration names its own: compute+cache, or one."""
+    return f"{format}+{format}" if "+" in known.format else format
 
 
 def _loopback() -> Iterator[Calibration]:

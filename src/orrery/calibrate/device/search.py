@@ -55,7 +55,7 @@ class Search:
         if not left:
             return None
         _, slopes = self.unknowns.predict(self.pool, self.believed.mean)
-        weight = np.sqrt([work.weight for work in self.pool])[:, None]
+        weight = np.sqrt([work.weight_frac for work in self.pool])[:, None]
         noise = np.array([np.hypot(self.misfit(self.pool[i].key), LEAST_NOISE) for i in left])
         best, _ = most_telling(self.believed, slopes[left], slopes * weight, noise)
         return self.pool[left[best]]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.posterior import Posterior
-from orrery.calibrate.device.work import Work
+from orrery.calibrate.device.work import Work, stacked
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels import host
@@ -74,18 +74,20 @@ class Unknowns:
         """Times of ``works``, and d log time / d x, one row each."""
         device, bounded = self.device_at(x), np.where(self._is_share, np.minimum(x, 0.0), x)
         times, slopes = np.empty(len(works)), np.zeros((len(works), len(self.names)))
+        others: list[int] = []
         for row, work in enumerate(works):
-            calibration = device.calibrations[work.key]
-            if calibration.law == host.LAW:
-                sum_of = self._sum_of(work)
-                terms = sum_of.amounts * np.exp(sum_of.signs * bounded[sum_of.unknowns])
-                times[row] = terms.sum()
-                slopes[row, sum_of.unknowns] = sum_of.signs * terms / times[row]
-            else:
-                times[row] = work.time_s(device)
-                for i, (key, name) in enumerate(self.names):
-                    if key == work.key:
-                        slopes[row, i] = self._slope(work, device, calibration, name, times[row])
+            if device.calibrations[work.key].law != host.LAW:
+                others.append(row)
+                continue
+            sum_of = self._sum_of(work)
+            terms = sum_of.amounts * np.exp(sum_of.signs * bounded[sum_of.unknowns])
+            times[row] = terms.sum()
+            slopes[row, sum_of.unknowns] = sum_of.signs * terms / times[row]
+        for rows, stack in stacked([(row, works[row]) for row in others]):
+            times[rows] = stack.time_s(device)
+            for i, (key, name) in enumerate(self.names):
+                if key == stack.key:
+                    slopes[rows, i] = _slope(stack, device, name, times[rows])
         return times, slopes
 
     @property
@@ -106,11 +108,13 @@ class Unknowns:
             )  # fmt: skip
         return known
 
-    @staticmethod
-    def _slope(work: Work, device: Device, calibration: Calibration, name: str, time_s: float) -> float:
-        more = {**calibration.constants, name: calibration.constants[name] * np.exp(STEP)}
-        tried = {**device.calibrations, work.key: replace(calibration, constants=more)}
-        return float(np.log(work.time_s(replace(device, calibrations=tried)) / time_s)) / STEP
+
+def _slope(work: Work, device: Device, name: str, time_s: Floats) -> Floats:
+    """d log time / d log constant, by a small step."""
+    calibration = device.calibrations[work.key]
+    more = {**calibration.constants, name: calibration.constants[name] * np.exp(STEP)}
+    tried = {**device.calibrations, work.key: replace(calibration, constants=more)}
+    return np.log(work.time_s(replace(device, calibrations=tried)) / time_s) / STEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,12 +1,18 @@
 """What may be measured: one op or collective with the engine whose kernels do it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from orrery import kernels, network
 from orrery.hardware.device import Device
 from orrery.kernels import host
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm, Op
 from orrery.network.collective import Collective
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -15,7 +21,7 @@ class Work:
 
     op: Op | Collective
     engine: str
-    weight: float = 1.0  # of its prediction among all that are to become sure
+    weight_frac: float = 1.0  # of its prediction among all that are to become sure
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -41,8 +47,35 @@ class Work:
             case op:
                 return type(op).__name__
 
-    def time_s(self, device: Device) -> float:
-        """What ``device`` is predicted to take."""
+    def time_s(self, device: Device) -> Floats:
+        """What ``device`` is predicted to take; of the sizes' shape."""
         if isinstance(self.op, Collective):
-            return float(network.predict(self.op, device).time_s)
-        return float(kernels.predict(self.op, device, self.engine).time_s)
+            return np.asarray(network.predict(self.op, device).time_s, dtype=np.float64)
+        return kernels.predict(self.op, device, self.engine).time_s
+
+
+def stacked(works: Sequence[tuple[int, Work]]) -> Iterator[tuple[NDArray[np.int64], Work]]:
+    """Numbered works that differ in their sizes only as one work with arrays for sizes, and their numbers."""
+    groups: dict[tuple[object, ...], list[tuple[int, Work]]] = {}
+    for number, work in works:
+        same = tuple(v for name, v in _fields(work.op) if not _is_size(work.op, name, v))
+        groups.setdefault((work.key, type(work.op), *same), []).append((number, work))
+    for members in groups.values():
+        first = members[0][1]
+        sizes = {
+            name: np.array([getattr(work.op, name) for _, work in members])
+            for name, value in _fields(first.op)
+            if _is_size(first.op, name, value)
+        }
+        yield np.array([number for number, _ in members]), replace(first, op=replace(first.op, **sizes))
+
+
+def _fields(op: Op | Collective) -> list[tuple[str, object]]:
+    return [(f.name, getattr(op, f.name)) for f in fields(op)]
+
+
+def _is_size(op: Op | Collective, name: str, value: object) -> bool:
+    """Whether rules take arrays of it; of a collective, they do of the bytes."""
+    if isinstance(op, Collective):
+        return name == "message_bytes"
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -55,7 +55,7 @@ def affinity() -> tuple[int, ...]:
     """The numbers of those cores; none where the system (macOS) does not tell."""
     try:
         return tuple(psutil.Process().cpu_affinity() or ())
-    except (AttributeError, psutil.Error, NotImplementedError):
+    except (AttributeError, psutil.Error, RuntimeError):
         return ()
 
 
@@ -93,7 +93,7 @@ def cpu_clock() -> Fact | None:
     """The highest clock, or what there is instead of it."""
     try:
         frequency = psutil.cpu_freq()
-    except (OSError, NotImplementedError, RuntimeError, AttributeError):
+    except (OSError, RuntimeError, AttributeError):
         frequency = None
     for clock_mhz, which in ((frequency.max, "max"), (frequency.current, "current")) if frequency else ():
         if clock_mhz and clock_mhz > 100.0:

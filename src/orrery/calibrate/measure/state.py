@@ -72,7 +72,7 @@ def _loaded(word: str) -> tuple[str, ...]:
     """Shared libraries of this process with ``word`` in their names."""
     try:
         maps = psutil.Process().memory_maps()
-    except (AttributeError, psutil.Error, NotImplementedError, OSError):
+    except (AttributeError, psutil.Error, RuntimeError, OSError):
         beside = Path(np.__file__).parent
         folders = (beside / ".dylibs", beside.parent / "numpy.libs")
         return tuple(str(file) for folder in folders for file in folder.glob(f"*{word}*"))
@@ -95,7 +95,7 @@ def _version(package: str) -> str | None:
 def _clocks() -> tuple[float | None, float | None]:
     try:
         told = psutil.cpu_freq()
-    except (OSError, NotImplementedError, RuntimeError, AttributeError):
+    except (OSError, RuntimeError, AttributeError):
         return None, None
     return (told.current * 1e6 or None, told.max * 1e6 or None) if told else (None, None)
 

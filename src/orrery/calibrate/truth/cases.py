@@ -81,9 +81,9 @@ class Server:
     num_requests: int
     limits: Limits = field(default_factory=Limits)
 
-    def load(self, rate_per_s: float) -> "Load":
+    def load(self, request_rate_per_s: float) -> "Load":
         """Poisson arrivals at that rate."""
-        return Load(server=self, rate_per_s=rate_per_s)
+        return Load(server=self, request_rate_per_s=request_rate_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Load:
     """A server under load."""
 
     server: Server
-    rate_per_s: float
+    request_rate_per_s: float
     seed: int = 0
 
     def requests(self) -> Requests:
@@ -101,7 +101,7 @@ class Load:
             Length(mean_tokens=float(mean), law="uniform", range_ratio=s.range_ratio)
             for mean in (s.input_tokens, s.output_tokens)
         )
-        return independent(s.num_requests, self.rate_per_s, self.seed, input=question, output=answer)
+        return independent(s.num_requests, self.request_rate_per_s, self.seed, input=question, output=answer)
 
 
 Case = Product | Prefill | Decode | Exchange | Load

@@ -226,6 +226,6 @@ def _open(load: Load, configs: Path) -> Row:
     return {
         "model": str(config_path(server.network, configs)), **FORMATS, "mode": "open",
         "max_num_seqs": server.limits.max_num_seqs, "max_num_batched_tokens": server.limits.max_num_batched_tokens,
-        "request_rate_per_s": load.rate_per_s, "num_requests": server.num_requests,
+        "request_rate_per_s": load.request_rate_per_s, "num_requests": server.num_requests,
         **means, **{f"{name}_std": mean * deviation_frac for name, mean in means.items()},
     }  # fmt: skip

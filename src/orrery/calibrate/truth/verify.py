@@ -219,5 +219,5 @@ def _words(case: Case) -> str:
             return f"{network.name}, {batch} x 1 after {context}"
         case Exchange(message_bytes=size):
             return f"{size} bytes"
-        case Load(server=server, rate_per_s=rate):
+        case Load(server=server, request_rate_per_s=rate):
             return f"{server.network.name}, {rate:.1f}/s"

@@ -18,19 +18,17 @@ LAW = "host"
 
 
 def key(op: Op, engine: str) -> tuple[str, str, str]:
-    """Under which op, format and engine the constants for ``op`` are filed."""
+    """Under which op, format and engine the constants for ``op`` are filed; attention's format is compute+cache."""
     match op:
         case Gemm():
-            name = "gemm"
-        case AttentionPrefill():
-            name = "attention_prefill"
-        case AttentionDecode():
-            name = "attention_decode"
+            return "gemm", get_format(op.format).name, engine
+        case AttentionPrefill() | AttentionDecode():
+            name = "attention_prefill" if isinstance(op, AttentionPrefill) else "attention_decode"
+            return name, f"{get_format(op.format).name}+{get_format(op.kv_format).name}", engine
         case Elementwise():
-            name = f"elementwise_{op.kind}"
+            return f"elementwise_{op.kind}", get_format(op.format).name, engine
         case _:
             return "", "", engine
-    return name, get_format(op.format).name, engine
 
 
 def serves(op: Op, device: Device, engine: str) -> bool:

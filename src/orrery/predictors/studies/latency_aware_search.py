@@ -55,13 +55,11 @@ def searched(
     tasks = draw_proxy(NUM_TASKS, rng, affinity_spread)
     runs = tasks.repeated(len(TERMS) * len(WEIGHTS))
     weights = np.tile(WEIGHTS, NUM_TASKS * len(TERMS))
-    is_latency = np.tile(np.repeat([True, False], len(WEIGHTS)), NUM_TASKS)
-    plan = machine.truth.plan
+    by_latency = np.tile(np.repeat([1.0, 0.0], len(WEIGHTS)), NUM_TASKS)
+    constant, each = _work(machine.truth.plan, samples.cells)
 
     def loss(lines: Any) -> Any:
-        term = np.where(is_latency, 1.0, 0.0) * _latency(learned, lines) + np.where(is_latency, 0.0, 1.0) * _work(
-            plan, samples.cells, lines
-        )
+        term = by_latency * _latency(learned, lines) + (1.0 - by_latency) * (constant + lines @ each)
         return weights * term - runs.quality(lines)
 
     cells = search(darts(), loss, len(weights), SEARCH_STEPS, rng, tick)
@@ -73,10 +71,10 @@ def _latency(learned: EncodedPerceptron, lines: Any) -> Any:
     return learning_package("autograd.numpy").exp(learned.log_latency(lines) - learned.log_mean_ratio)
 
 
-def _work(plan: Plan, drawn: Cells, lines: Any) -> Any:
-    """Multiply-adds in units of a drawn network's."""
-    constant, weights = plan.by_column(plan.flops)
-    return (constant + lines @ weights) / plan.total(plan.flops, drawn[:1000]).mean()
+def _work(plan: Plan, drawn: Cells) -> tuple[float, Floats]:
+    """Multiply-adds in units of a drawn network's, as a constant and a weight for every column."""
+    mean = float(plan.total(plan.flops, drawn).mean())
+    return plan.by_column(plan.flops / mean)
 
 
 def _drawn_quality(tasks: Proxy, rng: np.random.Generator) -> Floats:

@@ -79,7 +79,7 @@ class PytorchBackend:
             return Refusal(reason="sizes are arrays; one op at a time can be run")
         try:
             return self._ready(probe)
-        except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             return Refusal(reason=f"PyTorch on {self._device.name} cannot: {first}")
 
