@@ -73,11 +73,11 @@ def test_rows_say_what_ran_and_how_far_the_rounds_lay_apart(table):
 def test_rounds_are_interleaved_and_a_cell_is_their_median(monkeypatch, tmp_path):
     order, times = [], count(1)
 
-    def fake(case):
+    def fake(bench, case):
         order.append(case)
         return {"time_s": float(next(times))}
 
-    monkeypatch.setattr(truth, "_product", fake)
+    monkeypatch.setattr(truth._Bench, "_product", fake)
     cases = drawn_products(2)
     first, second = measure(cases, device="here", configs=tmp_path, rounds=3)
     assert order == [*cases] * 3
