@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orrery import get_device
+from orrery import estimate, get_device
 from orrery.base.errors import FactError, ScenarioError, UnknownName
 from orrery.base.sources import Basis, Fact, Source
 from orrery.calibrate.device.calibrate import calibrate_device
@@ -159,3 +159,26 @@ def test_the_host_law_takes_arrays_and_stays_above_the_roofs(box) -> None:
         assert timing.time_s.shape == sizes.shape
         assert np.all(np.diff(timing.time_s) > 0)
         assert np.all(timing.time_s >= timing.compute_s)
+
+
+def test_a_restless_machine_widens_every_answer_on_it(written: Path, tmp_path: Path) -> None:
+    restless = tmp_path / "restless.toml"
+    restless.write_text(written.read_text().replace("[conditions]", "[conditions]\nwiden_ratio = 1.5"))
+    asked = {"model": "llama-3.2-1b", "weights": "fp32", "input_tokens": 64, "output_tokens": 8, "batch": 1}
+    quiet, wide = (estimate(device=str(path), **asked) for path in (written, restless))
+    assert wide.estimate.tpot_s == pytest.approx(quiet.estimate.tpot_s)
+    for metric, interval in quiet.estimate.intervals.items():
+        assert wide.estimate.intervals[metric].high_80 == pytest.approx(1.5 * interval.high_80)
+        assert wide.estimate.intervals[metric].low_95 == pytest.approx(interval.low_95 / 1.5)
+    assert "restless" in " ".join(wide.notes)
+    (tmp_path / "absurd.toml").write_text(restless.read_text().replace("widen_ratio = 1.5", "widen_ratio = 0.5"))
+    with pytest.raises(FactError, match="widen_ratio"):
+        get_device(str(tmp_path / "absurd.toml"))
+
+
+def test_a_measured_device_brings_its_engine(written: Path) -> None:
+    asked = {"model": "llama-3.2-1b", "input_tokens": 64, "output_tokens": 8, "batch": 1, "weights": "fp32"}
+    by_itself, named = estimate(device=str(written), **asked), estimate(device=str(written), engine="numpy", **asked)
+    assert by_itself.estimate.tpot_s == named.estimate.tpot_s
+    assert any("numpy" in note and "measured with" in note for note in by_itself.notes)
+    assert named.estimate.tpot_s != estimate(device=str(written), engine="llama.cpp", **asked).estimate.tpot_s

@@ -41,6 +41,13 @@ class Spread:
             low_95_ratio=self.low_95_ratio**factor, high_95_ratio=self.high_95_ratio**factor, because=because,
         )  # fmt: skip
 
+    def moved_out(self, ratio: float, because: str) -> "Spread":
+        """The same spread with every end ``ratio`` times further out."""
+        return Spread(
+            low_80_ratio=self.low_80_ratio / ratio, high_80_ratio=self.high_80_ratio * ratio,
+            low_95_ratio=self.low_95_ratio / ratio, high_95_ratio=self.high_95_ratio * ratio, because=because,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:

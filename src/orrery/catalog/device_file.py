@@ -70,6 +70,14 @@ def measured_as(path: Path, modified_ns: int = 0) -> str:
     return str(device_tables(path, modified_ns).get("measured_as", ""))
 
 
+def unrest_of(file: str, conditions: Mapping[str, Any]) -> float:
+    """How far the machine's speed moved while it was measured; 1 where nobody says."""
+    ratio = conditions.get("widen_ratio", 1.0)
+    if not isinstance(ratio, int | float) or not 1.0 <= ratio < math.inf:
+        raise FactError(f"{file}: [conditions] widen_ratio: {ratio!r} is not a ratio of 1 or more.")
+    return float(ratio)
+
+
 @cache
 def device_tables(path: Path, modified_ns: int) -> dict[str, Any]:
     """The file as it stood then; readers leave it as it is."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis, Fact
 from orrery.catalog.calibrations import calibrations_for, own_calibrations
-from orrery.catalog.device_file import device_tables, measured_as, read_device
+from orrery.catalog.device_file import device_tables, measured_as, read_device, unrest_of
 from orrery.catalog.device_names import plain, spellings
 from orrery.hardware.device import Device
 
@@ -68,8 +68,10 @@ def _from_user(path: Path) -> Device:
 @cache
 def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     device = read_device(path, modified_ns)
+    tables = device_tables(path, modified_ns)
     known = calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
-    return replace(device, calibrations=known | own_calibrations(path, device_tables(path, modified_ns)))
+    unrest = unrest_of(path.name, tables.get("conditions", {}))
+    return replace(device, calibrations=known | own_calibrations(path, tables), unrest_ratio=unrest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

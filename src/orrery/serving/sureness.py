@@ -60,13 +60,20 @@ def spread_of(deployment: Deployment, mode: str, metric: str, doubt: Doubt) -> S
     if doubt.outside_frac >= NOTED:
         factor *= 1.0 + doubt.outside_frac * (EXTRAPOLATED - 1.0)
         because += f"; {doubt.outside_frac:.0%} of the time is outside the measured sizes"
-    return found if factor == 1.0 else found.widened(factor, because)
+    found = found if factor == 1.0 else found.widened(factor, because)
+    unrest = deployment.cluster.device.unrest_ratio
+    return found if unrest == 1.0 else found.moved_out(unrest, f"{because}; {_unrest(deployment)}")
+
+
+def _unrest(deployment: Deployment) -> str:
+    device = deployment.cluster.device
+    return f"{device.name} was restless while it was measured: intervals lie {device.unrest_ratio:.2f} times further out"
 
 
 def notes_of(deployment: Deployment, doubt: Doubt) -> tuple[str, ...]:
     """Sentences that a reader must see beside the numbers."""
-    notes: list[str] = []
     device = deployment.cluster.device
+    notes = [_unrest(deployment) + "."] if device.unrest_ratio > 1.0 else []
     if doubt.borrowed_frac >= NOTED:
         notes.append(
             f"{doubt.borrowed_frac:.0%} of the time rests on constants measured on other devices than {device.name} "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from orrery.base.posterior import Posterior
 from orrery.calibrate.device.work import Work, stacked
-from orrery.hardware.calibration import Calibration
+from orrery.hardware.calibration import Calibration, one_for_all
 from orrery.hardware.device import Device
 from orrery.kernels import host
 from orrery.kernels.attention.decode import CHOICES as DECODE_CHOICES
@@ -68,7 +68,10 @@ class Unknowns:
             bounded = min(1.0, value) if name.endswith("_frac") else value
             changed.setdefault(key, dict(self.device.calibrations[key].constants))[name] = bounded
         known = self.device.calibrations
-        return {key: replace(known[key], constants=constants, residual=None) for key, constants in changed.items()}
+        return {
+            key: replace(known[key], constants=constants, residual=None, row_spread=one_for_all)
+            for key, constants in changed.items()
+        }
 
     def predict(self, works: Sequence[Work], x: Floats) -> tuple[Floats, Floats]:
         """Times of ``works``, and d log time / d x, one row each."""
