@@ -12,6 +12,7 @@ last two again from the table. Run it with one BLAS thread (OPENBLAS_NUM_THREADS
 import argparse
 import csv
 import io
+import re
 import tempfile
 import tomllib
 from pathlib import Path
@@ -25,11 +26,13 @@ from orrery.calibrate.device.answer import DeviceAnswer
 from orrery.calibrate.device.calibrate import calibrate_device
 from orrery.calibrate.truth.verify import GROUPS, Verified, VerifiedRow, verify_device
 from orrery.scenario.answer import to_json
+from scorecard_page import GROUND_TRUTH, truth_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 ACCURACY = ROOT / "src" / "orrery" / "evidence" / "accuracy.toml"
 PAGE, TABLE = ROOT / "docs" / "ground-truth.md", ROOT / "docs" / "data" / "ground-truth.csv"
 ENGINE = ROOT / "src" / "orrery" / "catalog" / "facts" / "engines" / "numpy.toml"
+SCORECARD = ROOT / "docs" / "scorecard.md"
 KEY = "ground truth"
 MADE = "# made by: python tools/ground_truth.py, measured over predicted\n"
 
@@ -93,6 +96,9 @@ def _write_errors(found: Verified) -> None:
     kept = tomllib.loads(ACCURACY.read_text(encoding="utf-8"))
     head = ACCURACY.read_text(encoding="utf-8").splitlines()[0] + "\n"
     write_atomically(ACCURACY, head + tomli_w.dumps({**kept, KEY: _entries(found)}))
+    page = SCORECARD.read_text(encoding="utf-8")
+    section = "\n".join(["## Ground truth\n", GROUND_TRUTH.strip() + "\n", *truth_lines(_entries(found)), "", ""])
+    write_atomically(SCORECARD, re.sub(r"(?ms)^## Ground truth\n.*?(?=^## )", lambda _: section, page))
     documented = ENGINE.read_text(encoding="utf-8").split(MADE)[0]
     write_atomically(ENGINE, documented + MADE + tomli_w.dumps({"spread": _spreads(found)}))
 
