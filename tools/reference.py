@@ -35,8 +35,11 @@ def page() -> str:
 def sections(name: str, command: click.Command, parent: click.Context) -> list[str]:
     """The help of a command, then of those that it groups."""
     context = click.Context(command, parent=parent, info_name=name, max_content_width=100, terminal_width=100)
-    inner = command.commands if isinstance(command, click.Group) else {}
-    below = [text for key, one in inner.items() for text in sections(key, one, context)]
+    below: list[str] = []
+    if isinstance(command, click.Group):
+        for key in command.list_commands(context):
+            if (one := command.get_command(context, key)) is not None:
+                below += sections(key, one, context)
     return [section(context.command_path, command.get_help(context)), *below]
 
 

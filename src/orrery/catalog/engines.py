@@ -87,9 +87,10 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     if unknown := facts.keys() - known.keys():
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")
     values = {key: _typed(fact.value, known[key]) for key, fact in facts.items()}
-    spreads = {k: _spread(table, fitted["at"]) for k, table in (
-        _pooled_spreads() | fitted.get("spread", {}) | raw.get("spread", {})
-    ).items()}
+    spreads = {
+        k: _spread(table, fitted["at"])
+        for k, table in (_pooled_spreads() | fitted.get("spread", {}) | raw.get("spread", {})).items()
+    }
     try:
         return Engine(name=name, version=version, kernels=raw["kernels"], spreads=spreads, facts=facts, **values)
     except TypeError as error:

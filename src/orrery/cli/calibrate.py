@@ -1,8 +1,8 @@
 """``orrery calibrate``: make answers fit your own machine and your own runs."""
 
-from importlib import import_module
-
 import click
+
+from orrery.cli.lazy import LazyGroup
 
 COMMANDS = {
     "device": "Measure this machine, and write it down as a device that every command accepts.",
@@ -13,21 +13,10 @@ COMMANDS = {
 """Name -> the line in the list of commands; each lives in ``orrery.cli.calibrate_<name>``."""
 
 
-class Calibrations(click.Group):
-    """A group whose commands are modules of this folder."""
+class Calibrations(LazyGroup):
+    """Modules of this folder that begin with ``calibrate_``."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        found: click.Command = import_module(f"orrery.cli.calibrate_{cmd_name}").COMMAND
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    lines, module = COMMANDS, "orrery.cli.calibrate_"
 
 
 EXAMPLES = """\b

@@ -5,12 +5,12 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import click
 
 from orrery import __version__
-from orrery.base.errors import OrreryError, nearest
+from orrery.base.errors import OrreryError
+from orrery.cli.lazy import LazyGroup
 
 DONE, BAD_INPUT, INFEASIBLE, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 """Exit codes; the last two are 128 + the signal, as shells expect."""
@@ -33,30 +33,10 @@ COMMANDS: dict[str, str] = {
 """Name -> the line in the list of commands; each lives in ``orrery.cli.<name>``."""
 
 
-class Commands(click.Group):
-    """A group whose commands are modules of this folder, found by name."""
+class Commands(LazyGroup):
+    """Modules of this folder."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        found: click.Command = import_module(f"orrery.cli.{cmd_name}").COMMAND
-        return found
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = nearest(args[0], COMMANDS, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Commands: {', '.join(COMMANDS)}."
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    lines, module = COMMANDS, "orrery.cli."
 
 
 EXAMPLES = """\b

@@ -46,7 +46,7 @@ class Device:
     calibrations: Mapping[tuple[str, str, str], Calibration] = field(
         default_factory=dict[tuple[str, str, str], Calibration]
     )
-    unrest_ratio: float = 1.0  # how far its speed moved while it was measured: ends of intervals lie so much further out
+    unrest_ratio: float = 1.0  # how far its speed moved while measured: ends of intervals lie so much further out
     notes: tuple[str, ...] = ()  # what to tell the reader: "'a100' was taken as a100-sxm-80gb"
 
     def peak_flops_per_s(self, rates: tuple[str, ...]) -> tuple[str, float]:

@@ -67,7 +67,9 @@ def spread_of(deployment: Deployment, mode: str, metric: str, doubt: Doubt) -> S
 
 def _unrest(deployment: Deployment) -> str:
     device = deployment.cluster.device
-    return f"{device.name} was restless while it was measured: intervals lie {device.unrest_ratio:.2f} times further out"
+    return (
+        f"{device.name} was restless while it was measured: intervals lie {device.unrest_ratio:.2f} times further out"
+    )
 
 
 def notes_of(deployment: Deployment, doubt: Doubt) -> tuple[str, ...]:
