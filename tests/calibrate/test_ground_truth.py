@@ -18,9 +18,9 @@ need both cores at once, and a server runs for longer than any quiet moment."""
 
 def test_ten_measurements_foretell_real_work(tmp_path: Path) -> None:
     box = tmp_path / "box.toml"
-    answer = calibrate_device(box, backend="numpy", measurements=10, patience_s=0.3)
+    answer = calibrate_device(box, backend="numpy", measurements=10, patience_s=0.05)
     assert len(answer.rows) == 10
-    found = verify_device(box, suite="tiny", patience_s=0.3)
+    found = verify_device(box, suite="tiny", patience_s=0.05)
     medians = {
         group: sorted(row.predicted_s / row.measured_s for row in found.rows if row.group == group) for group in GROUPS
     }

@@ -23,7 +23,8 @@ EXAMPLES = """\b
 Examples:
   orrery calibrate device --out my-box.toml
   orrery estimate --model llama-3.2-1b --device my-box.toml --engine numpy --weights fp32 \\
-      --input-tokens 128 --output-tokens 32 --batch 1"""
+      --input-tokens 128 --output-tokens 32 --batch 1
+  orrery calibrate compare my-runs.csv --json"""
 
 
 @click.command("calibrate", cls=Calibrations, epilog=EXAMPLES)

@@ -22,8 +22,9 @@ Examples:
 @click.option("--suite", default="quick", show_default=True, help="tiny: seconds. quick: a minute. long: ten minutes.")
 @click.option("--only", default="", metavar="GROUP,...", help="products, prefill, decode, exchange, server.")
 @click.option("--table", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the measured rows.")
+@click.option("--replace", "is_replaced", is_flag=True, help="Replace a table that is there already.")
 @as_json
-def COMMAND(device: Path, suite: str, only: str, table: Path | None, is_json: bool) -> None:  # noqa: N802 - the seam
+def COMMAND(device: Path, suite: str, only: str, table: Path | None, is_replaced: bool, is_json: bool) -> None:  # noqa: N802
     """Predict real work on a device that was measured on this machine, then do the work and show the errors.
 
     The work is NumPy's: products of unseen shapes, a small transformer's prefill and decode steps, an exchange between
@@ -35,7 +36,9 @@ def COMMAND(device: Path, suite: str, only: str, table: Path | None, is_json: bo
     from orrery.scenario.resolve import words
 
     with bar("verifying") as tell:
-        found = verify_device(device, suite=suite, groups=words(only), table=table or "", on_progress=tell)
+        found = verify_device(
+            device, suite=suite, groups=words(only), table=table or "", replace_file=is_replaced, on_progress=tell
+        )
     if is_json:
         print_json(found.to_json())
         return

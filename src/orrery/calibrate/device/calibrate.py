@@ -17,7 +17,7 @@ from orrery.base.sources import Source
 from orrery.calibrate.device.answer import DeviceAnswer, MeasuredRow
 from orrery.calibrate.device.draft import anchors, draft, known_device
 from orrery.calibrate.device.facts import facts_of
-from orrery.calibrate.device.file import refuse_existing, write_device
+from orrery.calibrate.device.file import refuse_existing, refuse_table, write_device
 from orrery.calibrate.device.levels import Levels, levels_of
 from orrery.calibrate.device.pool import exchanges_of, pool_of
 from orrery.calibrate.device.prior import with_prior
@@ -82,7 +82,7 @@ def calibrate_device(
     out, found = Path(out), find_backend(backend)
     refuse_existing(out, is_replaced=replace_file)
     if table:
-        _refuse_table(Path(table), is_replaced=replace_file)
+        refuse_table(Path(table), is_replaced=replace_file)
     limit = _limit(minutes, measurements)
     chosen = _formats(found, formats)
     watch = Watch(Canary.of(found))
@@ -142,13 +142,6 @@ def _formats(backend: Backend, asked: Sequence[str]) -> tuple[str, ...]:
             f"--formats {', '.join(unknown)}: {backend.name} multiplies in {', '.join(known)} on this machine."
         )
     return tuple(dict.fromkeys(asked)) or known
-
-
-def _refuse_table(path: Path, *, is_replaced: bool) -> None:
-    if path.suffix != ".csv" or not path.absolute().parent.is_dir():
-        raise ScenarioError(f"{path}: a table of measurements is a .csv file in a folder that is there.")
-    if path.exists() and not is_replaced:
-        raise ScenarioError(f"{path} exists; write --replace to replace it, or name another file.")
 
 
 @contextmanager

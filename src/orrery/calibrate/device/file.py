@@ -29,6 +29,14 @@ def refuse_existing(path: Path, *, is_replaced: bool) -> None:
         raise ScenarioError(f"{path} exists; write --replace to measure anew and replace it, or name another file.")
 
 
+def refuse_table(path: Path, *, is_replaced: bool) -> None:
+    """The same of a table of measurements."""
+    if path.suffix != ".csv" or path.is_dir() or not path.absolute().parent.is_dir():
+        raise ScenarioError(f"{path}: a table of measurements is a .csv file in a folder that is there.")
+    if path.exists() and not is_replaced:
+        raise ScenarioError(f"{path} exists; write --replace to replace it, or name another file.")
+
+
 def write_device(
     path: Path, device: Device, facts: Mapping[str, Fact], conditions: Mapping[str, Any], run: Source,
     measured_as: str = "",

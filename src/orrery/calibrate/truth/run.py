@@ -58,7 +58,7 @@ def measure(
     device: str,
     configs: Path,
     rounds: int = 3,
-    patience_s: float = PATIENCE_S,
+    quiet: Quiet | None = None,
     on_progress: Progress | None = None,
 ) -> list[Row]:
     """Run every case ``rounds`` times; one row a case. ``configs`` is the folder that ``write_configs`` filled.
@@ -68,7 +68,7 @@ def measure(
     if rounds < 1:
         raise ScenarioError(f"rounds: got {rounds}; write at least 1.")
     found: list[list[Metrics]] = [[] for _ in cases]
-    quiet = Quiet(Canary.of(NumpyBackend()), patience_s)
+    quiet = quiet or listening()
     with ExitStack() as opened:
         bench = _Bench(opened=opened, quiet=quiet)
         for turn in range(rounds):
@@ -81,6 +81,11 @@ def measure(
         {**described(case, configs), "device": device, **_over_rounds(case, each), "num_blas_threads": threads}
         for case, each in zip(cases, found, strict=True)
     ]
+
+
+def listening(patience_s: float = PATIENCE_S) -> Quiet:
+    """What waits for quiet moments of this machine, having listened to it."""
+    return Quiet(Canary.of(NumpyBackend()), patience_s)
 
 
 def write_configs(networks: Iterable[Network], folder: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import ScenarioError
+from orrery.base.files import write_atomically
+from orrery.calibrate.device.file import refuse_table
 from orrery.calibrate.measure.quiet import PATIENCE_S
 from orrery.calibrate.truth.cases import LONG, QUICK, TINY, Case, Decode, Exchange, Load, Prefill, Product, Suite
-from orrery.calibrate.truth.run import described, measure, table_text, write_configs
+from orrery.calibrate.truth.run import described, listening, measure, table_text, write_configs
 from orrery.catalog.devices import get_device
 from orrery.evidence.check import check_table
 from orrery.evidence.score import Score, score_errors
@@ -91,6 +93,7 @@ class Verified:
 
 def verify_device(
     device: Path | str, *, suite: str = "quick", groups: Sequence[str] = (), table: Path | str = "",
+    replace_file: bool = False,
     patience_s: float = PATIENCE_S, on_progress: Told = lambda done, total: None,
 ) -> Verified:  # fmt: skip
     """Predict the cases of a suite on a calibrated ``device`` file, then run them here with NumPy.
@@ -98,6 +101,8 @@ def verify_device(
     ``groups`` names some of ``GROUPS`` (all, if empty); ``table`` a CSV file for the measured rows.
     """
     asked = _suite(suite)
+    if table:
+        refuse_table(Path(table), is_replaced=replace_file)
     chosen = _groups(groups)
     if "numpy" not in {engine for _, _, engine in get_device(str(device)).calibrations}:
         raise ScenarioError(f"{device} was not measured with NumPy; run orrery calibrate device --backend numpy.")
@@ -109,15 +114,16 @@ def verify_device(
         found: list[dict[str, Any]] = []
         brief = [case for case in cases if not isinstance(case, Load)]
         loads = [case for case in cases if isinstance(case, Load)]
+        quiet = listening(patience_s)
         total = len(brief) * asked.rounds + len(loads) * asked.load_rounds
         for part, rounds, before in ((brief, asked.rounds, 0), (loads, asked.load_rounds, len(brief) * asked.rounds)):
             if part:
                 found += measure(
-                    part, device=str(device), configs=configs, rounds=rounds, patience_s=patience_s,
+                    part, device=str(device), configs=configs, rounds=rounds, quiet=quiet,
                     on_progress=lambda done, _, before=before: on_progress(before + done, total),
                 )  # fmt: skip
         if table:
-            Path(table).write_text(table_text(found))
+            write_atomically(Path(table), table_text(found))
         return Verified(
             device=str(device), suite=suite,
             rows=tuple(_rows(cases, [*brief, *loads], found, predicted)),
