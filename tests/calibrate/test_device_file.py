@@ -181,4 +181,7 @@ def test_a_measured_device_brings_its_engine(written: Path) -> None:
     by_itself, named = estimate(device=str(written), **asked), estimate(device=str(written), engine="numpy", **asked)
     assert by_itself.estimate.tpot_s == named.estimate.tpot_s
     assert any("numpy" in note and "measured with" in note for note in by_itself.notes)
+    text = written.read_text().replace('engine = "numpy"', 'engine = "pytorch"')
+    (other := written.parent / "other.toml").write_text(text)
+    assert any("transformers" in note for note in estimate(device=str(other), **asked).notes)
     assert named.estimate.tpot_s != estimate(device=str(written), engine="llama.cpp", **asked).estimate.tpot_s

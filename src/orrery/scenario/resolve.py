@@ -92,7 +92,8 @@ def find(scenario: Scenario, device_name: str) -> Parts:
 
 def engine_on(device: Device, name: str | None, version: str | None = None) -> Engine:
     """The engine that is asked for; without a name the one whose calls a device was measured by, else the default."""
-    measured = next((c.engine for c in device.calibrations.values() if c.law), DEFAULT_ENGINE)
+    own = (c.engine for c in device.calibrations.values() if c.law and c.origin == "device")
+    measured = next(own, DEFAULT_ENGINE)
     return get_engine(name or measured, version or "", device)
 
 
