@@ -94,6 +94,10 @@ def calibrate_device(
         library = team.library if team else ""
         pool = pool_of(device, found.name, chosen)
         pool += exchanges_of(library, team.num_processes) if team else ()
+        if not pool:
+            raise ScenarioError(
+                f"{found.name} multiplies in {', '.join(chosen)} here, but nothing alike was ever measured."
+            )
         search = Search(unknowns=unknowns_of(device, [work.key for work in pool]), pool=pool)
         bench = _Bench(found, quiet, team)
         for done in _rounds(search, bench, watch, began, minutes, limit):

@@ -21,6 +21,9 @@ HEADROOM = 0.8
 ANCHOR_SIDE = {"cpu": 1024, "gpu": 8192}
 ANCHOR_BYTES = {"cpu": 2**28, "gpu": 2**32}
 
+GENERATION = {"cpu": "host", "gpu": "unknown"}
+"""Whose constants an unknown device starts from: those of calls on CPUs, or those that are pooled over all GPUs."""
+
 Anchors = Mapping[str, float]
 """``product_s`` of the anchor's product and ``stream_s`` of its stream."""
 
@@ -52,7 +55,7 @@ def draft(backend: Backend, found: Mapping[str, Anchors], *, name: str) -> Devic
     nowhere = Link(name="none", each_way_bytes_per_s=bandwidth, latency_s=1e-6, topology="bus")
     return Device(
         name=name, title=str(facts.get("title", name)), vendor=str(facts.get("vendor", "unknown")),
-        kind=str(facts.get("kind", backend.device_kind)), generation="host",
+        kind=str(facts.get("kind", backend.device_kind)), generation=GENERATION[backend.device_kind],
         memory_capacity_bytes=float(facts["memory_capacity_bytes"]), memory_bandwidth_bytes_per_s=bandwidth,
         dense_flops_per_s=peaks, vector_flops_per_s=peaks.get("fp32", max(peaks.values())),
         num_compute_units=int(float(facts.get("num_compute_units", 1))),

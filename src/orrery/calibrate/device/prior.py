@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange
+from orrery.calibrate.device.draft import GENERATION
 from orrery.calibrate.measure.backends.backend import Backend
 from orrery.catalog.calibrations import calibrations_for
 from orrery.hardware.calibration import Calibration
@@ -12,9 +13,6 @@ from orrery.hardware.device import Device
 from orrery.kernels import host
 from orrery.kernels.attention.choice import choose
 from orrery.kernels.resolve import OTHER_ENGINE, OTHER_FORMAT, find
-
-HOST = "host"
-"""The generation under which constants of CPUs in general are filed."""
 
 ELEMENTWISE = ("norm", "gated_activation", "sample")
 HIGHER_PRECISION = ("fp32", "fp16", "bf16")
@@ -31,6 +29,8 @@ LOOPBACK_SPREAD = Spread(
 
 def with_prior(device: Device, backend: Backend, formats: Sequence[str]) -> Device:
     """The device with constants to start from, filed under the engine that the backend is."""
+    if not device.calibrations:
+        device = replace(device, calibrations=calibrations_for("", device.generation))
     found = _of_a_cpu(backend, formats) if device.kind == "cpu" else _of_a_gpu(device, backend, formats)
     links = _loopback() if device.kind == "cpu" else ()
     known = {(c.op, c.format, c.engine): c for c in (*found, *links)}
@@ -39,7 +39,7 @@ def with_prior(device: Device, backend: Backend, formats: Sequence[str]) -> Devi
 
 def _of_a_cpu(backend: Backend, formats: Sequence[str]) -> Iterator[Calibration]:
     """The constants of calls on CPUs; another library, or another format, is further from them."""
-    for known in calibrations_for("", HOST).values():
+    for known in calibrations_for("", GENERATION["cpu"]).values():
         if known.law == host.LAW:
             for format in formats:
                 ratio = (OTHER_ENGINE if backend.name != known.engine else 1.0) * (
