@@ -153,7 +153,7 @@ def _page(calibrated: list[DeviceAnswer], found: Verified) -> str:
         f"{machine}, {now['num_blas_threads']} BLAS thread(s), {now['system']}; measured {now['measured_on']}.",
         f"\n{len(calibrated)} times over, it was calibrated and then did the work of the {found.suite} suite, within a "
         "minute and a half.\n",
-        *(f"- {', '.join(each.notes) or 'Nothing disturbed it.'} Expected of kernels: {each.uncertainty_frac:.0%} "
+        *(f"- {' '.join(each.notes) or 'Nothing disturbed it.'} Expected of kernels: {each.uncertainty_frac:.0%} "
           "(one sigma)." for each in calibrated), "",
         "## Errors\n",
         "| work | metric | cases | median | mean | 90 % | bias | in 80 % | goal (median) |",

@@ -180,7 +180,7 @@ QUICK = Suite(
     steps=steps((SMALL, MIDDLE), prompts=(24, 200), batches=(1, 3, 12), contexts=(150,)),
     exchanges=exchanges(1 << 10, 1 << 24, 0.5),
     servers=(Server(network=SMALL, input_tokens=96, output_tokens=24, range_ratio=0.45, num_requests=32),),
-    rounds=3, load_rounds=1,
+    rounds=3, load_rounds=3,
 )  # fmt: skip
 """Under a minute: for a user who wants to know."""
 
