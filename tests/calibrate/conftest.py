@@ -8,6 +8,7 @@ from orrery.calibrate.device.pool import exchanges_of, pool_of
 from orrery.calibrate.device.prior import with_prior
 from orrery.calibrate.device.search import Search
 from orrery.calibrate.device.unknowns import unknowns_of
+from orrery.calibrate.measure import quiet
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.hardware.device import Device, Link
 
@@ -24,6 +25,13 @@ BARE = Device(
 def box() -> Device:
     """The machine."""
     return with_prior(BARE, NumpyBackend(), ("fp32",))
+
+
+@pytest.fixture
+def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measurements begin without listening to the machine for a second and a half."""
+    monkeypatch.setattr(quiet, "LISTENS", 1)
+    monkeypatch.setattr(quiet, "LISTEN_S", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,7 @@ class PlayedGpu:
 
 
 @pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unheard):
     def calibrate(title: str) -> Path:
         monkeypatch.setattr(device_calibration, "find_backend", lambda words: PlayedGpu(title))
         path = tmp_path / "my-gpu.toml"

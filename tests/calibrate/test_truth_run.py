@@ -70,7 +70,7 @@ def test_rows_say_what_ran_and_how_far_the_rounds_lay_apart(table):
         assert rows.columns[column] == ["", "fp32", "fp32", "", "fp32"]
 
 
-def test_rounds_are_interleaved_and_a_cell_is_their_median(monkeypatch, tmp_path):
+def test_rounds_are_interleaved_and_a_cell_is_their_median(monkeypatch, tmp_path, unheard):
     order, times = [], count(1)
 
     def fake(bench, case):
@@ -85,7 +85,7 @@ def test_rounds_are_interleaved_and_a_cell_is_their_median(monkeypatch, tmp_path
     assert first["spread_frac"] == pytest.approx((5 - 1) / 2 / 3)
 
 
-def test_a_server_that_is_cut_off_has_no_figures(monkeypatch, tmp_path):
+def test_a_server_that_is_cut_off_has_no_figures(monkeypatch, tmp_path, unheard):
     monkeypatch.setattr(truth, "MOST_SCHEDULES_RATIO", 0.0)
     (row,) = measure(CASES[-1:], device="here", configs=tmp_path, rounds=2)
     assert row["num_rounds"] == 0

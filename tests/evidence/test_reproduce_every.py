@@ -18,7 +18,8 @@ HEADINGS = {
 KEYS = tuple(key for key in reproduced_keys() if get_paper(key).layer not in HEADINGS["Serving"])
 SLOW = (
     "bytescale", "checkfree", "domino", "fp4-design-space", "fp8-and-back", "fp8-vs-bf16-training", "fuyou", "gnnpipe",
-    "minifloat-fpga-ptq", "qfx", "realhf", "la-dnas", "help-latency-predictor", "ncpp-perfcastdb", "cloudformer",
+    "minifloat-fpga-ptq", "qfx", "realhf", "flashattention-3", "xr-npe", "comet-w4a4kv4",
+    "la-dnas", "help-latency-predictor", "ncpp-perfcastdb", "cloudformer",
     "gemm-ada-rf", "meta-learning-acceleration-choice",
 )  # fmt: skip
 """Trained, drawn or searched for seconds."""

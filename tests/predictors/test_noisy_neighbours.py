@@ -68,6 +68,7 @@ def test_attention_is_blind_across_a_mask_and_indifferent_to_order() -> None:
     np.testing.assert_allclose(attend(parameters, "a", x)[:, order], attend(parameters, "a", x[:, order]))
 
 
+@pytest.mark.slow
 def test_networks_learn_more_than_the_mean_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("autograd")
     monkeypatch.setattr(study, "NUM_RUNS", 400)

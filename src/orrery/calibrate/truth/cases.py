@@ -171,7 +171,7 @@ TINY = Suite(
     steps=steps((SMALL,), prompts=(24, 200), batches=(1, 12), contexts=(150,)),
     exchanges=exchanges(1 << 12, 1 << 22, 0.2),
     servers=(Server(network=SMALL, input_tokens=96, output_tokens=24, range_ratio=0.45, num_requests=16),),
-    rounds=2, load_rounds=2, loads_frac=(0.4,),
+    rounds=1, load_rounds=1, loads_frac=(0.4,),
 )  # fmt: skip
 """A few seconds: for the default tests."""
 
