@@ -10,7 +10,6 @@ import csv
 import time
 import zlib
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from orrery.calibrate.device.draft import anchors, draft
 from orrery.calibrate.device.pool import pool_of
 from orrery.calibrate.device.rows import COLUMNS, row_of, work_of
 from orrery.calibrate.device.unknowns import Unknowns, unknowns_of
-from orrery.calibrate.measure.backends.backend import Refusal, time_prepared
+from orrery.calibrate.measure.backends.backend import Refusal
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.calibrate.measure.quiet import QUIET_RATIO, Quiet
 from orrery.calibrate.measure.state import conditions
@@ -85,9 +84,9 @@ def measure(seconds: float) -> None:
     for i in np.random.default_rng(0).permutation(len(pool)):
         if time.monotonic() - began > seconds:
             break
-        prepared = backend.prepare(pool[i].op)
-        if not isinstance(prepared, Refusal):
-            timed, slow = quiet.take(partial(time_prepared, backend, prepared, budget_s=0.05))
+        got = quiet.time(backend, pool[i].op, budget_s=0.05)
+        if not isinstance(got, Refusal):
+            timed, slow = got
             measured = {"time_s": f"{timed.time_s:.6g}", "spread_frac": f"{timed.spread_frac:.3f}"}
             rows.append(row_of(pool[i], "", source, **measured, slowness_ratio=f"{slow:.3f}"))
     TABLE.parent.mkdir(exist_ok=True)

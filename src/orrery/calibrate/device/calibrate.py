@@ -25,7 +25,7 @@ from orrery.calibrate.device.rows import COLUMNS, row_of
 from orrery.calibrate.device.search import Measured, Search
 from orrery.calibrate.device.unknowns import unknowns_of
 from orrery.calibrate.device.work import Work
-from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
+from orrery.calibrate.measure.backends.backend import Backend, Refusal
 from orrery.calibrate.measure.backends.find import find_backend
 from orrery.calibrate.measure.backends.torch_device import torch_devices
 from orrery.calibrate.measure.clock import Timed
@@ -60,10 +60,7 @@ class _Bench:
             if self.team is None:
                 return Refusal(reason="no team of processes")
             return self.quiet.take(partial(self.team.time, work.op.kind, int(work.op.message_bytes), budget_s=EACH_S))
-        prepared = self.backend.prepare(work.op)
-        if isinstance(prepared, Refusal):
-            return prepared
-        return self.quiet.take(partial(time_prepared, self.backend, prepared, budget_s=EACH_S))
+        return self.quiet.time(self.backend, work.op, budget_s=EACH_S)
 
 
 def calibrate_device(
@@ -85,9 +82,10 @@ def calibrate_device(
         refuse_table(Path(table), is_replaced=replace_file)
     limit = _limit(minutes, measurements)
     chosen = _formats(found, formats)
-    watch = Watch(Canary.of(found))
+    canary = Canary.of(found)
+    watch = Watch(canary)
     watch.look()
-    began, quiet = monotonic(), Quiet(Canary.of(found), patience_s)
+    began, quiet = monotonic(), Quiet(canary, patience_s)
     roofs = {format: anchors(found, format, quiet, budget_s=EACH_S) for format in chosen}
     device = with_prior(draft(found, roofs, name=out.stem), found, chosen)
     with _team(found, is_wanted=has_exchange) as team:

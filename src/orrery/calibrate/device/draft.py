@@ -7,10 +7,9 @@ STREAM about as much of its memory. The constants are shares of these roofs, so 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from orrery.base.errors import OutOfRange, UnknownName
-from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
+from orrery.calibrate.measure.backends.backend import Backend, Refusal
 from orrery.calibrate.measure.probes import Stream
 from orrery.calibrate.measure.quiet import Quiet
 from orrery.catalog.devices import get_device
@@ -36,10 +35,10 @@ def anchors(backend: Backend, format: str, quiet: Quiet, *, budget_s: float) -> 
         ("product_s", Gemm(m=side, n=side, k=side, format=format, is_cold=False, quantises_input=False)),
         ("stream_s", Stream(footprint_bytes=ANCHOR_BYTES[backend.device_kind], kind="read")),
     ):
-        prepared = backend.prepare(probe)
-        if isinstance(prepared, Refusal):
-            raise OutOfRange(f"{backend.name} cannot measure this device's roofs: {prepared.reason}.")
-        found[name] = quiet.take(partial(time_prepared, backend, prepared, budget_s=budget_s))[0].time_s
+        got = quiet.time(backend, probe, budget_s=budget_s)
+        if isinstance(got, Refusal):
+            raise OutOfRange(f"{backend.name} cannot measure this device's roofs: {got.reason}.")
+        found[name] = got[0].time_s
     return found
 
 

@@ -1,5 +1,6 @@
 """Every fact that a device file needs: what the system says, what was measured, and what is assumed and says so."""
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -56,9 +57,11 @@ def _power(backend: Backend, run: Source) -> tuple[list[Fact], tuple[str, ...]]:
     here = meters()
     kind = "rapl" if backend.device_kind == "cpu" else ("nvml", "amdgpu")
     mine = [meter for meter in here.found if meter.name.startswith(kind)]
+    if not mine:
+        return [], here.absent
     side = ANCHOR_SIDE[backend.device_kind]
     busy = backend.prepare(Gemm(m=side, n=side, k=side, format=backend.formats()[0], is_cold=False))
-    if not mine or isinstance(busy, Refusal):
+    if isinstance(busy, Refusal):
         return [], here.absent
 
     def work() -> None:
@@ -77,8 +80,6 @@ def _power(backend: Backend, run: Source) -> tuple[list[Fact], tuple[str, ...]]:
 
 
 def _rest() -> None:
-    import time
-
     time.sleep(0.01)
 
 

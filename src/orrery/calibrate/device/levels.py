@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
+from orrery.calibrate.measure.backends.backend import Backend, Refusal
 from orrery.calibrate.measure.probes import Launch, Probe, Stream
 from orrery.calibrate.measure.quiet import Quiet
 
@@ -37,7 +36,5 @@ def levels_of(backend: Backend, quiet: Quiet) -> Levels:
 
 
 def _time_s(backend: Backend, quiet: Quiet, probe: Probe) -> float:
-    prepared = backend.prepare(probe)
-    if isinstance(prepared, Refusal):
-        return 0.0
-    return quiet.take(partial(time_prepared, backend, prepared, budget_s=EACH_S))[0].time_s
+    got = quiet.time(backend, probe, budget_s=EACH_S)
+    return 0.0 if isinstance(got, Refusal) else got[0].time_s

@@ -8,8 +8,11 @@ a quiet moment is taken again, for at most ``patience_s``; then the quietest try
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
+from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
 from orrery.calibrate.measure.clock import Timed
+from orrery.calibrate.measure.probes import Probe
 from orrery.calibrate.measure.watch import Canary
 
 QUIET_RATIO = 1.10
@@ -62,6 +65,13 @@ class Quiet:
             if best[0] is not None and (best[1] <= QUIET_RATIO or self.read_clock() - began >= self.patience_s):
                 self.slowness.append(best[1])
                 return best[0], best[1]
+
+    def time(self, backend: Backend, probe: Probe, *, budget_s: float) -> tuple[Timed, float] | Refusal:
+        """How long ``probe`` takes on ``backend``, measured as ``take`` measures; or why it cannot be."""
+        prepared = backend.prepare(probe)
+        if isinstance(prepared, Refusal):
+            return prepared
+        return self.take(partial(time_prepared, backend, prepared, budget_s=budget_s))
 
     def _once(self) -> float:
         self.canary.synchronise()

@@ -54,16 +54,13 @@ def _gemm(op: Gemm, device: Device, constants: Mapping[str, float]) -> Amounts:
     }
 
 
-def _attention(
-    op: AttentionPrefill | AttentionDecode,
-    device: Device,
-    constants: Mapping[str, float],
-    value_size: Any,
-    is_cold: bool,
-) -> Amounts:
+def _attention(op: AttentionPrefill | AttentionDecode, device: Device, constants: Mapping[str, float]) -> Amounts:
+    is_prompt = isinstance(op, AttentionPrefill)
+    is_cold = not is_prompt and op.is_cold  # a prompt's keys and values were written just now
     batch, query, context, heads, kv_heads, size, value_size = _floats(
-        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size, value_size
-    )
+        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size,
+        op.value_head_size if is_prompt else 0,
+    )  # fmt: skip
     value_size = np.where(value_size > 0, value_size, size)
     seen = _seen(op, context, query)
     scores = batch * heads * query * seen
@@ -83,22 +80,20 @@ def _attention(
     }
 
 
-def _prefill(op: AttentionPrefill, device: Device, constants: Mapping[str, float]) -> Amounts:
-    return _attention(op, device, constants, op.value_head_size, False)
-
-
-def _decode(op: AttentionDecode, device: Device, constants: Mapping[str, float]) -> Amounts:
-    return _attention(op, device, constants, 0, op.is_cold)
-
-
 def _elementwise(op: Elementwise, device: Device, constants: Mapping[str, float]) -> Amounts:
-    tokens, width = _floats(op.tokens, op.width)
-    kind, wide = KINDS[op.kind], get_format(op.format).bytes_per_element
-    moved = tokens * width * (kind.moves + kind.moves_32bit + kind.writes_format) * wide
+    moved = _moved(op)
     return {
         "call_s": np.where(moved > 0, 1.0, 0.0),
         **_passes("stream", moved / device.memory_bandwidth_bytes_per_s, moved, constants),
     }
+
+
+def _moved(op: Elementwise) -> Floats:
+    """Bytes in and out, every word as wide as the op's format."""
+    tokens, width = _floats(op.tokens, op.width)
+    kind = KINDS[op.kind]
+    words = kind.moves + kind.moves_32bit + kind.writes_format
+    return tokens * width * words * get_format(op.format).bytes_per_element
 
 
 def least(op: Any, device: Device) -> tuple[Floats, Floats, float]:
@@ -109,9 +104,7 @@ def least(op: Any, device: Device) -> tuple[Floats, Floats, float]:
         return 2.0 * batch * m * n * k, batch * (m * k + k * n + m * n) * wide, _peak(device, op.format)
     if isinstance(op, Elementwise):
         tokens, width = _floats(op.tokens, op.width)
-        kind = KINDS[op.kind]
-        moved = tokens * width * (kind.moves + kind.moves_32bit + kind.writes_format) * wide
-        return tokens * width * kind.flops, moved, device.vector_flops_per_s
+        return tokens * width * KINDS[op.kind].flops, _moved(op), device.vector_flops_per_s
     batch, query, context, heads, kv_heads, size = _floats(
         op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size
     )
@@ -127,7 +120,7 @@ def _seen(op: AttentionPrefill | AttentionDecode, context: Floats, query: Floats
 
 
 _AMOUNTS: Mapping[type, Callable[..., Amounts]] = {
-    Gemm: _gemm, AttentionPrefill: _prefill, AttentionDecode: _decode, Elementwise: _elementwise,
+    Gemm: _gemm, AttentionPrefill: _attention, AttentionDecode: _attention, Elementwise: _elementwise,
 }  # fmt: skip
 
 
