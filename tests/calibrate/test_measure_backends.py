@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orrery.calibrate.measure.backends.backend import Prepared, Refusal, num_copies, rotating, time_probe
+from orrery.calibrate.measure.backends.backend import Prepared, Refusal, num_copies, rotating, time_prepared
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.calibrate.measure.clock import Timed
 from orrery.calibrate.measure.probes import Launch, Stream
@@ -27,7 +27,9 @@ PROBES = [
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda p: f"{type(p).__name__}-{getattr(p, 'kind', '')}")
 def test_numpy_times_what_it_offers(probe):
-    timed = time_probe(NumpyBackend(), probe, budget_s=0.001, least_samples=3)
+    prepared = NumpyBackend().prepare(probe)
+    assert isinstance(prepared, Prepared)
+    timed = time_prepared(NumpyBackend(), prepared, budget_s=0.001, least_samples=3)
     assert isinstance(timed, Timed)
     assert 0 < timed.fastest_s <= timed.time_s
 

@@ -20,10 +20,10 @@ from orrery.calibrate.truth.cases import (
     Server,
     drawn_products,
 )
-from orrery.calibrate.truth.run import measure, table_text, write_configs
+from orrery.calibrate.truth.run import measure, write_configs
 from orrery.calibrate.truth.transformer import transformer
 from orrery.evidence.serving_simulated import traffic_of
-from orrery.evidence.tables import read_table
+from orrery.evidence.tables import read_table, table_text
 from orrery.serving.workload import Workload
 
 TINY = Network(name="tiny", hidden_size=32, num_layers=2, num_heads=4, num_kv_heads=2, ffn_size=64, vocab_size=100)

@@ -3,9 +3,10 @@
 import csv
 import gzip
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,3 +71,13 @@ def read_table(path: Path) -> Table:
             raise ScenarioError(f"{path.name}, row {number}: has {len(row)} cells, the header names {len(header)}.")
     cells = [[c.strip() for c in row] for row in rows[1:] if row]
     return Table(path.name, {h: [row[i] for row in cells] for i, h in enumerate(header)})
+
+
+def table_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
+    """Rows as the text of a CSV file: these columns, or all that occur; cells that a row does not have stay blank."""
+    text = io.StringIO()
+    names = columns or list(dict.fromkeys(column for row in rows for column in row))
+    writer: csv.DictWriter[str] = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({c: f"{v:.7g}" if isinstance(v, float) else v for c, v in row.items()} for row in rows)
+    return text.getvalue()

@@ -1,7 +1,5 @@
 """``orrery calibrate device``: measure this machine, and write it down as a device."""
 
-import csv
-import io
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,6 +31,7 @@ from orrery.calibrate.measure.exchange.team import Team
 from orrery.calibrate.measure.quiet import PATIENCE_S, Quiet
 from orrery.calibrate.measure.state import conditions
 from orrery.calibrate.measure.watch import Canary, Watch
+from orrery.evidence.tables import table_text
 from orrery.network.collective import Collective
 
 LEAST_MEASUREMENTS = 4
@@ -179,7 +178,7 @@ def _written(
     write_device(out, device, facts.said, told, run, measured_as=known.name if known else "")
     rows = [row_of(m.work, str(out), run.title, **_cells(m)) for m in search.measured]
     if table:
-        _write_table(table, rows)
+        write_atomically(table, table_text(rows, COLUMNS))
     return DeviceAnswer(
         file=str(out), device=device.name, backend=backend.name, conditions=told,
         uncertainty_frac=told["uncertainty_frac"], quiet_ratio=max(quiet.slowness, default=1.0),
@@ -193,11 +192,3 @@ def _cells(m: Measured) -> dict[str, str]:
         "time_s": f"{m.timed.time_s:.6g}", "spread_frac": f"{m.timed.spread_frac:.3f}",
         "slowness_ratio": f"{m.slowness_ratio:.3f}", "foreseen_s": f"{m.foreseen_s:.6g}",
     }  # fmt: skip
-
-
-def _write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    text = io.StringIO()
-    writer: csv.DictWriter[str] = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomically(path, text.getvalue())

@@ -6,8 +6,6 @@ the rounds. A server runs for seconds, so no moment is chosen for it; a neighbou
 the one with the shortest steps counts. ``spread_frac`` says how far apart the rounds lay.
 """
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -97,16 +95,6 @@ def write_configs(networks: Iterable[Network], folder: Path) -> None:
 def config_path(network: Network, folder: Path) -> Path:
     """Where a network's config stands."""
     return folder / f"{network.name}.json"
-
-
-def table_text(rows: Sequence[Row]) -> str:
-    """The rows as a CSV table; cells that a row does not have stay blank."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({c: f"{v:.7g}" if isinstance(v, float) else v for c, v in row.items()} for row in rows)
-    return text.getvalue()
 
 
 @dataclass(slots=True, kw_only=True)

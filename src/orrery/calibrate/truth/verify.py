@@ -13,11 +13,11 @@ from orrery.base.files import write_atomically
 from orrery.calibrate.device.file import refuse_table
 from orrery.calibrate.measure.quiet import PATIENCE_S
 from orrery.calibrate.truth.cases import LONG, QUICK, TINY, Case, Decode, Exchange, Load, Prefill, Product, Suite
-from orrery.calibrate.truth.run import described, listening, measure, table_text, write_configs
+from orrery.calibrate.truth.run import described, listening, measure, write_configs
 from orrery.catalog.devices import get_device
 from orrery.evidence.check import check_table
 from orrery.evidence.score import Score, score_errors
-from orrery.evidence.tables import read_table
+from orrery.evidence.tables import read_table, table_text
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import estimate
 from orrery.scenario.show import Table

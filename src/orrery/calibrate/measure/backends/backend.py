@@ -60,14 +60,6 @@ class Backend(Protocol):
         ...
 
 
-def time_probe(backend: Backend, probe: Probe, *, budget_s: float = 0.25, least_samples: int = 7) -> Timed | Refusal:
-    """How long one of ``probe`` takes on ``backend``; or why not."""
-    prepared = backend.prepare(probe)
-    if isinstance(prepared, Refusal):
-        return prepared
-    return time_prepared(backend, prepared, budget_s=budget_s, least_samples=least_samples)
-
-
 def time_prepared(backend: Backend, prepared: Prepared, *, budget_s: float = 0.25, least_samples: int = 7) -> Timed:
     """How long one of the prepared ops takes."""
     timed = time_call(
