@@ -14,7 +14,6 @@ import csv
 import io
 import re
 import tempfile
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,11 @@ from orrery.base.files import write_atomically
 from orrery.calibrate.device.answer import DeviceAnswer
 from orrery.calibrate.device.calibrate import calibrate_device
 from orrery.calibrate.truth.verify import GROUPS, Verified, VerifiedRow, verify_device
+from orrery.evidence.accuracy import ACCURACY, read_tables, write_tables
 from orrery.scenario.answer import to_json
 from scorecard_page import GROUND_TRUTH, truth_lines
 
 ROOT = Path(__file__).resolve().parents[1]
-ACCURACY = ROOT / "src" / "orrery" / "evidence" / "accuracy.toml"
 PAGE, TABLE = ROOT / "docs" / "ground-truth.md", ROOT / "docs" / "data" / "ground-truth.csv"
 ENGINE = ROOT / "src" / "orrery" / "catalog" / "facts" / "engines" / "numpy.toml"
 SCORECARD = ROOT / "docs" / "scorecard.md"
@@ -93,9 +92,7 @@ def main() -> None:
 
 def _write_errors(found: Verified) -> None:
     """The scorecard's part, and the intervals of the engine."""
-    kept = tomllib.loads(ACCURACY.read_text(encoding="utf-8"))
-    head = ACCURACY.read_text(encoding="utf-8").splitlines()[0] + "\n"
-    write_atomically(ACCURACY, head + tomli_w.dumps({**kept, KEY: _entries(found)}))
+    write_tables({**read_tables(), KEY: _entries(found)})
     page = SCORECARD.read_text(encoding="utf-8")
     section = "\n".join(["## Ground truth\n", GROUND_TRUTH.strip() + "\n", *truth_lines(_entries(found)), "", ""])
     write_atomically(SCORECARD, re.sub(r"(?ms)^## Ground truth\n.*?(?=^## )", lambda _: section, page))

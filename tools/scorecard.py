@@ -8,19 +8,18 @@ intervals do not count; rows that beat a physical bound are left out by that bou
 
 import argparse
 import time
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomli_w
 from numpy.typing import NDArray
 
 from baselines import FEWEST, ROOFLINE, Run, fit_runs, kernel_baselines, read_run, run_metric
 from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
 from orrery.catalog.devices import get_device
+from orrery.evidence.accuracy import read_tables, write_tables
 from orrery.evidence.check import check_table
 from orrery.evidence.checked import Checked
 from orrery.evidence.metrics import FITS
@@ -38,8 +37,6 @@ START, END = "<!-- scorecard:start -->", "<!-- scorecard:end -->"
 LEFT_OUT = "training, a device left out"
 GROUND_TRUTH = "ground truth"
 """In that file, what tools/fit/training_left_out.py and tools/ground_truth.py found; kept as it is."""
-
-ACCURACY = ROOT / "src" / "orrery" / "evidence" / "accuracy.toml"
 
 Floats = NDArray[np.float64]
 
@@ -192,9 +189,11 @@ def counts_of(checked: Checked, side: Words) -> Counts:
     return count
 
 
-def accuracy(scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any], truth: dict[str, Any]) -> str:
+def accuracy(
+    scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any], truth: dict[str, Any]
+) -> dict[str, Any]:
     """The checked-in numbers: one table for each metric of each measured table, with its groups."""
-    entries: dict[str, dict[str, object]] = {}
+    entries: dict[str, Any] = {}
     for s in scored:
         table = entries.setdefault(s.table, {"rows": counts[s.table].rows, "screened": counts[s.table].screened,
                                              "declined": sum(counts[s.table].declined.values())})  # fmt: skip
@@ -206,8 +205,7 @@ def accuracy(scored: list[Scored], counts: dict[str, Counts], left_out: dict[str
         entries[LEFT_OUT] = {STEP: left_out}
     if truth:
         entries[GROUND_TRUTH] = truth
-    head = "# made by: make scorecard. Absolute errors on test rows, as fractions; bias is the median with its sign.\n"
-    return head + tomli_w.dumps(entries)
+    return entries
 
 
 def _entry(s: Scored) -> dict[str, float | int]:
@@ -237,9 +235,9 @@ def main() -> None:
     if not (data / "kernels").is_dir():
         raise SystemExit(f"There are no measured tables under {data}; give their folder with --data.")
     scored, counts = score_tables(data)
-    kept = tomllib.loads(ACCURACY.read_text(encoding="utf-8"))
+    kept = read_tables()
     left_out, truth = kept.get(LEFT_OUT, {}).get(STEP, {}), kept.get(GROUND_TRUTH, {})
-    write_atomically(ACCURACY, accuracy(scored, counts, left_out, truth))
+    write_tables(accuracy(scored, counts, left_out, truth))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
     write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth))
     write_atomically(README, with_summary(README.read_text(encoding="utf-8"), summary(scored)))

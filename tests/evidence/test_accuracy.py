@@ -1,19 +1,19 @@
 """The checked-in accuracy is that of the code (needs the measured tables: set ORRERY_DATA to their folder)."""
 
 import os
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from orrery.evidence.accuracy import read_tables
 from orrery.evidence.check import check_table
 from orrery.evidence.split import TEST, sides
 from orrery.evidence.tables import read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("ORRERY_DATA", ROOT.parent / "shared" / "data"))
-ACCURACY = tomllib.loads((ROOT / "src" / "orrery" / "evidence" / "accuracy.toml").read_text())
+ACCURACY = read_tables()
 
 needs_data = pytest.mark.skipif(not (DATA / "kernels").is_dir(), reason=f"no measured tables under {DATA}")
 CHANGE = 0.005

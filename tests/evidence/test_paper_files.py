@@ -11,7 +11,8 @@ from orrery.base.units import UNIT_WORDS
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import FOLDER, get_paper, paper_keys, read_paper
-from orrery.evidence.paper_words import INPUTS, READINGS, UNITS
+from orrery.evidence.reproduce.prediction import reproduced_keys
+from orrery.evidence.words import INPUTS, READINGS, UNITS
 
 KEYS = paper_keys()
 every = pytest.mark.parametrize("key", KEYS)
@@ -20,6 +21,8 @@ GOOD = """
 title = "A paper"
 year = 2024
 layer = "serving"
+kind = "system"
+fit = "core"
 mechanism = "One thing. Then another."
 techniques = ["chunked-prefill"]
 
@@ -69,13 +72,26 @@ def test_a_file_loads_and_says_what_it_leaves_open(key):
     paper = get_paper(key)
     assert paper.title
     assert 2010 < paper.year < 2030
-    assert re.fullmatch(r"\d{4}\.\d{5}", paper.arxiv)
+    assert re.fullmatch(r"(\d{4}\.\d{4,5})?", paper.arxiv)
+    assert paper.url or paper.arxiv
     assert paper.mechanism.count(". ") == 1, "two sentences"
     assert paper.mechanism.endswith(".")
-    assert paper.techniques
-    assert paper.claims
-    assert paper.unstated
     assert all(len(text) > 20 for text in paper.unstated.values())
+
+
+@every
+def test_a_paper_is_run_again_or_says_what_is_missing(key):
+    """Run again: with techniques, claims, and what a reader has to assume. Else: what orrery lacks, in full."""
+    paper = get_paper(key)
+    if key in reproduced_keys():
+        assert not paper.missing
+        assert paper.techniques
+        assert paper.claims
+        assert paper.unstated
+    else:
+        assert len(paper.missing) > 40
+        assert all(claim.missing for claim in paper.claims)
+    assert all(len(claim.missing) > 20 for claim in paper.claims if claim.missing)
 
 
 @every
@@ -107,9 +123,10 @@ def test_every_claim_has_a_value_a_unit_and_a_place(key):
 @every
 def test_every_source_is_cited(key):
     raw = tomllib.loads((FOLDER / f"{key}.toml").read_text(encoding="utf-8"))
-    tables = [entry for setup in raw["setup"] for entry in setup.values() if isinstance(entry, dict)]
-    cited = {table["from"] for table in (*tables, *raw["claim"]) if "from" in table}
-    assert cited == raw["sources"].keys()
+    claims = raw.get("claim", [])
+    tables = [entry for setup in raw.get("setup", []) for entry in setup.values() if isinstance(entry, dict)]
+    cited = {table["from"] for table in (*tables, *claims) if "from" in table}
+    assert cited == raw["sources"].keys() or not claims
 
 
 @every
@@ -125,7 +142,8 @@ def test_devices_and_single_models_are_in_the_catalogue(key):
 
 @every
 def test_the_headline_is_among_the_claims(key):
-    assert [claim for claim in get_paper(key).claims if claim.origin == "abstract"]
+    claims = get_paper(key).claims
+    assert not claims or [claim for claim in claims if claim.origin == "abstract"]
 
 
 def test_inputs_are_named_with_their_units():

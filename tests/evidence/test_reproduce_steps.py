@@ -22,16 +22,6 @@ from orrery.evidence.reproduce import (
 from orrery.evidence.reproduce.passes import decodes, halved, overlapped_s, pass_of, prompts, with_network
 from orrery.execution.finetune_memory import activations, adapter_bytes
 
-PAPERS = {
-    "energonai": energonai, "flexllm": flexllm, "ladder-residual": ladder_residual, "nanoflow": nanoflow,
-    "long-context-peak": long_context_peak, "pipellm": pipellm, "tokenweave": tokenweave,
-    "vllm-hyperparameters": vllm_hyperparameters,
-}  # fmt: skip
-
-
-SLOW = ("flexllm", "nanoflow", "tokenweave", "vllm-hyperparameters")
-"""Sweeps of seconds."""
-
 
 def claim(key, name):
     return next(c for c in get_paper(key).claims if c.id == name)
@@ -41,15 +31,6 @@ def claim(key, name):
 def seventy():
     """70B over eight devices."""
     return ladder_residual.serving(get_paper("ladder-residual").setups["llama-70b"])
-
-
-@pytest.mark.parametrize("key", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in PAPERS])
-def test_every_prediction_is_a_number_for_a_claim_of_its_paper(key):
-    paper = get_paper(key)
-    found = list(PAPERS[key].predict(paper))
-    assert {p.claim for p in found} <= {c.id for c in paper.claims}
-    assert len({p.claim for p in found}) == len(found)
-    assert all(np.isfinite(p.predicted) and p.because for p in found)
 
 
 def test_half_of_a_batch_is_half_of_its_sequences_or_of_a_lone_prompt():

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import tomli_w
 
-from orrery.base.files import write_atomically
 from orrery.catalog.frameworks import FITTED
+from orrery.evidence.accuracy import read_tables, write_tables
 from orrery.evidence.score import score_errors
 from orrery.evidence.split import FIT, TEST
 from training import (
@@ -35,8 +34,6 @@ from training import (
     theta_of,
     time_errors,
 )
-
-ACCURACY = Path(__file__).resolve().parents[2] / "src" / "orrery" / "evidence" / "accuracy.toml"
 
 Known = dict[tuple[str, str, str], Theta]
 
@@ -99,10 +96,7 @@ def main() -> None:
             found[title] = score(test, known)
             print(title, found[title], flush=True)
     if not arguments.dry:
-        text = ACCURACY.read_text(encoding="utf-8")
-        head = text.splitlines()[0]
-        entries = tomllib.loads(text) | {LEFT_OUT: {STEP: found}}
-        write_atomically(ACCURACY, f"{head}\n{tomli_w.dumps(entries)}")
+        write_tables(read_tables() | {LEFT_OUT: {STEP: found}})
 
 
 if __name__ == "__main__":

@@ -35,12 +35,12 @@ class OutOfRange(OrreryError, ValueError):
 class UnknownName(OrreryError, LookupError):
     """A name that is not in the catalogue; carries the nearest known ones."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = tuple(known)
+    def __init__(self, kind: str, name: str, known: Iterable[str], lister: str = "") -> None:
+        known, lister = tuple(known), lister or f"orrery show {kind}s"
         self.kind, self.name, self.near = kind, name, nearest(name, known)
         hint = f" Did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
         names = sorted(known)
-        rest = f"Known: {', '.join(names)}." if len(names) <= MOST_LISTED else f"`orrery show {kind}s` lists all."
+        rest = f"Known: {', '.join(names)}." if len(names) <= MOST_LISTED else f"`{lister}` lists all."
         super().__init__(f"There is no {kind} {name!r}.{hint} {rest}")
 
 

@@ -4,8 +4,11 @@
     year = 2024
     arxiv = "2401.09670"
     layer = "serving"
+    kind = "system"                 # one of KINDS
+    fit = "core"                    # one of FITS
     mechanism = "two sentences in our own words"
     techniques = ["disaggregated"]
+    missing = "…"                   # only where nothing is run again: exactly what orrery lacks for it
 
     [sources.paper]
     title = "…"
@@ -24,6 +27,16 @@
     from = "paper"
     at = "section 6.2"
 
+    [[claim]]                       # a claim that is not run again has no set-up of need, and says why
+    id = "accuracy"
+    …
+    missing = "the accuracy of trained weights, which the authors keep"
+
+    [sweep]                         # where the technique helps and where it hurts: one claim across one input
+    claim = "rate-ratio-vllm-sharegpt"
+    input = "input_mean_tokens"
+    values = [256, 512, 1024, 2048]
+
     [unstated]                      # what the paper leaves open, and what a reader assumes for want of it
     fig_1_slo = "…"
 
@@ -38,9 +51,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orrery.base.errors import FactError, UnknownName
+from orrery.base.errors import MOST_LISTED, FactError, UnknownName, nearest
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
-from orrery.evidence.paper_words import INPUTS, READINGS, UNITS
+from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 
 FOLDER = Path(__file__).parent / "papers"
 
@@ -84,7 +97,17 @@ class Claim:
     at: str
     reading: str = "value"  # one of READINGS
     tolerance_frac: float = TOLERANCE_FRAC  # how far ours may be off and still count as the same
+    missing: str = ""  # why nothing is predicted for it; empty where something is
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """One claim predicted across one input of its set-up, everything else as stated."""
+
+    claim: str
+    input: str
+    values: tuple[Fact, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +118,8 @@ class Paper:
     title: str
     year: int
     layer: str
+    kind: str
+    fit: str
     mechanism: str
     techniques: tuple[str, ...]
     setups: Mapping[str, Setup]
@@ -102,7 +127,14 @@ class Paper:
     sources: Mapping[str, Source]
     arxiv: str = ""
     url: str = ""
+    missing: str = ""  # what orrery lacks to run it again; empty where it is run
+    sweep: Sweep | None = None
     unstated: Mapping[str, str] = field(default_factory=dict[str, str])  # what is missing -> what a reader assumes
+
+    @property
+    def link(self) -> str:
+        """Where it can be read."""
+        return self.url or f"https://arxiv.org/abs/{self.arxiv}"
 
 
 def paper_keys() -> tuple[str, ...]:
@@ -113,9 +145,10 @@ def paper_keys() -> tuple[str, ...]:
 @cache
 def get_paper(key: str) -> Paper:
     """The paper of that key."""
-    if key not in paper_keys():
-        raise UnknownName("paper", key, paper_keys())
-    return read_paper(FOLDER / f"{key}.toml")
+    path = FOLDER / f"{key}.toml"
+    if path.parent != FOLDER or not path.is_file():
+        raise UnknownName("paper", key, paper_keys(), "orrery papers list")
+    return read_paper(path)
 
 
 def read_paper(path: Path) -> Paper:
@@ -125,12 +158,17 @@ def read_paper(path: Path) -> Paper:
     setups = _setups(file, raw.pop("setup", []), sources)
     claims = tuple(_claim(file, table, setups, sources) for table in raw.pop("claim", []))
     _unique(file, "claim", [claim.id for claim in claims])
-    _known(file, "the top", raw, {"title", "year", "arxiv", "url", "layer", "mechanism", "techniques", "unstated"})
-    _needed(file, "the top", raw, ("title", "year", "layer", "mechanism", "techniques"))
+    sweep = _sweep(file, raw.pop("sweep", None), claims)
+    needed = ("title", "year", "layer", "kind", "fit", "mechanism", "techniques")
+    _known(file, "the top", raw, {*needed, "arxiv", "url", "missing", "unstated"})
+    _needed(file, "the top", raw, needed)
+    _one_of(file, "the top", "kind", raw["kind"], KINDS)
+    _one_of(file, "the top", "fit", raw["fit"], FITS)
     return Paper(
         key=path.stem, title=raw["title"], year=raw["year"], arxiv=raw.get("arxiv", ""), url=raw.get("url", ""),
-        layer=raw["layer"], mechanism=raw["mechanism"], techniques=tuple(raw["techniques"]), setups=setups,
-        claims=claims, sources=sources, unstated=raw.get("unstated", {}),
+        layer=raw["layer"], kind=raw["kind"], fit=raw["fit"], mechanism=raw["mechanism"],
+        techniques=tuple(raw["techniques"]), setups=setups, claims=claims, sources=sources,
+        missing=raw.get("missing", ""), sweep=sweep, unstated=raw.get("unstated", {}),
     )  # fmt: skip
 
 
@@ -163,14 +201,14 @@ def _claim(
     """One claim, with the set-up that it is about."""
     _needed(file, "a claim", table, ("id",))
     where = f"claim {table['id']}"
-    needed = ("id", "metric", "reported", "unit", "setup", "from", "at")
-    _known(file, where, table, {*needed, "baseline", "reading", "tolerance_frac", "given", "note"})
-    _needed(file, where, table, needed)
+    needed = ("id", "metric", "reported", "unit", "from", "at")
+    _known(file, where, table, {*needed, "setup", "baseline", "reading", "tolerance_frac", "given", "missing", "note"})
+    _needed(file, where, table, needed if table.get("missing") else (*needed, "setup"))
     if table["from"] not in sources:
         raise FactError(f"{file}: {where}: there is no [sources.{table['from']}]; add it or name another.")
     _one_of(file, where, "unit", table["unit"], sorted(UNITS))
     _one_of(file, where, "reading", reading := table.get("reading", "value"), READINGS)
-    setup = _setup(file, where, table["setup"], setups)
+    setup = _setup(file, where, table["setup"], setups) if "setup" in table else Setup(name="", inputs={})
     if given := table.get("given"):
         here = {"from": table["from"], "at": table["at"]}
         lines: dict[str, Any] = {k: v if isinstance(v, dict) else {"value": v, **here} for k, v in given.items()}
@@ -179,8 +217,25 @@ def _claim(
     return Claim(
         id=table["id"], metric=table["metric"], low=low, high=high, unit=table["unit"], setup=setup,
         baseline=table.get("baseline", ""), origin=table["from"], source=sources[table["from"]], at=table["at"],
-        reading=reading, tolerance_frac=float(table.get("tolerance_frac", TOLERANCE_FRAC)), note=table.get("note", ""),
+        reading=reading, tolerance_frac=float(table.get("tolerance_frac", TOLERANCE_FRAC)),
+        missing=table.get("missing", ""), note=table.get("note", ""),
     )  # fmt: skip
+
+
+def _sweep(file: str, table: dict[str, Any] | None, claims: Sequence[Claim]) -> Sweep | None:
+    """The claim that is looked at across an input, which some set-up of the file states."""
+    if table is None:
+        return None
+    _known(file, "the sweep", table, ("claim", "input", "values"))
+    _needed(file, "the sweep", table, ("claim", "input", "values"))
+    _one_of(file, "the sweep", "claim", table["claim"], [claim.id for claim in claims])
+    _one_of(file, "the sweep", "input", table["input"], sorted(INPUTS))
+    swept: list[Any] = table["values"]
+    if type(swept) is not list or len(swept) < 3:
+        raise FactError(f"{file}: the sweep: values is {swept!r}; write a list of three or more.")
+    lines: list[dict[str, Any]] = [{"value": value, "basis": "assumed", "note": "swept"} for value in swept]
+    values = tuple(parse_fact(f"{file}: the sweep", table["input"], line, {}) for line in lines)
+    return Sweep(claim=table["claim"], input=table["input"], values=values)
 
 
 def _inputs(file: str, where: str, lines: Mapping[str, Any], sources: Mapping[str, Source]) -> dict[str, Fact]:
@@ -208,7 +263,9 @@ def _known(file: str, where: str, table: Mapping[str, Any], known: Iterable[str]
     """Refuse keys that nobody reads."""
     known = sorted(known)
     if extra := sorted(table.keys() - set(known)):
-        raise FactError(f"{file}: {where}: unknown key {', '.join(extra)}; known: {', '.join(known)}.")
+        near = known if len(known) <= MOST_LISTED else sorted({name for key in extra for name in nearest(key, known)})
+        words = "known" if near is known else "like it"
+        raise FactError(f"{file}: {where}: unknown key {', '.join(extra)}; {words}: {', '.join(near) or 'none'}.")
 
 
 def _needed(file: str, where: str, table: Mapping[str, Any], needed: tuple[str, ...]) -> None:

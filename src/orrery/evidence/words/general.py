@@ -1,4 +1,4 @@
-"""The words that a paper file may use: inputs of a set-up, units and readings of a claim."""
+"""Inputs of set-ups: models, devices, traffic, training, formats, failures."""
 
 INPUTS: dict[str, str] = {
     "model": "as the catalogue calls it",
@@ -220,15 +220,3 @@ INPUTS: dict[str, str] = {
     "num_tenants": "that share one host, at most",
     "settings": "anything else that was set, in words",
 }
-"""Every line that a set-up may have, and what it says. Units are in the names; lists are text with commas."""
-
-UNITS = frozenset({
-    "ratio", "frac", "s", "w", "bytes", "flops", "tokens", "tokens_per_s", "tokens_per_s_per_device",
-    "requests_per_s", "requests_per_s_per_device", "requests_per_s_per_usd_per_h", "bytes_per_request", "j_per_token",
-    "j", "usd", "parameters", "models", "sms", "bytes_per_s", "flops_per_s", "devices", "workers", "algorithms",
-    "states", "rules", "functions", "hz", "m2", "bits", "elements", "classes", "generations", "counters",
-})  # fmt: skip
-"""What a claim may be counted in."""
-
-READINGS = ("value", "mean", "up to", "at least", "less than", "about")
-"""How the reported number is meant."""

@@ -1,0 +1,119 @@
+"""``orrery reproduce``: papers' claims, run again."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from orrery.cli.options import as_json
+
+if TYPE_CHECKING:
+    from orrery.evidence.judge.judged import Judged
+    from orrery.evidence.judge.run import Rerun
+
+EXAMPLES = """\b
+Examples:
+  orrery reproduce infinite-llm holmes
+  orrery reproduce --layer moe --json
+  orrery reproduce --all
+Results are kept as papers are finished: the same command goes on where a stopped one was, unless --fresh."""
+
+FAILED = 1
+"""Exit code where a paper could not be run again."""
+
+
+@click.command("reproduce", epilog=EXAMPLES)
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--layer", default="", metavar="NAME", help="Every paper of this layer, as orrery papers list names it.")
+@click.option("--all", "is_all", is_flag=True, help="Every paper of the library.")
+@click.option("--workers", default=0, metavar="N", type=click.IntRange(0, 256), help="Processes; default: one a core.")
+@click.option("--fresh", is_flag=True, help="Run everything again, whatever a stopped run has left.")
+@click.option(
+    "--write/--no-write", "is_written", default=None,
+    help="Write the checked-in scorecard and its page; default: in a source checkout.",
+)  # fmt: skip
+@as_json
+def COMMAND(  # noqa: N802 - the seam
+    keys: tuple[str, ...], layer: str, is_all: bool, workers: int, fresh: bool, is_written: bool | None, is_json: bool
+) -> int:
+    """Run papers' claims again: predicted, reported, their ratio, the verdict, and why."""
+    import sys
+
+    from orrery.cli.output import print_json
+    from orrery.cli.progress import bar
+    from orrery.evidence.judge.publish import is_checkout, publish
+    from orrery.evidence.judge.run import JOURNAL, rerun
+
+    wanted = chosen(keys, layer, is_all)
+    if is_written and not is_checkout():
+        raise click.UsageError("--write needs a source checkout, where the scorecard is kept; leave it out.")
+    if fresh:
+        JOURNAL.unlink(missing_ok=True)
+    with bar("Papers") as progress:
+        found = rerun(wanted, num_workers=workers, journal=JOURNAL, progress=progress)
+    if is_json:
+        print_json({
+            "claims": [j.to_json() for j in found.judged],
+            "failed": [{"paper": key, "because": why} for key, why in found.failed.items()],
+        })  # fmt: skip
+    else:
+        print_claims(found)
+    if found.num_resumed:
+        print(f"{found.num_resumed} papers had been run already; --fresh runs them again.", file=sys.stderr)
+    if is_written or (is_written is None and is_checkout()):
+        said = publish(found.papers)
+        print("\n".join((*said, f"Wrote the scorecard and docs/papers.md; {len(said)} claims moved.")), file=sys.stderr)
+    for key, why in found.failed.items():
+        print(f"orrery: {key} could not be run again: {why}", file=sys.stderr)
+    return FAILED if found.failed else 0
+
+
+def chosen(keys: Sequence[str], layer: str, is_all: bool) -> tuple[str, ...]:
+    """The papers that are meant, in the library's order; unknown names get the nearest known one."""
+    from orrery.base.errors import UnknownName
+    from orrery.evidence.paper_file import get_paper, paper_keys
+
+    known = paper_keys()
+    if sum((bool(keys), bool(layer), is_all)) != 1:
+        raise click.UsageError("Write one of: keys of papers (orrery papers list), --layer NAME, or --all.")
+    for key in keys:
+        get_paper(key)
+    if layer:
+        layers = sorted({get_paper(key).layer for key in known})
+        if layer not in layers:
+            raise UnknownName("layer", layer, layers)
+    return tuple(key for key in known if is_all or key in keys or get_paper(key).layer == layer)
+
+
+def print_claims(found: "Rerun") -> None:
+    """A table of what was run again, what is missing for the rest, and the count."""
+    from collections import Counter
+
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    from orrery.cli.output import console
+    from orrery.evidence.judge.page import number, reported
+
+    out = console()
+    table = Table(box=SIMPLE, pad_edge=False)
+    for column in ("paper", "claim", "reported", "predicted", "ratio", "verdict", "because"):
+        table.add_column(column, justify="right" if column == "ratio" else "left", overflow="fold")
+    for j in found.judged:
+        predicted = "" if j.predicted is None else number(j.predicted, j.claim.unit)
+        ratio = "" if j.ratio is None else f"{j.ratio:.2f}"
+        style = STYLES[j.verdict]
+        table.add_row(j.paper, j.claim.id, reported(j), predicted, ratio, f"[{style}]{j.verdict}[/]", _plain(j))
+    if found.judged:
+        out.print(table)
+    count = Counter(j.verdict for j in found.judged)
+    out.print(", ".join(f"{count[word]} {word}" for word in STYLES))
+
+
+STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
+
+
+def _plain(j: "Judged") -> str:
+    from rich.markup import escape
+
+    return escape(j.because)

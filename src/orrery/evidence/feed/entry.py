@@ -1,0 +1,68 @@
+"""One paper as a feed or a saved page brings it, before anybody has written a paper file for it."""
+
+from dataclasses import dataclass
+from datetime import date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumericClaim:
+    """A number that an abstract claims, as our rules read it."""
+
+    metric: str  # throughput_ratio, memory_reduction, …
+    low: float  # equal to high where one number is written
+    high: float
+    unit: str  # one of orrery.evidence.words.UNITS
+    reading: str  # one of orrery.evidence.words.READINGS
+    text: str  # the clause it was read from
+    confidence_frac: float
+    baseline: str = ""  # what it is compared with, as the abstract calls it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A paper's own words and what the world does with it."""
+
+    id: str  # arXiv id without version, "2401.09670"; "title:" and a hash of the title where there is none
+    title: str
+    abstract: str
+    source: str  # the feed or page it came from
+    num_authors: int = 0
+    authors: tuple[str, ...] = ()  # empty where only their number is known
+    published: date | None = None
+    updated: date | None = None
+    organisation: str = ""
+    categories: tuple[str, ...] = ()
+    url: str = ""
+    version: int = 0  # as arXiv counts; 0 where it is not known
+    num_votes: int | None = None
+    num_comments: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """Something in a feed or page that was left out, and why; the rest was kept."""
+
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a document holds."""
+
+    entries: tuple[Entry, ...]
+    skipped: tuple[Skipped, ...] = ()
+    num_total: int | None = None  # of the whole search, where the document is one page of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """What is made of an entry by rule and by a small classifier; every guess with its confidence."""
+
+    layer: str = ""
+    layer_confidence_frac: float = 0.0
+    techniques: tuple[tuple[str, float], ...] = ()  # of ours that it resembles, most alike first: name, confidence
+    claims: tuple[NumericClaim, ...] = ()

@@ -1,0 +1,156 @@
+"""Papers run again beside each other on all cores; what is finished is kept, so that a stopped run goes on."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_dir
+
+import orrery
+from orrery.base.errors import OrreryError
+from orrery.evidence.judge.curve import Curve, across
+from orrery.evidence.judge.judged import Judged, judge
+from orrery.evidence.paper_file import get_paper
+
+JOURNAL = Path(user_cache_dir("orrery", appauthor=False)) / "reproduce.jsonl"
+"""Where the command line keeps what is finished."""
+
+Progress = Callable[[int, int], None]
+"""Told (done, total), in papers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """One paper, run again: its claims and, where its file has a sweep, the curve."""
+
+    judged: tuple[Judged, ...]
+    curve: Curve | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rerun:
+    """The papers that ran, in their order, and the papers that failed with the reason."""
+
+    papers: Mapping[str, Again]
+    failed: Mapping[str, str]
+    num_resumed: int  # papers whose results an earlier run had left
+
+    @property
+    def judged(self) -> tuple[Judged, ...]:
+        """All claims, paper by paper."""
+        return tuple(j for again in self.papers.values() for j in again.judged)
+
+
+def rerun(
+    keys: Sequence[str], *, num_workers: int = 0, journal: Path | None = None, progress: Progress = lambda d, t: None
+) -> Rerun:
+    """Judge the claims of those papers, a paper a task.
+
+    ``num_workers`` 0: one a core; 1: in this process. What a ``journal`` holds of the same code is not run again, and
+    each paper is added to it as it is finished. A paper that fails does not stop the others.
+    """
+    left = dict(_finished(journal, keys)) if journal else {}
+    found, failed = dict(left), dict[str, str]()
+    progress(len(found), len(keys))
+    with _Journal(journal) as write:
+        for key, outcome in _outcomes([key for key in keys if key not in left], num_workers):
+            if isinstance(outcome, str):
+                failed[key] = outcome
+            else:
+                found[key] = outcome
+                write(key, outcome)
+            progress(len(found) + len(failed), len(keys))
+    return Rerun(papers={key: found[key] for key in keys if key in found}, failed=failed, num_resumed=len(left))
+
+
+def _outcomes(keys: Sequence[str], num_workers: int) -> Iterator[tuple[str, Again | str]]:
+    """Each paper as it is finished, or what went wrong with it."""
+    num_workers = min(num_workers or os.cpu_count() or 1, len(keys))
+    if num_workers <= 1:
+        for key in keys:
+            yield key, _outcome(key)
+        return
+    with ProcessPoolExecutor(num_workers, mp_context=get_context("spawn")) as pool:
+        tasks: dict[Future[Again | str], str] = {pool.submit(_outcome, key): key for key in keys}
+        try:
+            for task in as_completed(tasks):
+                yield tasks[task], task.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _outcome(key: str) -> Again | str:
+    """A paper's claims and curve; what a mechanism could not take is said, not raised."""
+    try:
+        paper = get_paper(key)
+        return Again(judged=judge(paper), curve=across(paper) if paper.sweep else None)
+    except (OrreryError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+class _Journal:
+    """Appends a finished paper as one line, safely on disk before the next; nothing where there is no path."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file = None
+
+    def __enter__(self) -> Callable[[str, Again], None]:
+        if self._path:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("a", encoding="utf-8")
+        return self._write
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def _write(self, key: str, again: Again) -> None:
+        if self._file:
+            found = [[j.claim.id, j.predicted, j.because] for j in again.judged]
+            curve = again.curve.predicted if again.curve else None
+            line = {"code": fingerprint(), "paper": key, "found": found, "curve": curve}
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+def _finished(journal: Path, keys: Sequence[str]) -> Iterator[tuple[str, Again]]:
+    """What the journal holds of this code, by paper; a line cut short by a crash is passed over."""
+    if not journal.exists():
+        return
+    wanted, code = set(keys), fingerprint()
+    for line in journal.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if entry.get("code") == code and entry.get("paper") in wanted:
+            yield entry["paper"], _again(entry)
+
+
+def _again(entry: Mapping[str, Any]) -> Again:
+    """A paper from its line of the journal."""
+    paper = get_paper(entry["paper"])
+    claims = {claim.id: claim for claim in paper.claims}
+    judged = tuple(
+        Judged(paper=paper.key, claim=claims[claim], predicted=predicted, because=because)
+        for claim, predicted, because in entry["found"]
+    )
+    return Again(judged=judged, curve=Curve.of(paper, entry["curve"]) if entry["curve"] else None)
+
+
+def fingerprint() -> str:
+    """What the results depend on: every file of the package, by name, size and time of its last change."""
+    root = Path(orrery.__file__).parent
+    files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".toml", ".npz", ".csv"))
+    facts = [
+        (str(f.relative_to(root)), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.name != "accuracy.toml"
+    ]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
