@@ -36,6 +36,7 @@
     claim = "rate-ratio-vllm-sharegpt"
     input = "input_mean_tokens"
     values = [256, 512, 1024, 2048]
+    better = "more"                 # or "less", where the claim counts a cost; "more" unless said
 
     [unstated]                      # what the paper leaves open, and what a reader assumes for want of it
     fig_1_slo = "…"
@@ -108,6 +109,7 @@ class Sweep:
     claim: str
     input: str
     values: tuple[Fact, ...]
+    better: str = "more"  # of the claim's metric: "more" or "less"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,16 +228,17 @@ def _sweep(file: str, table: dict[str, Any] | None, claims: Sequence[Claim]) -> 
     """The claim that is looked at across an input, which some set-up of the file states."""
     if table is None:
         return None
-    _known(file, "the sweep", table, ("claim", "input", "values"))
+    _known(file, "the sweep", table, ("claim", "input", "values", "better"))
     _needed(file, "the sweep", table, ("claim", "input", "values"))
     _one_of(file, "the sweep", "claim", table["claim"], [claim.id for claim in claims])
     _one_of(file, "the sweep", "input", table["input"], sorted(INPUTS))
+    _one_of(file, "the sweep", "better", better := table.get("better", "more"), ("more", "less"))
     swept: list[Any] = table["values"]
     if type(swept) is not list or len(swept) < 3:
         raise FactError(f"{file}: the sweep: values is {swept!r}; write a list of three or more.")
     lines: list[dict[str, Any]] = [{"value": value, "basis": "assumed", "note": "swept"} for value in swept]
     values = tuple(parse_fact(f"{file}: the sweep", table["input"], line, {}) for line in lines)
-    return Sweep(claim=table["claim"], input=table["input"], values=values)
+    return Sweep(claim=table["claim"], input=table["input"], values=values, better=better)
 
 
 def _inputs(file: str, where: str, lines: Mapping[str, Any], sources: Mapping[str, Source]) -> dict[str, Fact]:

@@ -20,6 +20,7 @@ class Curve:
     input: str
     values: tuple[float | str | bool, ...]
     predicted: tuple[float, ...]
+    better: str  # "more" or "less" of the metric
 
     @staticmethod
     def of(paper: Paper, predicted: Sequence[float]) -> "Curve":
@@ -27,7 +28,10 @@ class Curve:
         sweep = paper.sweep
         assert sweep is not None, paper.key
         values = tuple(fact.value for fact in sweep.values)
-        return Curve(claim=_claim(paper, sweep), input=sweep.input, values=values, predicted=tuple(predicted))
+        return Curve(
+            claim=_claim(paper, sweep), input=sweep.input, values=values, predicted=tuple(predicted),
+            better=sweep.better,
+        )  # fmt: skip
 
     @property
     def neutral(self) -> float | None:
