@@ -1,0 +1,94 @@
+"""``orrery papers subscribe``: who gets the digest, of what, and how often."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from orrery.cli.options import as_json
+from orrery.cli.own_library import with_library
+
+if TYPE_CHECKING:
+    from orrery.evidence.digest.subscription import Subscription, Wanted
+
+EXAMPLES = """\b
+Examples:
+  orrery papers subscribe me@example.org --layer serving --search 'speculative decoding' --by day
+  orrery papers subscribe                    everyone, and what they asked for
+  orrery papers subscribe me@example.org --end
+Letters go out with: orrery papers digest --send. Others subscribe themselves at: orrery papers serve."""
+
+
+@click.command("subscribe", epilog=EXAMPLES)
+@click.argument("address", required=False)
+@click.option("--layer", "layers", multiple=True, metavar="NAME", help="Papers of this layer; repeat for more.")
+@click.option("--technique", "techniques", multiple=True, metavar="NAME", help="Papers like this technique of ours.")
+@click.option("--search", "searches", multiple=True, metavar="WORDS", help="Papers with all of these words.")
+@click.option("--by", default="week", type=click.Choice(["day", "week", "month"]), show_default=True,
+              help="How often.")  # fmt: skip
+@click.option("--end", "is_end", is_flag=True, help="No further letters to this address.")
+@with_library
+@as_json
+def COMMAND(  # noqa: N802 - the seam
+    address: str | None, layers: tuple[str, ...], techniques: tuple[str, ...], searches: tuple[str, ...], by: str,
+    is_end: bool, library: Path | None, is_json: bool,
+) -> None:  # fmt: skip
+    """Add an address of your own, change what it gets, end it; or list all. What is not chosen is not filtered."""
+    from orrery.cli.output import print_json
+    from orrery.cli.own_library import open_library
+    from orrery.evidence.digest.subscription import Subscriptions
+    from orrery.evidence.feed.extra import FeedError
+
+    if address is None and (layers or techniques or searches or is_end):
+        raise click.UsageError("Write the address first.")
+    wanted = wanted_of(layers, techniques, searches, by)
+    with open_library(library) as store:
+        subscriptions = Subscriptions(store)
+        if address and is_end:
+            known = subscriptions.find(address)
+            if known is None:
+                raise FeedError(f"{address} has no subscription; orrery papers subscribe lists all.")
+            subscriptions.change(known.id, "ended")
+        elif address:
+            subscriptions.ask(address, wanted, "active")
+        listed = subscriptions.all()
+    if is_json:
+        print_json({"subscriptions": [_json(s) for s in listed]})
+        return
+    for subscription in listed:
+        print(_line(subscription))
+    if not listed:
+        print("Nobody subscribes yet.")
+
+
+def wanted_of(layers: Sequence[str], techniques: Sequence[str], searches: Sequence[str], by: str) -> "Wanted":
+    """What is chosen; unknown layers and techniques are refused with the nearest known name."""
+    from orrery.base.errors import UnknownName
+    from orrery.base.technique import discover, technique_folders
+    from orrery.evidence.digest.subscription import Wanted, checked_frequency
+    from orrery.evidence.understanding.weights import shipped
+
+    for layer in layers:
+        if layer not in shipped().layers:
+            raise UnknownName("layer", layer, shipped().layers)
+    if techniques:
+        known = {t.name for folder in technique_folders() for t in discover(folder)}
+        for technique in techniques:
+            if technique not in known:
+                raise UnknownName("technique", technique, known)
+    return Wanted(
+        layers=tuple(layers), techniques=tuple(techniques), searches=tuple(searches), frequency=checked_frequency(by)
+    )
+
+
+def _json(subscription: "Subscription") -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {"address": subscription.address, "state": subscription.state, **asdict(subscription.wanted)}
+
+
+def _line(subscription: "Subscription") -> str:
+    wanted = subscription.wanted
+    chosen = [*wanted.layers, *wanted.techniques, *(repr(search) for search in wanted.searches)]
+    return f"{subscription.address}: {subscription.state}, by {wanted.frequency}, {', '.join(chosen) or 'everything'}"

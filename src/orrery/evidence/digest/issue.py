@@ -1,0 +1,95 @@
+"""One issue of a digest: the new papers of a period that a reader wants, the most useful first, and why."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from orrery.evidence.digest.subscription import Frequency, Wanted
+from orrery.evidence.feed.store import Store
+from orrery.evidence.find.fields import columns
+from orrery.evidence.find.made import document_of_entry
+from orrery.evidence.find.terms import terms
+from orrery.evidence.understanding.meaning import Deployment, Meaning
+from orrery.evidence.understanding.trending import DAYS, Trend, trending
+
+MOST_ITEMS = 15
+"""Of one issue; the last line says how many more there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One paper, why this reader gets it, and what it could mean for their deployment."""
+
+    trend: Trend
+    because: tuple[str, ...]
+    meanings: tuple[Meaning, ...] = ()
+
+    @property
+    def link(self) -> str:
+        """Where to read it."""
+        entry = self.trend.entry
+        return entry.url or ("" if entry.id.startswith("title:") else f"https://arxiv.org/abs/{entry.id}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """What one reader gets for one period."""
+
+    since: date
+    until: date
+    items: tuple[Item, ...]
+    num_more: int = 0  # wanted as well, but further down
+
+    @property
+    def title(self) -> str:
+        """The line of the subject."""
+        days = f"{self.until:%d %B %Y}" if self.since == self.until else f"{self.since:%d %B} to {self.until:%d %B %Y}"
+        papers = "1 paper" if len(self.items) == 1 else f"{len(self.items)} papers"
+        return f"AI compute: {papers}, {days}"
+
+
+def period(frequency: Frequency, today: date) -> str:
+    """The name of the period that a day falls into; each gets one letter.
+
+    >>> [period(f, date(2026, 11, 22)) for f in ("day", "week", "month")]
+    ['2026-11-22', '2026-W47', '2026-11']
+    """
+    year, week, _ = today.isocalendar()
+    return {"day": today.isoformat(), "week": f"{year}-W{week:02d}", "month": f"{today:%Y-%m}"}[frequency]
+
+
+def compose(
+    store: Store, until: date, wanted: Wanted, *, without: Collection[str] = (), deployment: Deployment | None = None,
+    most: int = MOST_ITEMS,
+) -> Issue:  # fmt: skip
+    """The issue for what is wanted, up to a day; papers ``without`` were sent before."""
+    trends = [t for t in trending(store, until, wanted.frequency) if t.entry.id not in without]
+    chosen = [(t, why) for t in trends if (why := tuple(_reasons(t, wanted))) or not _is_choosy(wanted)]
+    items = tuple(
+        Item(trend=t, because=why, meanings=deployment.meanings(t.understood) if deployment else ())
+        for t, why in chosen[:most]
+    )
+    since = until - timedelta(days=DAYS[wanted.frequency] - 1)
+    return Issue(since=since, until=until, items=items, num_more=max(0, len(chosen) - most))
+
+
+def _is_choosy(wanted: Wanted) -> bool:
+    return bool(wanted.layers or wanted.techniques or wanted.searches)
+
+
+def _reasons(trend: Trend, wanted: Wanted) -> Iterator[str]:
+    """Why a reader wants a paper: its layer, a technique that it resembles, or a saved search that it answers."""
+    told = trend.understood
+    if told.layer in wanted.layers:
+        yield f"layer {told.layer} ({told.layer_confidence_frac:.0%} sure)"
+    for name, sure in told.techniques:
+        if name in wanted.techniques:
+            yield f"resembles {name} ({sure:.0%} sure)"
+    if wanted.searches:
+        there = {term for column in columns(document_of_entry(trend.entry, told)).values() for term in column}
+        yield from (f"has all words of {search!r}" for search in wanted.searches if _answers(search, there))
+
+
+def _answers(search: str, there: Collection[str]) -> bool:
+    asked: Sequence[str] = terms(search)
+    return bool(asked) and all(term in there for term in asked)

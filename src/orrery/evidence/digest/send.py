@@ -1,0 +1,101 @@
+"""Letters to everyone whose period has begun: each period's letter once, whatever crashes.
+
+Before a letter is handed to the mail server the library says on disk that it is *on its way*. Only a refusal that the
+server itself stated puts it back; a letter still on its way after a crash may have arrived, so it is not sent again.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from orrery.evidence.digest.issue import Issue, compose, period
+from orrery.evidence.digest.letter import Sender, digest_letter
+from orrery.evidence.digest.post import Connection
+from orrery.evidence.digest.subscription import Subscription, Subscriptions
+from orrery.evidence.digest.tokens import Tokens
+from orrery.evidence.feed.store import Store
+from orrery.evidence.understanding.meaning import Deployment
+
+Outcome = Literal["sent", "refused", "unsure", "empty"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What became of one letter."""
+
+    address: str
+    period: str
+    outcome: Outcome
+    num_papers: int
+    said: str = ""  # by the server
+
+
+def send_due(
+    store: Store, today: date, sender: Sender, connection: Connection, *, deployment: Deployment | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Iterator[Sent]:  # fmt: skip
+    """Send what is due, one letter after the other. An issue without papers sends nothing, and stays due."""
+    subscriptions, tokens = Subscriptions(store, clock), Tokens(store, clock)
+    for reader in subscriptions.all("active"):
+        name = period(reader.wanted.frequency, today)
+        if not _is_due(store, reader, name):
+            continue
+        issue = compose(store, today, reader.wanted, without=_sent_before(store, reader), deployment=deployment)
+        if not issue.items:
+            yield Sent(address=reader.address, period=name, outcome="empty", num_papers=0)
+            continue
+        letter = digest_letter(issue, reader, name, sender, tokens)
+        if not _begin(store, reader, name, issue, str(letter["Message-ID"]), clock()):
+            continue  # another process has it
+        handed, said = connection.hand_over(letter)
+        _end(store, reader, name, handed, said)
+        yield Sent(address=reader.address, period=name, outcome=handed, num_papers=len(issue.items), said=said)
+
+
+def unsure(store: Store) -> tuple[tuple[str, str], ...]:
+    """Addresses and periods of letters that may or may not have arrived."""
+    rows = store.rows(
+        "select address, period from letters join subscriptions on subscription = id where letters.state = 'on its way'"
+    )
+    return tuple((row["address"], row["period"]) for row in rows)
+
+
+def counted(sent: list[Sent]) -> dict[str, int]:
+    """How many letters came to which end."""
+    return dict(Counter(s.outcome for s in sent))
+
+
+def _is_due(store: Store, reader: Subscription, name: str) -> bool:
+    rows = store.rows("select state from letters where subscription = ? and period = ?", (reader.id, name))
+    return not rows or rows[0]["state"] == "refused"
+
+
+def _sent_before(store: Store, reader: Subscription) -> frozenset[str]:
+    """Papers of letters that arrived, or may have."""
+    rows = store.rows("select entries from letters where subscription = ? and state != 'refused'", (reader.id,))
+    return frozenset(id for row in rows for id in json.loads(row["entries"]))
+
+
+def _begin(store: Store, reader: Subscription, name: str, issue: Issue, message_id: str, now_s: float) -> bool:
+    """Say that the letter is on its way, unless it is or was; on disk before anything is sent."""
+    entries = json.dumps([item.trend.entry.id for item in issue.items])
+    with store.transaction():
+        if not _is_due(store, reader, name):
+            return False
+        store.execute(
+            "insert or replace into letters values (?, ?, 'on its way', ?, ?, ?, '')",
+            (reader.id, name, message_id, entries, now_s),
+        )
+    return True
+
+
+def _end(store: Store, reader: Subscription, name: str, handed: str, said: str) -> None:
+    state = {"sent": "sent", "refused": "refused", "unsure": "on its way"}[handed]
+    store.execute(
+        "update letters set state = ?, said = ? where subscription = ? and period = ?",
+        (state, said[:500], reader.id, name),
+    )

@@ -1,0 +1,145 @@
+"""Who gets a digest, of what, and how often; kept in the library's file.
+
+An address that somebody typed into a page is *pending* until the link in a letter to it is followed (double opt-in);
+one that the library's owner adds is *active* at once. Who leaves is *ended*, and stays known as such.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.errors import MessageError
+from email.headerregistry import Address
+from typing import Literal
+
+from orrery.evidence.feed.extra import FeedError
+from orrery.evidence.feed.store import Store
+
+Frequency = Literal["day", "week", "month"]
+State = Literal["pending", "active", "ended"]
+
+FREQUENCIES: tuple[Frequency, ...] = ("day", "week", "month")
+MOST_CHOSEN = 20
+"""Layers, techniques or searches of one subscription."""
+
+LONGEST_ADDRESS, LONGEST_SEARCH = 254, 200
+
+TABLES = """
+create table subscriptions (
+    id integer primary key, address text not null unique, layers text not null, techniques text not null,
+    searches text not null, frequency text not null, state text not null, made_at_s real not null
+);
+create table letters (
+    subscription integer not null, period text not null, state text not null, message_id text not null,
+    entries text not null, at_s real not null, said text not null, primary key (subscription, period)
+);
+create table secrets (name text primary key, value blob not null)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a reader asked for; with nothing chosen, everything."""
+
+    layers: tuple[str, ...] = ()
+    techniques: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()  # saved searches: a paper must have all words of one
+    frequency: Frequency = "week"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One address and what it wants."""
+
+    id: int
+    address: str
+    wanted: Wanted
+    state: State
+
+
+class Subscriptions:
+    """The subscriptions of a library."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        store.extend("digest", TABLES)
+        self._store, self._clock = store, clock
+
+    def all(self, *states: State) -> tuple[Subscription, ...]:
+        """Those in one of the states, or all; in the order in which they came."""
+        rows = self._store.rows("select * from subscriptions order by id")
+        return tuple(s for s in map(_subscription, rows) if not states or s.state in states)
+
+    def get(self, id: int) -> Subscription | None:
+        """The subscription of that number."""
+        rows = self._store.rows("select * from subscriptions where id = ?", (id,))
+        return _subscription(rows[0]) if rows else None
+
+    def find(self, address: str) -> Subscription | None:
+        """The subscription of that address."""
+        rows = self._store.rows("select * from subscriptions where address = ?", (checked_address(address),))
+        return _subscription(rows[0]) if rows else None
+
+    def ask(self, address: str, wanted: Wanted, state: State) -> Subscription:
+        """Write down what an address wants.
+
+        An active one that asks again changes nothing unless its owner does: who types somebody's address into a page
+        must not be able to change what they get.
+        """
+        address = checked_address(address)
+        _check(wanted)
+        with self._store.transaction():
+            known = self.find(address)
+            if known is None or known.state != "active" or state == "active":
+                lists = (json.dumps(x) for x in (wanted.layers, wanted.techniques, wanted.searches))
+                values = (address, *lists, wanted.frequency, state, self._clock())
+                self._store.execute(
+                    "insert into subscriptions (address, layers, techniques, searches, frequency, state, made_at_s) "
+                    "values (?, ?, ?, ?, ?, ?, ?) on conflict (address) do update set layers = excluded.layers, "
+                    "techniques = excluded.techniques, searches = excluded.searches, frequency = excluded.frequency, "
+                    "state = excluded.state, made_at_s = excluded.made_at_s",
+                    values,
+                )
+            found = self.find(address)
+        assert found is not None
+        return found
+
+    def change(self, id: int, state: State) -> None:
+        """Confirm or end a subscription; doing so twice is no error."""
+        self._store.execute("update subscriptions set state = ? where id = ?", (state, id))
+
+
+def _subscription(row: sqlite3.Row) -> Subscription:
+    layers, techniques, searches = (tuple(json.loads(row[name])) for name in ("layers", "techniques", "searches"))
+    wanted = Wanted(layers=layers, techniques=techniques, searches=searches, frequency=row["frequency"])
+    return Subscription(id=row["id"], address=row["address"], wanted=wanted, state=row["state"])
+
+
+def checked_address(address: str) -> str:
+    """An address as it is kept; refuses what is none."""
+    text = address.strip()
+    try:
+        if len(text) > LONGEST_ADDRESS or not text.isascii() or not text.isprintable():
+            raise ValueError
+        parsed = Address(addr_spec=text)
+        if not parsed.username or "." not in parsed.domain.strip("."):
+            raise ValueError
+    except (ValueError, IndexError, MessageError):
+        raise FeedError(f"{address[:80]!r} is no address for letters; write one such as ann@example.org.") from None
+    return f"{parsed.username}@{parsed.domain.casefold()}"
+
+
+def _check(wanted: Wanted) -> None:
+    """Refuse more than a reader can mean."""
+    for name in ("layers", "techniques", "searches"):
+        chosen: tuple[str, ...] = getattr(wanted, name)
+        if len(chosen) > MOST_CHOSEN or any(not c.strip() or len(c) > LONGEST_SEARCH for c in chosen):
+            raise FeedError(f"{name}: write up to {MOST_CHOSEN}, none empty or longer than {LONGEST_SEARCH} letters.")
+
+
+def checked_frequency(text: str) -> Frequency:
+    """How often, from a word."""
+    for frequency in FREQUENCIES:
+        if frequency == text:
+            return frequency
+    raise FeedError(f"frequency: {text[:40]!r} is none of {', '.join(FREQUENCIES)}.")

@@ -1,0 +1,146 @@
+"""The pages: a subscription starts by letter, ends with one click, and nobody learns who subscribes."""
+
+import http.client
+import re
+import socket
+import threading
+from urllib.parse import urlencode
+
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence.digest import desk as desks
+from orrery.evidence.digest.desk import Desk, serve
+from orrery.evidence.digest.subscription import Subscriptions, Wanted
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Site:
+    """A running desk, and the letters that it sent."""
+
+    def __init__(self, store, sender):
+        self.letters = []
+        self.desk = Desk(store.path, sender, lambda letter: self.letters.append(letter))
+        self.server = serve(self.desk)
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self.thread.start()
+
+    def ask(self, method, path, body=None, headers=FORM):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)
+        connection.request(method, path, urlencode(body) if isinstance(body, dict) else body, headers)
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        connection.close()
+        return reply, text
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def site(store, sender):
+    site = Site(store, sender)
+    yield site
+    site.close()
+
+
+def state(store, address="ann@example.org"):
+    return Subscriptions(store).find(address).state
+
+
+def token_of(letter):
+    return re.search(r"token=([\w-]+)", letter.get_content())[1]
+
+
+def test_from_the_form_to_the_last_click(site, store):
+    reply, _ = site.ask("POST", "/subscribe", {"address": "ann@example.org", "layers": "moe, serving"})
+    assert reply.status == 202
+    assert state(store) == "pending"
+    (letter,) = site.letters
+    token = token_of(letter)
+    reply, text = site.ask("GET", f"/confirm?token={token}")
+    assert (reply.status, state(store)) == (200, "pending"), "a program that checks links confirms nothing"
+    assert f'action="confirm?token={token}"' in text
+    assert site.ask("POST", f"/confirm?token={token}", {})[0].status == 200
+    assert state(store) == "active"
+    assert Subscriptions(store).find("ann@example.org").wanted.layers == ("moe", "serving")
+
+
+def test_one_click_ends_it_for_good(site, store, sender):
+    ann = Subscriptions(store).ask("ann@example.org", Wanted(), "active")
+    from orrery.evidence.digest.tokens import Tokens
+
+    tokens = Tokens(store)
+    leave, confirm = tokens.make("leave", ann.id), tokens.make("confirm", ann.id)
+    for _ in range(2):  # mail programs may try twice
+        reply, _ = site.ask("POST", f"/unsubscribe?token={leave}", {"List-Unsubscribe": "One-Click"})
+        assert (reply.status, state(store)) == (200, "ended")
+    assert site.ask("POST", f"/confirm?token={confirm}", {})[0].status == 400
+    assert state(store) == "ended"
+
+
+def test_answers_do_not_tell_who_subscribes(site, store):
+    Subscriptions(store).ask("ann@example.org", Wanted(layers=("moe",)), "active")
+    known = site.ask("POST", "/subscribe", {"address": "ann@example.org", "layers": "serving"})
+    unknown = site.ask("POST", "/subscribe", {"address": "bob@example.org", "layers": "serving"})
+    assert (known[0].status, known[1]) == (unknown[0].status, unknown[1])
+    assert [letter["To"] for letter in site.letters] == ["bob@example.org"]
+    assert Subscriptions(store).find("ann@example.org").wanted.layers == ("moe",), "a stranger changes nothing"
+
+
+def test_a_client_causes_few_letters(site, store):
+    statuses = [site.ask("POST", "/subscribe", {"address": f"a{i}@example.org"})[0].status for i in range(7)]
+    assert statuses == [202] * 5 + [429] * 2
+    assert len(site.letters) == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/subscribe", {"address": "nonsense"}, 400), ("/subscribe", {"address": "a@b.cd", "frequency": "hour"}, 400),
+        ("/subscribe", {"address": "a@b.cd\r\nBcc: x@y.zz"}, 400), ("/subscribe", {"address": "a" * 5000}, 413),
+        ("/subscribe", "&".join(f"a{i}=1" for i in range(500)), 400), ("/confirm?token=x", {}, 400),
+        ("/unsubscribe", {}, 400), ("/nowhere", {}, 404),
+    ],
+)  # fmt: skip
+def test_odd_requests_get_an_answer_that_fits(site, path, body, status):
+    assert site.ask("POST", path, body)[0].status == status
+    assert site.letters == []
+
+
+def test_what_is_written_into_a_link_is_escaped_and_pages_load_nothing(site):
+    reply, text = site.ask("GET", "/confirm?token=%22%3E%3Cscript%3Ealert(1)%3C/script%3E")
+    assert "<script" not in text
+    assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
+    assert reply.headers["X-Frame-Options"] == "DENY"
+    assert "Python" not in (reply.headers["Server"] or "")
+
+
+def test_the_feed_is_served(site):
+    reply, text = site.ask("GET", "/feed.atom")
+    assert reply.status == 200
+    assert reply.headers["Content-Type"].startswith("application/atom+xml")
+    assert 'href="https://papers.example.org/feed.atom"' in text
+
+
+def test_a_mail_server_that_is_away_is_said(store, sender):
+    def away(letter):
+        raise ScenarioError("smtp: away.")
+
+    page = Desk(store.path, sender, away).post("/subscribe", {}, {"address": "ann@example.org"}, "1.2.3.4")
+    assert page.status == 503
+
+
+def test_a_client_that_dawdles_is_cut_off_and_others_are_served(store, sender, monkeypatch):
+    monkeypatch.setattr(desks, "PATIENCE_S", 0.3)
+    site = Site(store, sender)
+    try:
+        with socket.create_connection(("127.0.0.1", site.server.server_port), timeout=5) as slow:
+            slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+            assert site.ask("GET", "/")[0].status == 200
+            assert slow.recv(10) == b""
+    finally:
+        site.close()
