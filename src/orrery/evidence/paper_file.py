@@ -54,6 +54,7 @@ from typing import Any
 
 from orrery.base.errors import MOST_LISTED, FactError, UnknownName, nearest
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.evidence.library import own_papers_folder
 from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 
 FOLDER = Path(__file__).parent / "papers"
@@ -140,16 +141,26 @@ class Paper:
 
 
 def paper_keys() -> tuple[str, ...]:
-    """The keys of all papers whose set-ups are written down, sorted."""
+    """The keys of all papers that come with orrery, sorted."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
-@cache
+def own_paper_keys() -> tuple[str, ...]:
+    """The keys of the papers that the reader has added, sorted."""
+    return tuple(sorted(path.stem for path in own_papers_folder().glob("*.toml")))
+
+
 def get_paper(key: str) -> Paper:
-    """The paper of that key."""
-    path = FOLDER / f"{key}.toml"
-    if path.parent != FOLDER or not path.is_file():
-        raise UnknownName("paper", key, paper_keys(), "orrery papers list")
+    """The paper of that key: one that comes with orrery, or one of the reader's own."""
+    for folder in (FOLDER, own_papers_folder()):
+        path = folder / f"{key}.toml"
+        if path.parent == folder and path.is_file():
+            return _kept(path)
+    raise UnknownName("paper", key, (*paper_keys(), *own_paper_keys()), "orrery papers list")
+
+
+@cache
+def _kept(path: Path) -> Paper:
     return read_paper(path)
 
 

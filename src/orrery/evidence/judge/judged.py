@@ -25,6 +25,7 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
+        """What comes of holding the two against each other."""
         return verdict(self.claim, self.predicted)
 
     @property

@@ -4,7 +4,7 @@ AlexNet (Krizhevsky et al. 2012, two groups), VGG-16 (Simonyan and Zisserman 201
 table 1) and ResNet-50 (He et al. 2016, table 1); fully connected layers are convolutions of one position.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -22,6 +22,11 @@ class Convolution:
     def num_multiply_adds(self) -> int:
         """Of one picture, forward."""
         return self.num_results * self.kernel**2 * self.num_inputs
+
+    @property
+    def num_parameters(self) -> int:
+        """Weights, without norms."""
+        return self.kernel**2 * self.num_inputs * self.num_outputs
 
     @property
     def num_results(self) -> int:
@@ -67,15 +72,21 @@ def googlenet() -> Iterator[Convolution]:
 
 def resnet50() -> Iterator[Convolution]:
     """A stem, sixteen bottlenecks (the first 1 x 1 of a stage strides), a classifier."""
+    return resnet((3, 4, 6, 3))
+
+
+def resnet(counts: Sequence[int]) -> Iterator[Convolution]:
+    """The same with so many bottlenecks in the stages; without a classifier where there are fewer than four."""
     yield Convolution(height=112, kernel=7, num_inputs=3, num_outputs=64, is_normed=True)
     inputs = 64
-    for count, width, height in ((3, 64, 56), (4, 128, 28), (6, 256, 14), (3, 512, 7)):
+    for count, (width, height) in zip(counts, ((64, 56), (128, 28), (256, 14), (512, 7)), strict=False):
         for unit in range(count):
             layers = [(1, inputs, width), (3, width, width), (1, width, 4 * width)]
             for kernel, k, n in [*layers, (1, inputs, 4 * width)] if unit == 0 else layers:
                 yield Convolution(height=height, kernel=kernel, num_inputs=k, num_outputs=n, is_normed=True)
             inputs = 4 * width
-    yield from _layers((1, 1, 2048, 1000))
+    if len(counts) == 4:
+        yield from _layers((1, 1, 2048, 1000))
 
 
 def _layers(*layers: tuple[int, int, int, int]) -> Iterator[Convolution]:

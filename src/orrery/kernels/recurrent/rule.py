@@ -16,6 +16,7 @@ from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
+from orrery.kernels.columns import flat_columns
 from orrery.kernels.elementwise.rule import calibration as borrowed
 from orrery.kernels.ops import Recurrent, Timing
 from orrery.kernels.recurrent import _kernel as kernel
@@ -82,8 +83,7 @@ def _columns(op: Recurrent, constants: Floats, machine: Floats) -> Floats:
     sizes = (op.tokens, op.sequences, op.state_elements, op.flops_per_token, op.width)
     if all(isinstance(x, int | float) for x in sizes):
         return scalar(*(float(x) for x in sizes), *fixed)
-    arrays = np.broadcast_arrays(*sizes)
-    flat = [np.ascontiguousarray(a, dtype=np.float64).ravel() for a in arrays]
+    shape, flat = flat_columns(sizes, np.float64)
     out = np.empty((flat[0].size, kernel.COLUMNS))
     many(*flat, *fixed, out)
-    return out.T.reshape(kernel.COLUMNS, *arrays[0].shape)
+    return out.T.reshape(kernel.COLUMNS, *shape)

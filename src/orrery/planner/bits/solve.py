@@ -9,13 +9,12 @@ poses the program with two widths and the trace of the Hessian times the squared
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.errors import OutOfRange
+from orrery.base.program import Program, solved
 from orrery.execution.memory import Infeasible
 from orrery.planner.bits.options import UNITS, Options
 
@@ -113,52 +112,25 @@ class _Found:
 
 def _program(classes: _Classes, objective: Floats, limits: Mapping[str, float]) -> _Found | None:
     """The program for HiGHS, its rows and objective scaled to about 1; None where nothing meets the limits."""
-    highs = _highs()
     num_classes, num_formats = objective.shape
     size = num_classes * num_formats
     rows = np.kron(np.eye(num_classes), np.ones(num_formats))
     capped = [classes.costs[metric].reshape(-1) / limit for metric, limit in limits.items()]
     matrix = np.array([*rows, *capped], dtype=np.float64).reshape(-1, size)
-    lp = highs.HighsLp()
-    lp.num_col_, lp.num_row_ = size, matrix.shape[0]
-    lp.col_cost_ = objective.reshape(-1) / (float(np.abs(objective).max()) or 1.0)
-    lp.col_lower_, lp.col_upper_ = np.zeros(size), np.repeat(classes.num_units, num_formats).astype(np.float64)
-    lp.row_lower_ = np.concatenate([classes.num_units, np.full(len(capped), -highs.kHighsInf)])
-    lp.row_upper_ = np.concatenate([classes.num_units, np.ones(len(capped))])
-    filled = matrix != 0.0
-    lp.a_matrix_.format_ = highs.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
-    lp.a_matrix_.index_, lp.a_matrix_.value_ = np.nonzero(filled)[1], matrix[filled]
-    lp.integrality_ = [highs.HighsVarType.kInteger] * size
-    solver = highs.Highs()
-    for name, value in _SETTINGS.items():
-        solver.setOptionValue(name, value)
-    solver.passModel(lp)
-    solver.run()
-    status = solver.getModelStatus()
-    if not solver.getInfo().primal_solution_status:
+    units = classes.num_units.astype(np.float64)
+    program = Program(
+        cost=objective.reshape(-1) / (float(np.abs(objective).max()) or 1.0), matrix=matrix,
+        row_low=np.concatenate([units, np.full(len(capped), -np.inf)]),
+        row_high=np.concatenate([units, np.ones(len(capped))]),
+        most=np.repeat(units, num_formats), is_whole=np.full(len(matrix[0]), True),
+    )  # fmt: skip
+    solution = solved(program, gap_frac=0.0, most_s=MOST_S)
+    if solution is None:
         return None
-    counts = np.rint(solver.getSolution().col_value).astype(np.int64).reshape(num_classes, num_formats)
+    counts = np.rint(solution.x).astype(np.int64).reshape(num_classes, num_formats)
     if any((classes.costs[metric] * counts).sum() > limit * (1.0 + SLACK_FRAC) for metric, limit in limits.items()):
         return None
-    return _Found(counts=counts, is_proven=status == highs.HighsModelStatus.kOptimal)
-
-
-def _highs() -> Any:
-    """The solver; ScenarioError where it is not installed."""
-    try:
-        return import_module("highspy")
-    except ModuleNotFoundError:
-        raise ScenarioError(
-            "bits: the solver HiGHS is not installed; write: pip install 'orrery[bits]' (12 MB more)."
-        ) from None
-
-
-_SETTINGS: Mapping[str, Any] = {
-    "output_flag": False, "threads": 1, "random_seed": 0, "mip_rel_gap": 0.0, "mip_abs_gap": 1e-12,
-    "mip_feasibility_tolerance": 1e-10, "primal_feasibility_tolerance": 1e-10, "time_limit": MOST_S,
-}  # fmt: skip
-"""Exact, quiet, and the same every time."""
+    return _Found(counts=counts, is_proven=solution.is_proven)
 
 
 def _shortfall(options: Options, classes: _Classes, limits: Mapping[str, float]) -> Infeasible:

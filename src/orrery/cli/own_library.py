@@ -1,0 +1,81 @@
+"""What commands on new papers share: the library's file, addresses of sources, and how papers become JSON."""
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from orrery.evidence.feed.entry import Entry, Skipped, Understood
+    from orrery.evidence.feed.http import Reader
+    from orrery.evidence.feed.store import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_library(function: F) -> F:
+    """``--library FILE``."""
+    help = "The library's file (default: $ORRERY_LIBRARY, else one in your data folder)."
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--library", "library", type=kind, metavar="FILE", help=help)(function)
+
+
+def with_addresses(function: F) -> F:
+    """``--arxiv-url`` and the like: mirrors in place of the sources themselves; and the pause between requests."""
+    for name in ("daily", "rss", "arxiv"):
+        flag, help = f"--{name}-url", f"An address in place of that of {name}, such as a mirror's."
+        function = click.option(flag, metavar="URL", help=help, default="")(function)
+    help = "Seconds between requests; a source's own rule is the least (a mirror has none)."
+    return click.option("--pause", type=click.FloatRange(min=0), metavar="S", help=help)(function)
+
+
+def with_page_year(function: F) -> F:
+    """``--page-year``."""
+    help = "The year of dates without one on a saved page (default: worked out)."
+    return click.option("--page-year", type=click.IntRange(1900, 2200), metavar="YEAR", help=help)(function)
+
+
+def open_library(path: Path | None) -> "Store":
+    """The library, made where it is not there yet."""
+    from orrery.evidence.feed.store import Store
+    from orrery.evidence.library import library_file
+
+    return Store(library_file(path))
+
+
+def reader_for(source: str, base: str, pause_s: float | None) -> "Reader":
+    """Whoever asks a source, at its pace or slower; a mirror's at whatever pace is asked for."""
+    from orrery.evidence.feed.http import Reader
+    from orrery.evidence.feed.pace import Pace
+    from orrery.evidence.feed.sources import INTERVALS_S
+
+    least_s = INTERVALS_S[source]
+    interval_s = least_s if pause_s is None else pause_s if base else max(pause_s, least_s)
+    return Reader(pace=Pace(interval_s=interval_s))
+
+
+def day(text: str) -> date:
+    """A date as it is typed: ``2026-11-22``, or ``7d`` for seven days ago."""
+    if text.endswith("d") and text[:-1].isdigit() and len(text) < 6:
+        return date.today() - timedelta(days=int(text[:-1]))
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no date; write 2026-11-22, or 7d for seven days ago.") from None
+
+
+def say_skipped(skipped: "Iterable[Skipped]") -> None:
+    """One line for whatever was left out."""
+    for one in skipped:
+        print(f"skipped: {one}", file=sys.stderr)
+
+
+def entry_json(entry: "Entry", understood: "Understood | None" = None, library_key: str = "") -> dict[str, Any]:
+    """A paper, and what is made of it."""
+    found = {k: v.isoformat() if isinstance(v, date) else v for k, v in asdict(entry).items()}
+    made = {"understood": asdict(understood)} if understood else {}
+    return {**found, "library_key": library_key, **made}

@@ -1,0 +1,27 @@
+"""Flags that narrow a list of papers."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FILTERS = (
+    ("layer", "NAME", "Of this layer: serving, training, kernels, numerics, moe, …"),
+    ("device", "NAME", "With a set-up on this device, or on one whose name begins so: a100."),
+    ("technique", "NAME", "That this technique models, as orrery show techniques names it."),
+    ("metric", "NAME", "With a claim on this metric: throughput_ratio, …"),
+    ("kind", "NAME", "technique, system, measurement, theory, survey, model-release or benchmark-dataset."),
+    ("fit", "NAME", "core, adjacent or catalogue."),
+    ("verdict", "WORD", "With a claim that repeats, or that misses; or none: nothing is run again."),
+    ("year", "YEARS", "Of this year, or of 2020..2024, 2023.. or ..2021."),
+)
+"""Name, placeholder and help of each; several names go by comma, and any of them will do."""
+
+
+def filter_flags(function: F) -> F:
+    """``--layer``, ``--device``, ``--technique``, ``--metric``, ``--kind``, ``--fit``, ``--verdict`` and ``--year``."""
+    for name, metavar, help in reversed(FILTERS):
+        function = click.option(f"--{name}", default="", metavar=metavar, help=help)(function)
+    return function

@@ -1,0 +1,166 @@
+"""A paper's entry in the terminal."""
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from orrery.cli.output import console
+from orrery.cli.scatter import raster
+from orrery.evidence.find.amounts import amount, input_text
+from orrery.evidence.find.crossing import Point, Reading
+from orrery.evidence.find.entry import PaperEntry
+from orrery.evidence.judge.judged import Judged
+from orrery.evidence.judge.page import reported
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from orrery.evidence.feed.entry import Entry, Understood
+
+MOST_CLAIMS = 20
+"""Claims with a line of their own; --json lists every one."""
+
+MOST_MISSING = 6
+"""Reasons for what is not predicted, likewise."""
+
+PLOT_COLUMNS = 48
+STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
+
+
+def print_entry(entry: PaperEntry) -> None:
+    """The whole entry, most important first."""
+    out = console()
+    out.print(f"[bold]{escape(entry.title)}[/]")
+    out.print(f"{entry.key}, {entry.year}; {entry.layer}, {entry.kind}, {entry.fit}", style="dim", markup=False)
+    for name, url in entry.links.items():
+        out.print(f"  {url}" + ("" if name in ("paper", "arXiv") else f"  ({name})"), markup=False, style="dim")
+    _head(out, "What it does")
+    out.print(entry.mechanism, markup=False)
+    _print_techniques(out, entry)
+    _head(out, "When it helps and when it hurts")
+    if entry.curve is None:
+        out.print(f"Not known: {entry.no_curve}.", markup=False)
+    else:
+        print_reading(out, entry.curve)
+    _print_claims(out, entry)
+    _print_open(out, entry)
+    _print_related(out, entry)
+
+
+def _head(out: "Console", words: str) -> None:
+    out.print(f"\n[bold]{words}[/]")
+
+
+def _print_techniques(out: "Console", entry: PaperEntry) -> None:
+    """What the techniques that model it gain and cost."""
+    _head(out, "What it gains and what it costs")
+    for technique in entry.techniques:
+        out.print(f"[bold]{escape(technique.name)}[/] ({escape(technique.seam)})")
+        out.print(f"  [green]gains[/] {escape(technique.gains)}")
+        out.print(f"  [red]costs[/] {escape(technique.costs)}")
+    if entry.other_mechanisms:
+        out.print(f"Modelled too: {', '.join(entry.other_mechanisms)}.", markup=False)
+    if not entry.techniques and not entry.other_mechanisms:
+        out.print("No technique of orrery models it.")
+
+
+def print_reading(out: "Console", curve: Reading) -> None:
+    """The sentence, then a line for each value of the input: | is where nothing is gained, o what is predicted."""
+    out.print(curve.sentence, markup=False)
+    against = f" against {curve.baseline}" if curve.baseline else ""
+    out.print(f"  {curve.metric.replace('_', ' ')}{against}", style="dim", markup=False)
+    names = [input_text(curve.input, point.value) for point in curve.points]
+    ends = [point.predicted for point in curve.points] + ([] if curve.neutral is None else [curve.neutral])
+    for name, point in zip(names, curve.points, strict=True):
+        line = Text(f"  {name:>{max(map(len, names))}} [")
+        line.append(_drawn(point, curve.neutral, (min(ends), max(ends))), style=_colour(point))
+        out.print(line.append(f"] {amount(point.predicted, curve.unit)}"))
+
+
+def _drawn(point: Point, neutral: float | None, ends: tuple[float, float]) -> str:
+    places = [point.predicted] if neutral is None else [neutral, point.predicted]
+    marks = "o" if neutral is None else "|o"
+    return raster(places, [0.0] * len(places), marks, (PLOT_COLUMNS, 0), ends, (0.0, 0.0))[0].ljust(PLOT_COLUMNS + 1)
+
+
+def _colour(point: Point) -> str:
+    return {True: "green", False: "red", None: "default"}[point.is_better]
+
+
+def _print_claims(out: "Console", entry: PaperEntry) -> None:
+    """What was reported, what came out, and why the rest is missing."""
+    _head(out, "What it claims and what came out")
+    if entry.missing:
+        out.print(f"Not run again: {entry.missing}", markup=False)
+    shown = sorted(entry.claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))[:MOST_CLAIMS]
+    if not shown:
+        out.print("It claims no number.")
+        return
+    table = Table(box=SIMPLE, pad_edge=False)
+    for column in ("claim", "metric", "against", "reported", "predicted", "ratio", "verdict"):
+        table.add_column(column, justify="right" if column in ("ratio", "predicted") else "left", overflow="fold")
+    for j in shown:
+        table.add_row(*map(escape, _cells(j)), f"[{STYLES[j.verdict]}]{j.verdict}[/]")
+    out.print(table)
+    if (more := len(entry.claims) - len(shown)) > 0:
+        out.print(f"… {more} more; --json lists every one")
+    if not entry.missing:
+        _print_missing(out, entry)
+
+
+def _cells(j: Judged) -> tuple[str, ...]:
+    return (
+        j.claim.id, j.claim.metric.replace("_", " "), j.claim.baseline, reported(j),
+        "" if j.predicted is None else amount(j.predicted, j.claim.unit), "" if j.ratio is None else f"{j.ratio:.2f}",
+    )  # fmt: skip
+
+
+def _print_missing(out: "Console", entry: PaperEntry) -> None:
+    """Why claims are not predicted, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for j in entry.claims:
+        if j.predicted is None and j.because:
+            reasons.setdefault(j.because, []).append(j.claim.id)
+    for because, claims in list(reasons.items())[:MOST_MISSING]:
+        out.print(f"Not predicted ({', '.join(claims)}): {because}", markup=False)
+    if (more := len(reasons) - MOST_MISSING) > 0:
+        out.print(f"… {more} more reasons; --json lists every one")
+
+
+def _print_open(out: "Console", entry: PaperEntry) -> None:
+    if entry.unstated:
+        _head(out, "What it leaves open")
+    for what, assumed in entry.unstated.items():
+        out.print(f"- {what.replace('_', ' ')}: {assumed}", markup=False)
+
+
+def _print_related(out: "Console", entry: PaperEntry) -> None:
+    if entry.related:
+        _head(out, "Related")
+    for other in entry.related:
+        shared = f"; both: {', '.join(other.shared_techniques)}" if other.shared_techniques else ""
+        out.print(f"- [bold]{escape(other.key)}[/]  {escape(other.title)}")
+        out.print(f"  because: {', '.join(other.because)}{shared}", style="dim", markup=False)
+
+
+def print_fetched(entry: "Entry", told: "Understood") -> None:
+    """A paper without a file: its own words, and what is understood of them with how sure that is."""
+    out = console()
+    out.print(f"[bold]{escape(entry.title)}[/]")
+    parts = (entry.id, str(entry.published or ""), entry.organisation, f"from {entry.source}")
+    out.print(", ".join(part for part in parts if part), style="dim", markup=False)
+    if entry.url:
+        out.print(f"  {entry.url}", style="dim", markup=False)
+    _head(out, "Its abstract")
+    out.print(entry.abstract or "Not known.", markup=False)
+    _head(out, "What is understood of it, and how sure that is")
+    if told.layer:
+        out.print(f"layer: {told.layer} ({told.layer_confidence_frac:.0%})", markup=False)
+    for name, confidence in told.techniques:
+        out.print(f"resembles: {name} ({confidence:.0%})", markup=False)
+    for claim in told.claims:
+        out.print(f"claims: {claim.text} ({claim.confidence_frac:.0%})", markup=False)
+    out.print("Nothing of it is run again: it has no paper file yet.", style="dim")

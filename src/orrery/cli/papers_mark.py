@@ -1,0 +1,111 @@
+"""``orrery papers mark``: what a reader has read, found good, and follows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from orrery.cli.options import as_json
+from orrery.cli.own_library import with_library
+
+if TYPE_CHECKING:
+    from orrery.evidence.feed.marks import Marks
+    from orrery.evidence.feed.store import Store
+
+EXAMPLES = """\b
+Examples:
+  orrery papers mark 2401.09670 --read --upvote
+  orrery papers mark --follow layer:serving --follow technique:chunked-prefill --follow words:'KV cache offloading'
+  orrery papers mark --json                  everything that is marked"""
+
+
+@click.command("mark", epilog=EXAMPLES)
+@click.argument("keys", nargs=-1, metavar="[KEY...]")
+@click.option("--read/--unread", "is_read", default=None, help="Read papers go last.")
+@click.option("--upvote/--no-upvote", "is_upvoted", default=None, help="Papers like upvoted ones go first.")
+@click.option("--follow", multiple=True, metavar="KIND:NAME", help="layer:NAME, technique:NAME or words:'…'.")
+@click.option("--unfollow", multiple=True, metavar="KIND:NAME", help="No longer.")
+@with_library
+@as_json
+def COMMAND(  # noqa: N802 - the seam that papers looks for
+    keys: tuple[str, ...], is_read: bool | None, is_upvoted: bool | None, follow: tuple[str, ...],
+    unfollow: tuple[str, ...], library: Path | None, is_json: bool,
+) -> None:  # fmt: skip
+    """Mark papers by key, arXiv id or title, and say what you follow; without anything to mark, list the marks."""
+    if keys and is_read is None and is_upvoted is None:
+        raise click.UsageError("Say how: --read, --unread, --upvote or --no-upvote.")
+    if not keys and (is_read is not None or is_upvoted is not None):
+        raise click.UsageError("Say which papers: arXiv ids, titles, or keys of paper files.")
+    from orrery.cli.own_library import open_library
+    from orrery.evidence.feed import marks
+
+    with open_library(library) as store:
+        followed, dropped = ([marks.read_followed(text) for text in texts] for texts in (follow, unfollow))
+        for kind, name in followed:
+            _check(kind, name)
+        ids = [_id(store, key) for key in keys]
+        with store.transaction():
+            marks.mark(store, ids, is_read=is_read, is_upvoted=is_upvoted)
+            marks.follow(store, followed)
+            marks.follow(store, dropped, is_on=False)
+        found = marks.read_marks(store)
+        titles = {id: _title(store, id) for id in sorted(found.read | found.upvoted)}
+    if is_json:
+        from orrery.cli.output import print_json
+
+        print_json({
+            "read": sorted(found.read), "upvoted": sorted(found.upvoted), "titles": titles,
+            "follows": {"layer": found.layers, "technique": found.techniques, "words": found.words},
+        })  # fmt: skip
+    else:
+        _print(found, titles)
+
+
+def _id(store: "Store", key: str) -> str:
+    """The paper that is meant: one of the library's, or one that has a file."""
+    from orrery.evidence.feed.kept import find_entry
+    from orrery.evidence.feed.text import title_id
+    from orrery.evidence.paper_file import get_paper
+
+    if entry := find_entry(store, key):
+        return entry.id
+    paper = get_paper(key)
+    entry = find_entry(store, paper.arxiv) or find_entry(store, paper.title)
+    return entry.id if entry else paper.arxiv or title_id(paper.title)
+
+
+def _title(store: "Store", id: str) -> str:
+    from orrery.evidence.feed.kept import get_entry
+    from orrery.evidence.understanding.trending import filed_entry
+
+    entry = get_entry(store, id) or filed_entry(id)
+    return entry.title if entry else ""
+
+
+def _check(kind: str, name: str) -> None:
+    """Refuse to follow what does not exist."""
+    from orrery.base.errors import UnknownName
+
+    if kind == "layer":
+        from orrery.evidence.understanding.weights import shipped
+
+        known, listing = shipped().layers, "orrery papers list"
+    elif kind == "technique":
+        from orrery.evidence.understanding.techniques import described
+
+        known, listing = tuple(d.name for d in described()), "orrery show techniques"
+    else:
+        return
+    if name not in known:
+        raise UnknownName(kind, name, known, listing)
+
+
+def _print(found: "Marks", titles: dict[str, str]) -> None:
+    from orrery.cli.output import console
+
+    out = console()
+    for what, names in (("layers", found.layers), ("techniques", found.techniques), ("words", found.words)):
+        out.print(f"follows {what}: {', '.join(names) or 'none'}", markup=False)
+    for id, title in titles.items():
+        said = [word for word, ids in (("read", found.read), ("upvoted", found.upvoted)) if id in ids]
+        out.print(f"{id}  {', '.join(said)}  {title}", markup=False)

@@ -1,0 +1,135 @@
+"""``orrery papers trending``: what is new that matters to you."""
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orrery.cli.options import as_json
+from orrery.cli.own_library import day, with_library
+
+if TYPE_CHECKING:
+    from orrery.evidence.understanding.meaning import Meaning
+    from orrery.evidence.understanding.trending import Trend
+
+EXAMPLES = """\b
+Examples:
+  orrery papers trending
+  orrery papers trending --by month --layer serving --layer moe --limit 5
+  orrery papers trending --scenario mine.toml    and what each could mean for your own deployment"""
+
+
+@click.command("trending", epilog=EXAMPLES)
+@click.option(
+    "--by", type=click.Choice(["day", "week", "month"]), default="week", show_default=True, help="How far back."
+)
+@click.option("--date", "until", type=day, metavar="DATE", help="The last day; default: today.")
+@click.option("--layer", "layers", multiple=True, metavar="NAME", help="Only papers of this layer; repeat for more.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, metavar="N", show_default=True, help="How many.")
+@click.option(
+    "--scenario",
+    "scenario_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Your deployment: what a paper's technique would change in it.",
+)
+@with_library
+@as_json
+def COMMAND(  # noqa: N802 - the seam that papers looks for
+    by: str, until: date | None, layers: tuple[str, ...], limit: int, scenario_file: Path | None,
+    library: Path | None, is_json: bool,
+) -> None:  # fmt: skip
+    """New papers, best first: how recent, how fast votes come in, how much like what you follow, and why."""
+    from orrery.cli.own_library import open_library
+    from orrery.cli.progress import bar
+    from orrery.evidence.understanding.trending import trending
+
+    _check(layers)
+    with open_library(library) as store, bar("papers understood") as report:
+        found = trending(store, until or date.today(), by, layers, report)
+    shown = found[:limit]
+    meanings = _meanings(shown, scenario_file)
+    if is_json:
+        from orrery.cli.output import print_json
+
+        papers = [_json(trend, meanings.get(trend.entry.id)) for trend in shown]
+        print_json({"by": by, "date": (until or date.today()).isoformat(), "num_all": len(found), "papers": papers})
+        return
+    for trend in shown:
+        _print(trend, meanings.get(trend.entry.id, ()))
+    from orrery.cli.output import console
+
+    empty = "Nothing new in these days: orrery papers fetch gets more."
+    console().print(f"{len(shown)} of {len(found)} papers of the {by}." if found else empty, markup=False)
+
+
+def _check(layers: Sequence[str]) -> None:
+    from orrery.base.errors import UnknownName
+    from orrery.evidence.understanding.weights import shipped
+
+    for layer in layers:
+        if layer not in shipped().layers:
+            raise UnknownName("layer", layer, shipped().layers, "orrery papers list")
+
+
+def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[Meaning, ...]]":
+    """What each paper would mean for a deployment; nothing without one."""
+    if file is None:
+        return {}
+    from orrery.cli.progress import bar, patience
+    from orrery.evidence.understanding.meaning import Deployment
+    from orrery.scenario.file import load_scenario
+
+    deployment = Deployment(load_scenario(file))
+    found: dict[str, tuple[Meaning, ...]] = {}
+    with patience(), bar("papers tried in your deployment") as report:
+        for i, trend in enumerate(shown, start=1):
+            found[trend.entry.id] = deployment.meanings(trend.understood)
+            report(i, len(shown))
+    return found
+
+
+def _json(trend: "Trend", meanings: "Sequence[Meaning] | None") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from orrery.cli.own_library import entry_json
+
+    found = {
+        "score": trend.score, "parts": [asdict(part) for part in trend.parts], "is_read": trend.is_read,
+        "is_upvoted": trend.is_upvoted, **entry_json(trend.entry, trend.understood, trend.library_key),
+    }  # fmt: skip
+    return found if meanings is None else {**found, "meaning": [asdict(m) for m in meanings]}
+
+
+def _print(trend: "Trend", meanings: "Sequence[Meaning]") -> None:
+    """A paper in a few lines; what others wrote is shown as it is, not as markup."""
+    from orrery.cli.output import console
+
+    out, entry, told = console(), trend.entry, trend.understood
+    out.print(f"{trend.score:5.2f}  {entry.title}", markup=False, style="bold")
+    about = [entry.id, told.layer and f"{told.layer} "
+             f"({told.layer_confidence_frac:.0%})", entry.organisation, _known(trend)]  # fmt: skip
+    out.print("       " + ", ".join(word for word in about if word), markup=False, style="dim")
+    for part in trend.parts:
+        out.print(f"       {part.value:+.2f} {part.name}: {part.because}", markup=False)
+    for claim in told.claims[:2]:
+        out.print(f"       claims: {claim.text}", markup=False)
+    for meaning in meanings:
+        out.print(f"       in your deployment: {_told(meaning)}", markup=False)
+
+
+def _known(trend: "Trend") -> str:
+    words = [f"orrery papers show {trend.library_key}"] if trend.library_key else []
+    return ", ".join(words + (["upvoted"] if trend.is_upvoted else []))
+
+
+def _told(meaning: "Meaning") -> str:
+    """One technique in a line."""
+    head = f"{meaning.technique} ({meaning.confidence_frac:.0%} sure): "
+    if meaning.before is None or meaning.after is None or meaning.ratio is None:
+        return head + meaning.because
+    return (
+        f"{head}{meaning.metric} {meaning.before:.4g} -> {meaning.after:.4g} ({meaning.ratio:.2f}x); {meaning.because}"
+    )

@@ -1,0 +1,62 @@
+"""What a reader marks: papers as read or good, and layers, techniques and words to follow."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from orrery.evidence.feed.extra import FeedError
+from orrery.evidence.feed.store import Store
+
+FOLLOWED = ("layer", "technique", "words")
+"""Kinds of things that can be followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """Everything a reader has said."""
+
+    read: frozenset[str] = frozenset()
+    upvoted: frozenset[str] = frozenset()
+    layers: tuple[str, ...] = ()
+    techniques: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+def read_marks(store: Store) -> Marks:
+    """The marks of a library."""
+    rows = store.rows("select * from marks")
+    follows = store.rows("select * from follows order by kind, what")
+    by_kind = {kind: tuple(row["what"] for row in follows if row["kind"] == kind) for kind in FOLLOWED}
+    return Marks(
+        read=frozenset(row["entry"] for row in rows if row["is_read"]),
+        upvoted=frozenset(row["entry"] for row in rows if row["is_upvoted"]),
+        layers=by_kind["layer"], techniques=by_kind["technique"], words=by_kind["words"],
+    )  # fmt: skip
+
+
+def mark(store: Store, ids: Iterable[str], *, is_read: bool | None = None, is_upvoted: bool | None = None) -> None:
+    """Mark papers; None leaves a mark as it is."""
+    with store.transaction():
+        for id in ids:
+            store.execute("insert or ignore into marks (entry) values (?)", (id,))
+            for column, value in (("is_read", is_read), ("is_upvoted", is_upvoted)):
+                if value is not None:
+                    store.execute(f"update marks set {column} = ? where entry = ?", (int(value), id))
+        store.execute("delete from marks where not is_read and not is_upvoted")
+
+
+def read_followed(text: str) -> tuple[str, str]:
+    """``layer:serving`` as kind and name."""
+    kind, colon, what = text.partition(":")
+    what = " ".join(what.split())
+    if kind not in FOLLOWED or not colon or not what:
+        raise FeedError(
+            f"follow: {text!r} is nothing that can be followed; write layer:serving, technique:chunked-prefill "
+            "or words:'speculative decoding'."
+        )
+    return kind, what
+
+
+def follow(store: Store, followed: Iterable[tuple[str, str]], *, is_on: bool = True) -> None:
+    """Follow things, or stop to."""
+    sql = "insert or ignore into follows values (?, ?)" if is_on else "delete from follows where kind = ? and what = ?"
+    store.many(sql, followed)

@@ -1,0 +1,141 @@
+"""The library's file: SQLite with a write-ahead log, so that what was committed outlives any crash.
+
+Other parts of the house keep tables of their own in it: ``extend`` makes them once.
+"""
+
+import sqlite3
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from orrery.evidence.feed.extra import FeedError
+
+VERSION = 1
+"""Of the tables below; a file of a later one is left alone."""
+
+APPLICATION = 0x6F727279
+"""What marks the file as orrery's: "orry"."""
+
+PATIENCE_S = 10.0
+"""How long to wait while another process writes."""
+
+TABLES = """
+create table entries (
+    id text primary key, title text not null, title_key text not null, abstract text not null, source text not null,
+    num_authors integer not null, authors text not null, published text, updated text, organisation text not null,
+    categories text not null, url text not null, version integer not null, num_votes integer, num_comments integer,
+    first_seen_on text not null
+);
+create index entries_by_title on entries (title_key);
+create index entries_by_day on entries (published);
+create table counts (
+    entry text not null, seen_on text not null, num_votes integer, num_comments integer, primary key (entry, seen_on)
+);
+create table understood (entry text primary key, made_by text not null, body text not null);
+create table marks (
+    entry text primary key, is_read integer not null default 0, is_upvoted integer not null default 0
+);
+create table follows (kind text not null, what text not null, primary key (kind, what));
+create table fetches (
+    question text primary key, next_page integer not null, begun_at_s real not null, is_done integer not null
+);
+create table documents (
+    url text primary key, etag text not null, last_modified text not null, fetched_at_s real not null
+);
+"""
+
+
+class Store:
+    """An open library. Use it in a ``with``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+            self._check()
+            self._connection.execute("pragma journal_mode = wal")
+            self._connection.execute("pragma synchronous = full")
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise FeedError(
+                f"{path}: cannot be used as a library: {error}. Name another file with --library."
+            ) from None
+        self._connection.row_factory = sqlite3.Row
+        self.execute("create table if not exists parts (name text primary key)")
+        self.extend("entries", TABLES)
+        self.execute(f"pragma application_id = {APPLICATION}")
+        self.execute(f"pragma user_version = {VERSION}")
+
+    def _check(self) -> None:
+        """Refuse what somebody else, or a later orrery, wrote."""
+        (application,) = self._connection.execute("pragma application_id").fetchone()
+        (version,) = self._connection.execute("pragma user_version").fetchone()
+        (tables,) = self._connection.execute("select count(*) from sqlite_master where name != 'parts'").fetchone()
+        if version > VERSION and application == APPLICATION:
+            raise FeedError(
+                f"{self.path}: is of version {version}, and this orrery reads up to {VERSION}: upgrade it "
+                "(pip install -U orrery), or name another file with --library."
+            )
+        if application != APPLICATION and (application or (tables and not self._has_parts())):
+            raise FeedError(f"{self.path}: is a database of another program; name another file with --library.")
+
+    def _has_parts(self) -> bool:
+        return bool(self._connection.execute("select 1 from sqlite_master where name = 'parts'").fetchone())
+
+    def extend(self, part: str, tables: str) -> None:
+        """Make the tables of a part of the house, unless an earlier call did."""
+        if self.rows("select 1 from parts where name = ?", (part,)):
+            return
+        with self.transaction():
+            if self.rows("select 1 from parts where name = ?", (part,)):  # made while we waited
+                return
+            for statement in tables.split(";"):
+                if statement.strip():
+                    self.execute(statement)
+            self.execute("insert into parts values (?)", (part,))
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """All of what is inside, or nothing of it; one inside another belongs to the outer one."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self.execute("begin immediate")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("rollback")
+            raise
+        self.execute("commit")
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """One statement; nothing comes back."""
+        self._ask(sql, values)
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """What one question finds."""
+        return self._ask(sql, values).fetchall()
+
+    def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
+        """One statement for every row of values, all of them or none."""
+        with self.transaction():
+            for row in values:
+                self.execute(sql, row)
+
+    def _ask(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql, values)
+        except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+            raise FeedError(f"{self.path}: the library cannot be used: {error}.") from None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

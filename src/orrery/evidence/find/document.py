@@ -1,0 +1,27 @@
+"""What is looked through: a paper that has a file or a fetched one, in the same shape."""
+
+from dataclasses import dataclass
+
+LIBRARY = "library"
+"""The source of papers that have a file; a fetched paper names the feed it came from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A paper as the search sees it."""
+
+    key: str  # of its file; of a fetched paper its id
+    title: str
+    text: str  # the mechanism in our words; of a fetched paper its abstract
+    claims: tuple[str, ...] = ()  # "request rate ratio 2 to 4.6 against vllm"
+    layer: str = ""
+    kind: str = ""
+    fit: str = ""
+    devices: tuple[str, ...] = ()  # as its set-ups name them
+    setting: tuple[str, ...] = ()  # models, engines, data sets and formats of its set-ups
+    techniques: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()  # of its claims, each once
+    year: int | None = None
+    arxiv: str = ""
+    url: str = ""
+    source: str = LIBRARY

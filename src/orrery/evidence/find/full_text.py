@@ -1,0 +1,39 @@
+"""Documents by the words that they share with a query: SQLite's full-text index, ranked by BM25 with a weight a column.
+
+Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009); SQLite FTS5.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from orrery.evidence.find.fields import WEIGHTS
+from orrery.evidence.find.terms import TOKENIZER
+
+
+class FullText:
+    """An index in memory. Documents are known by their place in the list."""
+
+    def __init__(self, documents: Sequence[Mapping[str, Sequence[str]]]) -> None:
+        self._database = sqlite3.connect(":memory:")
+        names = ", ".join(WEIGHTS)
+        self._database.execute(f'CREATE VIRTUAL TABLE papers USING fts5({names}, tokenize = "{TOKENIZER}")')
+        places = ", ".join("?" * (len(WEIGHTS) + 1))
+        self._database.executemany(
+            f"INSERT INTO papers (rowid, {names}) VALUES ({places})",
+            ((i, *(" ".join(columns[name]) for name in WEIGHTS)) for i, columns in enumerate(documents)),
+        )
+
+    def scores(self, query: Sequence[str]) -> dict[int, float]:
+        """Document -> score, above zero, for each that has any of these terms. Every term is quoted."""
+        if not query:
+            return {}
+        asked = " OR ".join(f'"{term.replace(chr(34), "")}"' for term in query)
+        weights = ", ".join(map(str, WEIGHTS.values()))
+        rows = self._database.execute(
+            f"SELECT rowid, -bm25(papers, {weights}) FROM papers WHERE papers MATCH ?", (asked,)
+        )
+        return dict(rows.fetchall())
+
+    def close(self) -> None:
+        """Give the index's memory back."""
+        self._database.close()

@@ -1,0 +1,40 @@
+"""How well the search does: queries whose papers are known, and at which place those come.
+
+Source: Voorhees, "The TREC-8 Question Answering Track Report" (1999), mean reciprocal rank.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orrery.base.sources import read_toml
+from orrery.evidence.find.search import WORDS_FRAC, Finder, Kind
+
+DEPTH = 20
+"""Places that are looked at; a paper below counts as not found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What a reader would type, and the papers of which one must come first."""
+
+    text: str
+    wanted: tuple[str, ...]
+
+
+def read_queries(path: Path) -> tuple[Query, ...]:
+    """The queries of a file, in its order."""
+    return tuple(Query(text=table["text"], wanted=tuple(table["wanted"])) for table in read_toml(path)["query"])
+
+
+def mean_reciprocal_rank(
+    finder: Finder, queries: Sequence[Query], kind: Kind = "both", words_frac: float = WORDS_FRAC
+) -> float:
+    """The mean over the queries of 1 / place of the first wanted paper, 0 where none is found."""
+    return sum(reciprocal_rank(finder, query, kind, words_frac) for query in queries) / len(queries)
+
+
+def reciprocal_rank(finder: Finder, query: Query, kind: Kind = "both", words_frac: float = WORDS_FRAC) -> float:
+    """1 / place of the first wanted paper, 0 where none is found."""
+    hits = finder.search(query.text, limit=DEPTH, kind=kind, words_frac=words_frac).hits
+    return next((1.0 / place for place, hit in enumerate(hits, 1) if hit.document.key in query.wanted), 0.0)

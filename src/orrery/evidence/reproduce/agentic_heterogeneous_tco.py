@@ -1,0 +1,74 @@
+"""Agents on mixed hardware: prompts on older devices and answers on newer ones, against the latest devices alone."""
+
+from collections.abc import Iterator
+
+from orrery.base.errors import OutOfRange
+from orrery.catalog.devices import get_device
+from orrery.evidence.paper_file import Paper, Setup
+from orrery.evidence.reproduce.prediction import Prediction
+from orrery.evidence.reproduce.setup import deployment, layout_of
+from orrery.fleet.ownership import Owned, Terms
+from orrery.fleet.stages import Placed, Stage, Work, answer_work, cheapest, prompt_cache_bytes, prompt_work
+
+ROLES = ("old_device", "new_device", "latest_device")
+
+DIFFERS = "devices and prices are assumed; how fast each runs the model's prompts and answers is not"
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """Cost of the latest devices over that of the pair, and of the best single kind over that of the best placement."""
+    for claim in paper.claims:
+        setup = claim.setup
+        if claim.metric == "cost_ratio":
+            ours = best(setup, ("old_device",), ("new_device",))
+            other = best(setup, ("latest_device",), ("latest_device",))
+        else:
+            ours = best(setup, ROLES, ROLES)
+            other = min((best(setup, (role,), (role,)) for role in ROLES), key=lambda placed: placed.usd)
+        yield Prediction(
+            claim=claim.id, predicted=other.usd / ours.usd, differs=DIFFERS,
+            because=f"{' + '.join(ours.machines)}: {ours.usd * 1e6:.0f} $ a million in {ours.latency_s:.1f} s; "
+            f"{' + '.join(other.machines)}: {other.usd * 1e6:.0f} $ in {other.latency_s:.1f} s",
+        )  # fmt: skip
+
+
+def best(setup: Setup, prompts: tuple[str, ...], answers: tuple[str, ...]) -> Placed:
+    """The cheapest placement with prompts and answers on those kinds of machine."""
+    stages = [
+        Stage(name="prompt", work=works(setup, prompts, is_prompt=True), passed_bytes=passed_bytes(setup)),
+        Stage(name="answer", work=works(setup, answers, is_prompt=False), passed_bytes=0.0),
+    ]
+    rents = {name: owned(setup, role) for role in ROLES for name in (setup.word(role),)}
+    limit_s = setup.number("latency_limit_s")
+    placed = cheapest(stages, rents, setup.number("link_bytes_per_s"), limit_s, tuple(rents))
+    if placed is None:
+        raise OutOfRange(f"setup {setup.name}: nothing answers within {limit_s:g} s; allow more.")
+    return placed
+
+
+def works(setup: Setup, roles: tuple[str, ...], *, is_prompt: bool) -> dict[str, Work]:
+    """What a stage takes on each of those kinds that can run it."""
+    found = dict[str, Work]()
+    for role in roles:
+        name, sizes = setup.word(role), (setup.number("input_tokens"), setup.number("output_tokens"))
+        whole = deployment(setup, device=name)
+        work = prompt_work(whole, sizes[0]) if is_prompt else answer_work(whole, *sizes, setup.number("slo_tpot_s"))
+        if work:
+            found[name] = work
+    return found
+
+
+def passed_bytes(setup: Setup) -> float:
+    """The prompt's cache."""
+    return prompt_cache_bytes(deployment(setup, device=setup.word("latest_device")), setup.number("input_tokens"))
+
+
+def owned(setup: Setup, role: str) -> float:
+    """Dollars a second of one machine, or of a device where one holds the model."""
+    terms = Terms(
+        life_s=setup.number("life_s"), upkeep_frac=setup.number("upkeep_frac"),
+        cooling_ratio=setup.number("cooling_ratio"), electricity_usd_per_j=setup.number("electricity_usd_per_j"),
+    )  # fmt: skip
+    count, device = layout_of(setup.word("layout")).num_devices, get_device(setup.word(role))
+    price = count * setup.numbers("prices_swept")[ROLES.index(role)]
+    return Owned(name=device.name, price_usd=price, power_w=count * device.power_limit_w).usd_per_s(terms)

@@ -1,0 +1,59 @@
+"""MELT: a quantised model on a small board, what binds it, and what its weights weigh."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from orrery.base.errors import OutOfRange
+from orrery.catalog.devices import get_device
+from orrery.evidence.paper_file import Paper, Setup
+from orrery.evidence.reproduce.prediction import Prediction
+from orrery.evidence.reproduce.setup import deployment
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible
+from orrery.execution.shard import shard
+from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.workload import Workload
+
+WIDE = "bf16"
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """What binds a decode step, then bytes, then pace."""
+    setup = paper.setups["jetson"]
+    found = run(setup)
+    by = dict[str, float]()
+    for part in found.cost.parts:
+        by[part.bound_by] = by.get(part.bound_by, 0.0) + part.exposed_s
+    yield Prediction(
+        claim="memory-bound", predicted=by.get("memory", 0.0) / sum(by.values()),
+        because=", ".join(f"{name} {share / sum(by.values()):.0%}" for name, share in by.items()),
+        differs="the batch is larger than one user's",
+    )  # fmt: skip
+    weights, wide = (shard(deployed(setup, name)).weight_bytes for name in (setup.word("weights_format"), WIDE))
+    yield Prediction(
+        claim="quantised-memory", predicted=wide / weights, because=f"{wide / 1e9:.1f} GB, and {weights / 1e9:.1f} GB"
+    )
+    bandwidth = get_device(setup.word("device")).memory_bandwidth_bytes_per_s
+    yield Prediction(
+        claim="follows-bytes", predicted=found.tpot_s * bandwidth / weights,
+        because=f"{found.tpot_s * 1e3:.1f} ms a token, {weights / bandwidth * 1e3:.1f} ms for its bytes at peak",
+        differs="products reach a share of the peak bandwidth, and the host adds to every step",
+    )  # fmt: skip
+
+
+def run(setup: Setup) -> Estimate:
+    """One batch from start to end."""
+    work = Workload(
+        mode="static", input_tokens=setup.number("input_tokens"), output_tokens=setup.number("output_tokens"),
+        batch_size=int(setup.number("num_batch")),
+    )  # fmt: skip
+    found = estimate(deployed(setup, setup.word("weights_format")), work)
+    if isinstance(found, Infeasible):
+        raise OutOfRange(str(found))
+    return found
+
+
+def deployed(setup: Setup, weights: str) -> Deployment:
+    """The set-up with weights in that format."""
+    found = deployment(setup, engine=setup.word("engine"), max_num_seqs=int(setup.number("num_batch")))
+    return replace(found, formats=replace(found.formats, weights=weights))

@@ -1,0 +1,181 @@
+"""What is new that matters to a reader, the most first, and why.
+
+    score = recency + velocity + 1.5 x interest - 4 (if read: after all others)
+
+recency   2^(-age / half-life); the half-life is half of the days that are looked at
+velocity  v / (v + 5), v = votes and comments a day; 0 where nobody counts them
+interest  the most of: chance of a followed layer, chance of a followed technique, likeness (cosine of topics) to
+          followed words or to a paper that the reader upvoted
+
+Every part stands beside the score with a line that says where it comes from.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from orrery.evidence.feed.entry import Entry, Understood
+from orrery.evidence.feed.kept import Count, all_entries, counts_of, first_seen, get_entry
+from orrery.evidence.feed.marks import Marks, read_marks
+from orrery.evidence.feed.store import Store
+from orrery.evidence.feed.text import title_id, title_key
+from orrery.evidence.find.document import LIBRARY
+from orrery.evidence.find.fields import columns
+from orrery.evidence.find.likeness import Likeness
+from orrery.evidence.find.made import document_of_entry
+from orrery.evidence.find.shelf import library
+from orrery.evidence.find.terms import terms
+from orrery.evidence.understanding.understand import understood
+
+DAYS = {"day": 1, "week": 7, "month": 31}
+"""How far back each list goes."""
+
+HALF_FULL_PER_DAY = 5.0
+"""Votes and comments a day that count half of what any number can."""
+
+INTEREST_WEIGHT, READ_WEIGHT = 1.5, 4.0
+LEAST_INTEREST = 0.1
+"""Of likeness; what is less alike than this is as unlike as anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorePart:
+    """One term of a score."""
+
+    name: str
+    value: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """A paper with its score, unfolded."""
+
+    entry: Entry
+    understood: Understood
+    parts: tuple[ScorePart, ...]
+    is_read: bool
+    is_upvoted: bool
+    library_key: str  # of its paper file; empty where nobody has written one
+
+    @property
+    def score(self) -> float:
+        """The parts together."""
+        return sum(part.value for part in self.parts)
+
+
+def trending(
+    store: Store, until: date, by: str = "week", layers: Sequence[str] = (),
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Trend]:  # fmt: skip
+    """The papers of the days up to ``until``, published, changed or new to the library in them; the best first."""
+    since = until - timedelta(days=DAYS[by] - 1)
+    seen, marks = first_seen(store), read_marks(store)
+    listed = [e for e in all_entries(store) if any(since <= d <= until for d in (*_days(e), seen[e.id]))]
+    told = understood(store, listed, on_progress)
+    listed = [e for e in listed if not layers or told[e.id].layer in layers]
+    filed, counts = files_by_name(), counts_of(store)
+    interests = Interests(store, marks, listed, told)
+    found = [
+        Trend(
+            entry=e, understood=told[e.id], is_read=e.id in marks.read, is_upvoted=e.id in marks.upvoted,
+            library_key=filed.get(e.id) or filed.get(title_key(e.title), ""),
+            parts=(
+                _recency(e, seen[e.id], until, DAYS[by] / 2.0), _velocity(e, counts.get(e.id, []), until),
+                interests.part(i, e, told[e.id]), *_read(e, marks),
+            ),
+        )
+        for i, e in enumerate(listed)
+    ]  # fmt: skip
+    return sorted(found, key=lambda t: (-t.score, t.entry.id))
+
+
+def files_by_name() -> dict[str, str]:
+    """Keys of paper files by arXiv id and by title."""
+    return {name: d.key for d in library() for name in (d.arxiv, title_key(d.title)) if name}
+
+
+def filed_entry(id: str) -> Entry | None:
+    """A paper that has a file, as a feed would bring it: in our words instead of the authors'."""
+    found = next((d for d in library() if id in (d.arxiv, title_id(d.title))), None)
+    return Entry(id=id, title=found.title, abstract=found.text, source=LIBRARY) if found else None
+
+
+def _days(entry: Entry) -> list[date]:
+    return [day for day in (entry.published, entry.updated) if day]
+
+
+def _recency(entry: Entry, seen_on: date, until: date, half_life_days: float) -> ScorePart:
+    known = [day for day in _days(entry) if day <= until]
+    latest = max(known, default=min(seen_on, until))
+    age = (until - latest).days
+    what = "first seen" if not known else "changed" if entry.updated == latest != entry.published else "published"
+    ago = {0: "today", 1: "yesterday"}.get(age, f"{age} days ago")
+    return ScorePart(name="recency", value=2.0 ** (-age / half_life_days), because=f"{what} {ago}")
+
+
+def _velocity(entry: Entry, counts: Sequence[Count], until: date) -> ScorePart:
+    """Votes and comments a day: between two counts where there are two, else since the paper is out."""
+    known = [c for c in counts if c.seen_on <= until]
+    if not known:
+        return ScorePart(name="velocity", value=0.0, because="nobody counts its votes")
+    first, last = known[0], known[-1]
+    days, num = (last.seen_on - first.seen_on).days, _num(last) - _num(first)
+    if not days:
+        start = min((day for day in (entry.updated, entry.published) if day), default=last.seen_on)
+        days, num = max(1, (last.seen_on - start).days), _num(last)
+    per_day = max(0.0, num / days)
+    because = f"votes and comments: {num} in {days} day{'s' if days > 1 else ''}"
+    return ScorePart(name="velocity", value=per_day / (per_day + HALF_FULL_PER_DAY), because=because)
+
+
+def _num(count: Count) -> int:
+    return (count.num_votes or 0) + (count.num_comments or 0)
+
+
+def _read(entry: Entry, marks: Marks) -> Iterator[ScorePart]:
+    if entry.id in marks.read:
+        yield ScorePart(name="read", value=-READ_WEIGHT, because="you have read it")
+
+
+class Interests:
+    """How much each of some papers is what a reader follows and upvoted."""
+
+    def __init__(
+        self, store: Store, marks: Marks, entries: Sequence[Entry], told: Mapping[str, Understood]
+    ) -> None:  # fmt: skip
+        self._marks = marks
+        liked = [e for id in sorted(marks.upvoted) if (e := get_entry(store, id) or filed_entry(id))]
+        more = {**told, **understood(store, liked)}
+        self._words: Likeness | None = None
+        self._asked: list[tuple[str, list[str], str]] = []
+        if liked or marks.words:
+            documents = [columns(document_of_entry(e, more[e.id])) for e in (*entries, *liked)]
+            self._words = Likeness(documents)
+            said = [(f"like {words!r}, which you follow", terms(words), "") for words in marks.words]
+            liked_terms = [
+                (f"like {e.title!r}, which you upvoted", terms(f"{e.title} {e.abstract}"), e.id) for e in liked
+            ]
+            self._asked = said + liked_terms
+        self._scores = [self._words.scores(query) for _, query, _ in self._asked] if self._words else []
+
+    def part(self, place: int, entry: Entry, told: Understood) -> ScorePart:
+        """The strongest interest that a paper meets."""
+        found = [(value, because) for value, because in self._met(place, entry, told) if value >= LEAST_INTEREST]
+        if not found:
+            nothing = not (self._marks.layers or self._marks.techniques or self._asked)
+            because = "you follow nothing yet" if nothing else "nothing that you follow"
+            return ScorePart(name="interest", value=0.0, because=because)
+        value, because = max(found)
+        return ScorePart(name="interest", value=INTEREST_WEIGHT * value, because=because)
+
+    def _met(self, place: int, entry: Entry, told: Understood) -> Iterator[tuple[float, str]]:
+        if told.layer in self._marks.layers:
+            yield told.layer_confidence_frac, f"layer {told.layer}, which you follow"
+        for name, sure in told.techniques:
+            if name in self._marks.techniques:
+                yield sure, f"technique {name}, which you follow"
+        for (because, query, liked), scores in zip(self._asked, self._scores, strict=True):
+            if self._words and liked != entry.id:
+                shared = ", ".join(self._words.because(query, place, 3))
+                yield min(1.0, float(scores[place])), f"{because}{f': {shared}' if shared else ''}"

@@ -1,0 +1,58 @@
+"""A paper understood: its layer, the techniques it resembles and what it claims; kept with the paper in the library."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+
+from orrery.evidence.feed.entry import Entry, NumericClaim, Understood
+from orrery.evidence.feed.store import Store
+from orrery.evidence.paper_file import paper_keys
+from orrery.evidence.understanding.claims import claims_of
+from orrery.evidence.understanding.layer import layer_of
+from orrery.evidence.understanding.techniques import techniques_of
+from orrery.evidence.understanding.weights import shipped
+
+RULES = "1"
+"""Changes when a rule changes, so that papers are understood anew."""
+
+
+def understand(entry: Entry) -> Understood:
+    """What the rules make of a paper."""
+    layer, sure = layer_of(entry.title, entry.abstract)
+    return Understood(
+        layer=layer, layer_confidence_frac=round(sure, 3),
+        techniques=techniques_of(entry.title, entry.abstract), claims=claims_of(entry.abstract),
+    )  # fmt: skip
+
+
+def understood(
+    store: Store, entries: Sequence[Entry], on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> dict[str, Understood]:
+    """Every paper understood, by id: as it was kept, or now where its words, the rules or the library have changed."""
+    rows = store.rows("select entry, made_by, body from understood")
+    kept = {row["entry"]: (row["made_by"], row["body"]) for row in rows}
+    house = "|".join((RULES, shipped().mark, ",".join(paper_keys())))
+    found: dict[str, Understood] = {}
+    fresh: list[tuple[str, str, str]] = []
+    for i, entry in enumerate(entries):
+        on_progress(i, len(entries))
+        mark = sha256("|".join((house, entry.title, entry.abstract)).encode()).hexdigest()[:24]
+        made_by, body = kept.get(entry.id, ("", ""))
+        if made_by == mark:
+            found[entry.id] = _read(body)
+        else:
+            found[entry.id] = understand(entry)
+            fresh.append((entry.id, mark, json.dumps(asdict(found[entry.id]), ensure_ascii=False)))
+    if fresh:
+        store.many("insert or replace into understood values (?, ?, ?)", fresh)
+    return found
+
+
+def _read(body: str) -> Understood:
+    raw = json.loads(body)
+    return Understood(
+        layer=raw["layer"], layer_confidence_frac=raw["layer_confidence_frac"],
+        techniques=tuple((name, sure) for name, sure in raw["techniques"]),
+        claims=tuple(NumericClaim(**claim) for claim in raw["claims"]),
+    )  # fmt: skip

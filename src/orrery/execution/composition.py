@@ -1,0 +1,75 @@
+"""Many expert models behind one router, of which a request runs one: where they lie, and what a switch costs.
+
+A node keeps all experts in its large memory and those in use in its fast one; the least recently used one makes room.
+A request for an expert that is not there waits for its copy. SambaNova SN40L, arXiv 2405.07518.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import OutOfRange
+from orrery.engine.streams import stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """The memories of one machine, as far as experts may fill them, and the rate of copies from large to fast."""
+
+    fast_bytes: float
+    large_bytes: float
+    switch_bytes_per_s: float
+    switch_latency_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.fast_bytes > 0 and self.large_bytes > 0 and self.switch_bytes_per_s > 0):
+            raise OutOfRange(f"{self}; write sizes and a rate above 0.")
+
+    def switch_s(self, expert_bytes: float) -> float:
+        """One expert from the large memory to the fast one."""
+        return self.switch_latency_s + expert_bytes / self.switch_bytes_per_s
+
+    def fast_experts(self, expert_bytes: float) -> int:
+        """How many experts the fast memory holds."""
+        return floor(self.fast_bytes / expert_bytes)
+
+    def large_experts(self, expert_bytes: float) -> int:
+        """How many the large one holds."""
+        return floor(self.large_bytes / expert_bytes)
+
+
+def nodes_to_hold(num_experts: int, expert_bytes: float, node: Node) -> int:
+    """Nodes whose fast memories together hold all experts, so that nothing is ever switched."""
+    each = node.fast_experts(expert_bytes)
+    if each < 1:
+        raise OutOfRange(f"an expert of {expert_bytes:g} bytes does not fit into {node.fast_bytes:g}.")
+    return ceil(num_experts / each)
+
+
+def popularity(num_experts: int, skew: float) -> NDArray[np.float64]:
+    """Shares of requests by a power law: 0 = all alike."""
+    weights = np.arange(1, num_experts + 1, dtype=np.float64) ** -skew
+    return weights / weights.sum()
+
+
+def missed_frac(num_experts: int, held: int, skew: float = 0.0, *, num_requests: int = 20_000, seed: int = 0) -> float:
+    """Share of requests that find their expert outside the fast memory, once that is full."""
+    if held >= num_experts:
+        return 0.0
+    asked = stream(seed, "experts/asked").choice(num_experts, size=num_requests, p=popularity(num_experts, skew))
+    recent: OrderedDict[int, None] = OrderedDict()
+    misses, counted = 0, 0
+    for expert in asked.tolist():
+        is_full = len(recent) >= held
+        if expert in recent:
+            recent.move_to_end(expert)
+        else:
+            misses += is_full
+            if is_full:
+                recent.popitem(last=False)
+            recent[expert] = None
+        counted += is_full
+    return misses / counted if counted else 0.0

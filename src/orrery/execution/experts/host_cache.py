@@ -1,0 +1,118 @@
+"""Weights that stream from the host while the host keeps the cache and attends to it: how many tokens a pass can serve.
+
+Every pass brings all weights over the link once, whatever its batch, so tokens a second follow from how many sequences
+the host's memory holds. A pass takes the longest of::
+
+    link: weights / link rate     device: products of all its tokens     host: cache of its decodes / memory rate
+
+In the long run C cached tokens hold N = C / (p + g/2) sequences of p prompt and g answer tokens, of which N/g prompts
+enter in every pass (stage one of [moe-lens-2025]); a finite run fills and drains too, and blocks are part empty (stage
+two). ``played`` goes through the passes one by one, with prompts of all lengths.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import ScenarioError
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCached:
+    """A model on one device and its host, and requests of one size."""
+
+    weights_s: float  # all weights over the link
+    products_s: Callable[[float], float]  # all products of a pass with so many tokens
+    attention_s_per_tokens: float  # the host reads a cached token of all layers
+    cache_tokens: float  # that the host's memory holds
+    input_tokens: int
+    output_tokens: int
+    block_tokens: int = 16
+
+    def __post_init__(self) -> None:
+        if self.cache_tokens < self.input_tokens + self.output_tokens:
+            raise ScenarioError(
+                f"cache_tokens = {self.cache_tokens:g} hold no request of {self.input_tokens} and "
+                f"{self.output_tokens} tokens; give the host more memory."
+            )
+
+    @property
+    def mean_tokens(self) -> float:
+        """Of a sequence while it is answered, with the empty half of its last block."""
+        return self.input_tokens + 0.5 * self.output_tokens + 0.5 * self.block_tokens
+
+    def pass_s(self, prompt_tokens: float, decodes: float, cached_tokens: float) -> float:
+        """One pass through all layers."""
+        device_s = self.products_s(prompt_tokens + decodes)
+        return max(self.weights_s, device_s, cached_tokens * self.attention_s_per_tokens)
+
+
+def limit_tokens_per_s(x: HostCached) -> float:
+    """Answer tokens a second of an endless run whose prompts enter beside decodes: no schedule does better."""
+    sequences = x.cache_tokens / (x.input_tokens + 0.5 * x.output_tokens)
+    entering = sequences / x.output_tokens
+    cached = sequences * (x.input_tokens + 0.5 * x.output_tokens)
+    return sequences / x.pass_s(entering * x.input_tokens, sequences, cached)
+
+
+def finite_s(x: HostCached, num_requests: int) -> float:
+    """Seconds of a run of so many requests: N/g of them enter in every pass; an answer's length of passes, half full,
+    goes by until the cache is full, and another one until it is empty.
+    """
+    sequences = min(x.cache_tokens / x.mean_tokens, float(num_requests))
+    entering = sequences / x.output_tokens
+    prompts, half = entering * x.input_tokens, 0.5 * sequences
+    full_s = x.pass_s(prompts, sequences, sequences * x.mean_tokens)
+    filling_s, draining_s = (x.pass_s(n, half, half * x.mean_tokens) for n in (prompts, 0.0))
+    full_passes = num_requests / entering - x.output_tokens
+    return full_passes * full_s + x.output_tokens * (filling_s + draining_s)
+
+
+def played(x: HostCached, input_tokens: Ints) -> float:
+    """Seconds of a run of requests of those prompts, pass by pass.
+
+    A pass lets in as many prompt tokens as the long run does, while there are blocks; where answers outgrow the cache,
+    the youngest leave it and start again.
+    """
+    waiting = list(input_tokens[::-1].tolist())
+    budget = min(x.cache_tokens / x.mean_tokens, float(len(waiting))) / x.output_tokens * x.input_tokens
+    prompt, age = np.zeros(0), np.zeros(0)
+    total_s = saved = 0.0
+    while waiting or prompt.size:
+        saved = min(saved + budget, 2.0 * budget + float(input_tokens.max()))
+        entering = list[float]()
+        free = x.cache_tokens - _blocks(prompt + age + 1.0, x.block_tokens).sum()
+        while waiting and waiting[-1] <= saved and _blocks(waiting[-1] + 1.0, x.block_tokens) <= free:
+            entering.append(float(waiting.pop()))
+            saved -= entering[-1]
+            free -= _blocks(entering[-1] + 1.0, x.block_tokens)
+        total_s += x.pass_s(sum(entering), float(prompt.size), float((prompt + age).sum()))
+        prompt, age = np.append(prompt, entering), np.append(age + 1.0, np.zeros(len(entering)))
+        stays = age < x.output_tokens
+        prompt, age = prompt[stays], age[stays]
+        kept = np.cumsum(_blocks(prompt + age + 1.0, x.block_tokens)) <= x.cache_tokens
+        waiting += prompt[~kept].tolist()
+        prompt, age = prompt[kept], age[kept]
+    return total_s
+
+
+def _blocks(tokens: Any, block_tokens: int) -> Any:
+    """Tokens of whole blocks."""
+    return np.ceil(tokens / block_tokens) * block_tokens
+
+
+def phased_s(x: HostCached, num_requests: int, longest_tokens: int) -> float:
+    """Seconds where all prompts of a batch are read first, every sequence reserves room for the longest prompt and its
+    whole answer, and prompts are padded to the longest. [moe-lightning-2024]
+    """
+    room = longest_tokens + x.output_tokens
+    batch = min(float(num_requests), x.cache_tokens // room)
+    first_s = x.pass_s(batch * longest_tokens, 0.0, 0.0)
+    ages = np.arange(1, x.output_tokens)
+    later_s = sum(x.pass_s(0.0, batch, batch * (longest_tokens + age)) for age in ages.tolist())
+    return num_requests / batch * (first_s + later_s)

@@ -1,0 +1,1 @@
+"""Ways to share a picture out, one file each."""

@@ -1,0 +1,1 @@
+"""Many jobs on many machines: which machines to rent, what they draw, what joins them."""

@@ -1,0 +1,19 @@
+"""What a compressor of messages (seam ``fleet.compressor``) answers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+NUMBER_BITS = 32
+"""Of a number as it travels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Message:
+    """What the receiver takes the vector for, and what it took to send."""
+
+    received: Floats
+    num_bits: float

@@ -1,0 +1,1 @@
+"""Compressors of messages and ways to join what workers send, one file each."""

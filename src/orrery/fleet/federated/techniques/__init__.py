@@ -1,0 +1,1 @@
+"""Schedules of federated clients, one file each."""

@@ -1,0 +1,120 @@
+"""The cheapest mix of device types for requests of many sizes: buckets of sizes, what a type serves of each, a program.
+
+A replica that serves r requests of bucket b a second, of at most c[b, g] while tokens come in time, is loaded by
+r / c[b, g]; loads of one replica add up to at most 1:
+
+    min  sum price[g] y[g]     sum_g x[b, g] = 1     sum_b rate[b] / c[b, g] x[b, g] <= y[g]     x >= 0, y whole
+
+Mélange (arXiv 2404.14527) poses it like this, with measured throughputs for c, and with x in whole eighths or so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.program import Program, solved
+from orrery.execution.layout import Deployment
+from orrery.execution.memory import Infeasible, memory_of
+from orrery.serving.online import open_loop
+from orrery.serving.steady import batch_limit
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+GAP_FRAC = 1e-3
+"""How far from the proven optimum the rent may be."""
+
+LADDER = 12
+"""Concurrencies, from one request to a full batch, at which a replica is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """Requests of about one size, and their part of all."""
+
+    input_tokens: float
+    output_tokens: float
+    share_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pace:
+    """One replica at rising concurrency: what it serves, and how far apart tokens come. Empty where it cannot run."""
+
+    requests_per_s: Floats
+    tpot_s: Floats
+
+    def highest_per_s(self, slo_tpot_s: float) -> float:
+        """The highest rate with tokens in time; 0 where even a lone request is too slow."""
+        good = self.tpot_s <= slo_tpot_s
+        return float(self.requests_per_s[good].max()) if good.any() else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mix:
+    """How many replicas of each type, and which share of each bucket goes to it (buckets x types)."""
+
+    num_replicas: Ints
+    dealt_frac: Floats
+    usd_per_s: float
+
+
+def buckets(input_tokens: Ints, output_tokens: Ints, edges: Sequence[float]) -> tuple[Bucket, ...]:
+    """Sizes of requests sorted into cells of a grid; each cell stands for its requests by their means."""
+    rows, columns = (np.searchsorted(np.asarray(edges), tokens) for tokens in (input_tokens, output_tokens))
+    cells = rows * (len(edges) + 1) + columns
+    return tuple(
+        Bucket(
+            input_tokens=float(input_tokens[cells == cell].mean()),
+            output_tokens=float(output_tokens[cells == cell].mean()),
+            share_frac=float((cells == cell).mean()),
+        )
+        for cell in np.unique(cells)
+    )
+
+
+def pace(deployment: Deployment, input_tokens: float, output_tokens: float) -> Pace:
+    """A replica under steady arrivals of one size; empty where the model or a single request does not fit."""
+    memory = memory_of(deployment)
+    if isinstance(memory, Infeasible) or memory.sequences(input_tokens + output_tokens) < 1.0:
+        return Pace(requests_per_s=np.empty(0), tpot_s=np.empty(0))
+    limit = batch_limit(deployment, memory, input_tokens, output_tokens)
+    points = open_loop(deployment, memory, input_tokens, output_tokens, np.geomspace(1.0, max(limit, 1.0), LADDER))
+    rate, gap = (np.asarray(values, dtype=np.float64) for values in (points.requests_per_s, points.tpot_s))
+    return Pace(requests_per_s=rate, tpot_s=gap)
+
+
+def alone(loads: Floats, usd_per_s: Floats) -> Floats:
+    """Dollars a second of each type with no other beside it; infinite where it cannot serve some bucket.
+
+    ``loads`` (buckets x types) is how many replicas each bucket's whole rate keeps busy.
+    """
+    return np.ceil(loads.sum(axis=0) - 1e-9) * usd_per_s
+
+
+def cheapest(loads: Floats, usd_per_s: Floats) -> Mix | None:
+    """The least rent for all buckets; None where no type serves one of them."""
+    num_buckets, num_types = loads.shape
+    dealt, can = num_buckets * num_types, np.isfinite(loads)
+    serve = np.hstack([np.kron(np.eye(num_buckets), np.ones(num_types)), np.zeros((num_buckets, num_types))])
+    fit = np.hstack([np.vstack([np.diag(row) for row in np.where(can, loads, 0.0)]).T, -np.eye(num_types)])
+    found = solved(
+        Program(
+            cost=np.concatenate([np.zeros(dealt), usd_per_s / usd_per_s.max()]),
+            matrix=np.vstack([serve, fit]).astype(np.float64),
+            row_low=np.concatenate([np.ones(num_buckets), np.full(num_types, -np.inf)]),
+            row_high=np.concatenate([np.ones(num_buckets), np.zeros(num_types)]),
+            most=np.concatenate([can.reshape(-1).astype(np.float64), np.full(num_types, np.inf)]),
+            is_whole=np.array([False] * dealt + [True] * num_types, dtype=np.bool_),
+        ),
+        gap_frac=GAP_FRAC,
+    )  # fmt: skip
+    if found is None:
+        return None
+    replicas = np.rint(found.x[dealt:]).astype(np.int64)
+    return Mix(
+        num_replicas=replicas, dealt_frac=found.x[:dealt].reshape(num_buckets, num_types),
+        usd_per_s=float(replicas @ usd_per_s),
+    )  # fmt: skip

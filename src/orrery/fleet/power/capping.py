@@ -1,0 +1,19 @@
+"""What a rule for lowering clocks (seam ``fleet.power_cap``) sees, and what it decides."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """Clock of the servers of each priority, as a part of the full one."""
+
+    low_ratio: float = 1.0
+    high_ratio: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the row drew when it was last looked at, as a part of the breaker's limit, and the clocks in force."""
+
+    drawn_frac: float
+    clocks: Clocks

@@ -1,0 +1,1 @@
+"""Ways to keep a row under its breaker, one file each."""

@@ -1,0 +1,46 @@
+"""Two processors on one memory, each with its own roofs: which one takes a piece of work, or how they share it.
+
+    time       max(operations / peak, bytes / bandwidth)
+    shared     1 / (1 / time here + 1 / time there): both done at once, for work that can be cut anywhere
+
+The processor near the memory reads faster and computes slower, so it wins below a number of operations a byte and
+loses above it. Duplex, arXiv 2409.01141.
+"""
+
+from dataclasses import dataclass
+
+from orrery.base.errors import OutOfRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofs:
+    """What a processor computes and reads at most."""
+
+    flops_per_s: float
+    bytes_per_s: float
+
+    def __post_init__(self) -> None:
+        if not (self.flops_per_s > 0 and self.bytes_per_s > 0):
+            raise OutOfRange(f"{self}; write rates above 0.")
+
+    def time_s(self, flops: float, moved_bytes: float) -> float:
+        """The slower of the two."""
+        return max(flops / self.flops_per_s, moved_bytes / self.bytes_per_s)
+
+    @property
+    def ridge_flops_per_byte(self) -> float:
+        """Operations a byte from which the arithmetic binds."""
+        return self.flops_per_s / self.bytes_per_s
+
+
+def shared_s(here: Roofs, there: Roofs, flops: float, moved_bytes: float) -> float:
+    """Both at work on parts that they finish together."""
+    first, second = here.time_s(flops, moved_bytes), there.time_s(flops, moved_bytes)
+    return first * second / (first + second) if first + second else 0.0
+
+
+def takeover_flops_per_byte(near: Roofs, far: Roofs) -> float:
+    """Operations a byte above which the far processor is the faster one; ``near`` reads faster and computes slower."""
+    if near.bytes_per_s <= far.bytes_per_s or near.flops_per_s >= far.flops_per_s:
+        raise OutOfRange(f"{near} against {far}: neither takes over; the near one must read faster, the far compute.")
+    return near.flops_per_s / far.bytes_per_s

@@ -1,0 +1,1 @@
+"""Kernels on arrays of processing elements, cycle by cycle."""

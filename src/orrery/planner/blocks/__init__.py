@@ -1,0 +1,1 @@
+"""A cheaper block for every layer of a model: least damage within limits on parameters, memory and time."""

@@ -1,0 +1,74 @@
+"""How a budget of tokens is best split between answers and checks of them, and what voting gets for the same."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.reasoning.graph import Problem
+from orrery.reasoning.shape import graph_of
+from orrery.reasoning.vote import Checker, WrongAnswers, checked_fracs, majority_frac
+
+Floats = NDArray[np.float64]
+
+ONE_ANSWER = Problem(prompt_tokens=0.0, answer_tokens=1.0)
+"""Lengths in answers: ratios of cost are all that counts here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One way to spend, and how many questions come out right; no checks: the majority decides."""
+
+    num_solutions: int
+    num_checks: int
+    answers_ratio: float  # cost, in answers
+    right_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Questions on which ways to spend are tried: each one's chance of a right answer, and how wrong ones look."""
+
+    success_frac: Floats
+    wrong: WrongAnswers
+    checker: Checker
+    check_ratio: float
+    num_repeats: int = 4
+    seed: int = 0
+
+    def vote(self, num_solutions: int) -> Split:
+        """All of it for answers."""
+        right = majority_frac(self._drawn(), num_solutions, self.wrong, np.random.default_rng(self.seed))
+        return Split(num_solutions=num_solutions, num_checks=0, answers_ratio=float(num_solutions), right_frac=right)
+
+    def check(self, num_solutions: int, checks: Sequence[int]) -> list[Split]:
+        """So many answers, each checked as often as each of ``checks`` (rising) says."""
+        random = np.random.default_rng(self.seed)
+        rights = checked_fracs(self._drawn(), num_solutions, checks, self.checker, random)
+        return [
+            Split(
+                num_solutions=num_solutions, num_checks=n, right_frac=right,
+                answers_ratio=self._spent(num_solutions, n),
+            )
+            for n, right in zip(checks, rights, strict=True)
+        ]  # fmt: skip
+
+    def _spent(self, num_solutions: int, num_checks: int) -> float:
+        """Tokens written, in answers."""
+        return graph_of(
+            "generative-verification", ONE_ANSWER, num_solutions=num_solutions, num_checks=num_checks,
+            check_ratio=self.check_ratio,
+        ).written_tokens()  # fmt: skip
+
+    def _drawn(self) -> Floats:
+        return np.tile(self.success_frac, self.num_repeats)
+
+
+def growth(best: Sequence[Split]) -> Mapping[str, float]:
+    """Exponents a of "number ~ cost ** a" along a frontier, by least squares of logarithms."""
+    cost = np.log([split.answers_ratio for split in best])
+    counts = {
+        "solutions": [split.num_solutions for split in best], "checks": [split.num_checks for split in best]
+    }  # fmt: skip
+    return {name: float(np.polyfit(cost, np.log(values), 1)[0]) for name, values in counts.items()}

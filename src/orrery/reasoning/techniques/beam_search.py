@@ -1,0 +1,61 @@
+"""Beam search over steps: a process verifier scores every step, and the best beams are continued several ways."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orrery.base.knobs import check_above, check_range
+from orrery.base.technique import Technique
+from orrery.reasoning.graph import Call, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """``num_beams`` paths live on after each of ``num_steps`` steps, together continued ``width`` ways."""
+
+    width: int = 16
+    num_beams: int = 4
+    num_steps: int = 8
+    lookahead_steps: int = 0
+
+    def __post_init__(self) -> None:
+        check_above(self, "width", 0)
+        check_range(self, "num_beams", 1, self.width)
+        check_above(self, "num_steps", 0)
+        check_range(self, "lookahead_steps", 0, self.num_steps)
+
+
+def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
+    """A step for all candidates, a look ahead where asked for, and the score of each; beams share their prompt only."""
+    prompt, n = problem.prompt_tokens, knobs.width
+    step = problem.answer_tokens / knobs.num_steps
+    before: tuple[str, ...] = ()
+    for i in range(knobs.num_steps):
+        path, kept = i * step, min(knobs.num_beams, n) * i * step
+        yield Call(
+            name=f"step {i}", after=before, count=n, context_tokens=prompt + path, distinct_tokens=prompt + kept,
+            fresh_tokens=prompt if i == 0 else 0.0, output_tokens=step,
+        )  # fmt: skip
+        before, ahead = (f"step {i}",), min(knobs.lookahead_steps, knobs.num_steps - 1 - i) * step
+        if ahead:
+            yield Call(
+                name=f"ahead {i}", after=before, count=n, context_tokens=prompt + path + step,
+                distinct_tokens=prompt + kept + n * step, fresh_tokens=0.0, output_tokens=ahead,
+            )  # fmt: skip
+            before = (f"ahead {i}",)
+        new = n * (step + ahead)
+        yield Call(
+            name=f"score {i}", model="verifier", after=before, count=n, context_tokens=prompt + path + step + ahead,
+            distinct_tokens=prompt + kept + new, fresh_tokens=new + (prompt if i == 0 else 0.0), output_tokens=0.0,
+        )  # fmt: skip
+        before = (f"score {i}",)
+
+
+TECHNIQUE = Technique(
+    name="beam-search",
+    seam="reasoning.shape",
+    rule=calls,
+    knobs=Knobs,
+    gains="Bad beginnings are given up after one step; what lives on shares the cache of its beginning.",
+    costs="Every step waits for its slowest candidate and for the verifier, and beams grow alike.",
+    claims=("snell-2024-test-time-compute",),
+)

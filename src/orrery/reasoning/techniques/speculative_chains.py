@@ -1,0 +1,60 @@
+"""Speculative chains: a small model writes blocks, a large one scores them and writes again those that it rejects."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orrery.base.knobs import check_above, check_range
+from orrery.base.technique import Technique
+from orrery.reasoning.graph import Call, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """``num_chains`` of ``num_blocks`` blocks each; ``rejected_frac`` of the blocks are written again."""
+
+    num_chains: int = 16
+    num_blocks: int = 5
+    rejected_frac: float = 0.4
+
+    def __post_init__(self) -> None:
+        check_above(self, "num_chains", 0)
+        check_above(self, "num_blocks", 0)
+        check_range(self, "rejected_frac", 0, 1)
+
+
+def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
+    """In every round: drafts of all chains, their scores, and the rejected ones anew; all in step with each other."""
+    prompt, n = problem.prompt_tokens, knobs.num_chains
+    block = problem.answer_tokens / knobs.num_blocks
+    rejected = round(knobs.rejected_frac * n)
+    before: tuple[str, ...] = ()
+    for i in range(knobs.num_blocks):
+        path = i * block
+        kept, first = prompt + n * path, prompt if i == 0 else 0.0
+        replaced = rejected * block if i else 0.0  # blocks of the large model that the small one has to read
+        yield Call(
+            name=f"draft {i}", model="draft", after=before, count=n, context_tokens=prompt + path, distinct_tokens=kept,
+            fresh_tokens=first + replaced, output_tokens=block,
+        )  # fmt: skip
+        yield Call(
+            name=f"score {i}", after=(f"draft {i}",), count=n, context_tokens=prompt + path + block,
+            distinct_tokens=kept + n * block, fresh_tokens=first + n * block, output_tokens=0.0,
+        )  # fmt: skip
+        before = (f"score {i}",)
+        if rejected:
+            yield Call(
+                name=f"redo {i}", after=before, count=rejected, context_tokens=prompt + path,
+                distinct_tokens=prompt + rejected * path, fresh_tokens=0.0, output_tokens=block,
+            )  # fmt: skip
+            before = (f"redo {i}",)
+
+
+TECHNIQUE = Technique(
+    name="speculative-chains",
+    seam="reasoning.shape",
+    rule=calls,
+    knobs=Knobs,
+    gains="Most tokens are written by the small model; the large one mostly reads, which it does many at a time.",
+    costs="Rejected blocks are written twice, and in step all chains wait for the slowest of them every round.",
+    claims=("atts-2025",),
+)

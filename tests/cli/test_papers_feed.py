@@ -1,0 +1,196 @@
+"""Commands on new papers: fetch, trending, mark, add; against saved files and a server in this process."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from orrery.evidence.paper_file import get_paper
+
+ABSTRACT = (
+    "Requests of language models are served with continuous batching; prefill and decode share the GPU. Our scheduler "
+    "improves goodput by up to 2.5x compared to vLLM, and keeps time to first token within its objective."
+)
+PAGE = f"""Daily Papers
+
+Nov 21
+
+Fair Serving of Long Prompts
+
+{ABSTRACT}
+
+  • 4 authors
+·
+Nov 20 2
+
+Painting With <script>alert(1)</script> Four Bits
+
+{"Weights are quantized to INT4 and pictures are painted. " * 8}
+"""
+OWN = """
+title = "Our own measurements"
+year = 2026
+arxiv = "2611.04242"
+layer = "serving"
+kind = "measurement"
+fit = "core"
+mechanism = "One thing. Then another."
+techniques = ["chunked-prefill"]
+
+[sources.paper]
+title = "Our own measurements"
+retrieved = "2026-11"
+"""
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path, monkeypatch):
+    path = tmp_path / "data" / "library.sqlite"
+    monkeypatch.setenv("ORRERY_LIBRARY", str(path))
+    return path
+
+
+@pytest.fixture
+def page(tmp_path):
+    path = tmp_path / "daily.txt"
+    path.write_text(PAGE, encoding="utf-8")
+    return path
+
+
+@contextmanager
+def answering(status, body):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_saved_page_goes_into_the_library_and_out_again(said, page, library):
+    code, out, err = said("papers", "fetch", "--source", page, "--page-year", 2024, "--json")
+    found = json.loads(out)
+    assert (code, found["skipped"]) == (0, [])
+    assert found["sources"][str(page)]["num_new"] == 2
+    assert [p["title"] for p in found["papers"]] == ["Fair Serving of Long Prompts", "Painting With Four Bits"]
+    assert found["papers"][0]["published"] == "2024-11-20"
+    assert "2 new, 0 updated" in err
+    assert library.exists()
+    code, out, _ = said("papers", "trending", "--date", "2024-11-22", "--by", "month", "--json")
+    trend = json.loads(out)
+    assert (code, trend["num_all"]) == (0, 1), "the other has no date, and was first seen on another day"
+    (fair,) = trend["papers"]
+    assert fair["understood"]["layer"] == "serving"
+    assert fair["understood"]["claims"][0]["high"] == 2.5
+    assert fair["score"] == pytest.approx(sum(part["value"] for part in fair["parts"]))
+
+
+def test_marks_move_papers_and_are_listed(said, page):
+    said("papers", "fetch", "--source", page, "--page-year", 2024)
+    code, out, _ = said("papers", "mark", "fair serving of long prompts", "--read", "--upvote", "--follow",
+                        "words:four bits", "--follow", "layer:serving", "--json")  # fmt: skip
+    marks = json.loads(out)
+    assert (code, list(marks["titles"].values())) == (0, ["Fair Serving of Long Prompts"])
+    assert marks["follows"] == {"layer": ["serving"], "technique": [], "words": ["four bits"]}
+    code, out, _ = said("papers", "mark", "distserve", "--upvote", "--unfollow", "words:four bits")
+    assert "follows words: none" in out
+    assert "2401.09670  upvoted  DistServe" in out
+    _, out, _ = said("papers", "trending", "--date", "2024-11-21")
+    assert "you have read it" in out
+    assert "layer serving, which you follow" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("mark", "2401.09670"), "Say how"),
+        (("mark", "--read"), "Say which papers"),
+        (("mark", "--follow", "layer:servin"), "Did you mean 'serving'"),
+        (("mark", "--follow", "technique:chunked-prefil"), "Did you mean 'chunked-prefill'"),
+        (("mark", "--follow", "colour:red"), "write layer:serving"),
+        (("mark", "no such paper", "--read"), "There is no paper"),
+        (("fetch", "--source", "arxive"), "There is no source 'arxive'. Did you mean 'arxiv'"),
+        (("fetch", "--since", "yesterday"), "write 2026-11-22, or 7d"),
+        (("fetch", "--max", "0"), "0"),
+        (("trending", "--layer", "servin"), "Did you mean 'serving'"),
+        (("trending", "--by", "year"), "year"),
+        (("add", "no-such-file.toml"), "neither a file nor an arXiv id"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(said, arguments, why):
+    code, out, err = said("papers", *arguments)
+    assert (code, out) == (2, "")
+    assert why in err
+
+
+def test_own_paper_files_are_checked_kept_and_found(said, tmp_path, library):
+    own = tmp_path / "our-runs.toml"
+    own.write_text(OWN)
+    code, out, _ = said("papers", "add", own, "--json")
+    assert code == 0
+    assert json.loads(out)["files"] == {"our-runs": str(library.parent / "papers" / "our-runs.toml")}
+    assert get_paper("our-runs").title == "Our own measurements"
+    assert said("papers", "add", own)[0] == 0, "the same once more"
+    own.write_text(OWN.replace("2026\n", "2025\n"))
+    code, _, err = said("papers", "add", own)
+    assert (code, "write --replace" in err) == (2, True)
+    assert said("papers", "add", own, "--replace")[0] == 0
+    for name, text, why in (("bad.toml", OWN + "colour = 1\n", "unknown key"), ("distserve.toml", OWN, "comes with"),
+                            ("Our Runs.toml", OWN, "small letters")):  # fmt: skip
+        (tmp_path / name).write_text(text)
+        code, _, err = said("papers", "add", tmp_path / name)
+        assert (code, why in err) == (2, True), name
+
+
+def test_a_source_that_fails_keeps_what_came_and_says_so(said, page):
+    with answering(200, b"Rate exceeded.") as url:
+        code, out, err = said("papers", "fetch", "--source", "rss", "--source", page, "--rss-url", url, "--json")
+    found = json.loads(out)
+    assert (code, found["sources"]["rss"]["num_new"]) == (0, 0)
+    assert found["sources"][str(page)]["num_new"] == 2
+    (skipped,) = found["skipped"]
+    assert skipped["why"].startswith("rss: is no Atom or RSS feed")
+    assert err.count("skipped: ") == 1
+    with answering(404, b"") as url:
+        code, out, err = said("papers", "fetch", "--arxiv-url", url)
+    assert code == 1
+    assert "answers 404" in err
+    assert "the next fetch goes on from there" in out
+
+
+def test_a_paper_by_its_id(said):
+    feed = b"""<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><entry>
+    <id>http://arxiv.org/abs/2611.00001v1</id><title>Cold Tokens</title><summary>It is cold.</summary></entry></feed>"""
+    with answering(200, feed) as url:
+        code, out, _ = said("papers", "add", "arXiv:2611.00001v1", "--arxiv-url", url, "--json")
+    assert code == 0
+    assert [p["id"] for p in json.loads(out)["papers"]] == ["2611.00001"]
+
+
+def test_trending_tries_a_paper_in_the_readers_deployment(said, page, tmp_path):
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text('model = "llama-3.1-8b"\ndevice = "h100-sxm"\ninput_tokens = 512\noutput_tokens = 32\n'
+                        "concurrency = 8\nnum_requests = 20\n")  # fmt: skip
+    said("papers", "fetch", "--source", page, "--page-year", 2024)
+    code, out, _ = said("papers", "trending", "--date", "2024-11-21", "--scenario", scenario, "--json")
+    assert code == 0
+    (fair,) = json.loads(out)["papers"]
+    assert [m["technique"] for m in fair["meaning"]] == [name for name, _ in fair["understood"]["techniques"]]
+    assert all(m["because"] and (m["ratio"] is None) == (m["before"] is None) for m in fair["meaning"])
+    assert any(
+        m["metric"] in ("output_tokens_per_s", "ttft_s") and m["ratio"] > 0.5 for m in fair["meaning"] if m["ratio"]
+    )

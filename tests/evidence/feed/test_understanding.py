@@ -1,0 +1,130 @@
+"""What is made of an abstract: numbers, claims, layer, techniques; each checked against words written for it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from orrery.evidence.feed.entry import Entry
+from orrery.evidence.feed.store import Store
+from orrery.evidence.understanding.claims import claims_of
+from orrery.evidence.understanding.layer import layer_of
+from orrery.evidence.understanding.quantities import quantities
+from orrery.evidence.understanding.techniques import techniques_of
+from orrery.evidence.understanding.understand import understand, understood
+from orrery.evidence.understanding.weights import FILE, shipped
+from orrery.evidence.words import READINGS, UNITS
+
+CLAIMED = (
+    "Experiments show that our system improves throughput by up to 2.4x compared to vLLM, reduces time to first token "
+    "by 35% over the baseline, and cuts energy by at least 12.5 percent."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("2.4x faster", [("ratio", 2.4, 2.4)]),
+        ("from 1.5x to 3\u00d7", [("ratio", 1.5, 3.0)]),
+        ("1.2-4.48 times", [("ratio", 1.2, 4.48)]),
+        ("over 4,000 times faster", [("ratio", 4000.0, 4000.0)]),
+        ("a 3-fold gain, twice the rate, by a factor of 8", [("ratio", 3, 3), ("ratio", 2, 2), ("ratio", 8, 8)]),
+        ("40%, 52.8 percent", [("frac", 0.4, 0.4), ("frac", 0.528, 0.528)]),
+        ("40 and 52 percent", [("frac", 0.4, 0.4), ("frac", 0.52, 0.52)]),
+        ("32.09x and 99%, respectively", [("ratio", 32.09, 32.09), ("frac", 0.99, 0.99)]),
+        ("2 percentage points", [("points", 0.02, 0.02)]),
+        ("from 13B to 175B parameters", [("parameters", 13e9, 175e9)]),
+        ("100K to 10M tokens", [("tokens", 1e5, 1e7)]),
+        ("6,688 tokens/s per NPU", [("tokens_per_s", 6688.0, 6688.0)]),
+        ("512 NVIDIA V100 GPUs", [("devices", 512.0, 512.0)]),
+        ("25 petaflops, 191.5 TFLOP/s", [("flops_per_s", 25e15, 25e15), ("flops_per_s", 191.5e12, 191.5e12)]),
+        ("80 GB at 3.35 TB/s", [("bytes", 80e9, 80e9), ("bytes_per_s", 3.35e12, 3.35e12)]),
+        ("200 Gbps", [("bytes_per_s", 25e9, 25e9)]),
+        ("50 ms, 7 us and 2 hours", [("s", 0.05, 0.05), ("s", 7e-6, 7e-6), ("s", 7200.0, 7200.0)]),
+        ("2-4 orders of magnitude", [("orders_of_magnitude", 2.0, 4.0)]),
+        ("1024x1024 tiles, version 3.5 of A100-80, in 2024", []),
+    ],
+)
+def test_numbers_with_units(text, found):
+    assert [(q.unit, pytest.approx(q.low), pytest.approx(q.high)) for q in quantities(text)] == [
+        (unit, pytest.approx(low), pytest.approx(high)) for unit, low, high in found
+    ]
+
+
+def test_a_claim_says_what_how_and_against_what():
+    throughput, first_token, energy = claims_of(CLAIMED)
+    assert (throughput.metric, throughput.high, throughput.reading) == ("throughput_ratio", 2.4, "up to")
+    assert throughput.baseline == "vLLM"
+    assert (first_token.metric, first_token.low) == ("time_to_first_token_reduction", 0.35)
+    assert (energy.metric, energy.low, energy.reading) == ("energy_reduction", 0.125, "at least")
+    assert all(c.confidence_frac > 0.8 for c in (throughput, first_token, energy))
+    assert "improves throughput" in throughput.text
+    assert all(c.unit in UNITS and c.reading in READINGS for c in claims_of(CLAIMED))
+
+
+@pytest.mark.parametrize("odd", ["1x ", "9", "1,111", "1-", "over 2x than ", "1.5x, and ", "12% points of ", "-", "a "])
+def test_no_abstract_takes_long_to_read(odd):
+    started = time.perf_counter()
+    claims_of(odd * (20_000 // len(odd)))
+    assert time.perf_counter() - started < 2.0
+
+
+def test_a_test_bed_is_no_claim():
+    assert claims_of("We consider models with 7B parameters in 16 bits.") == ()
+    assert claims_of("Nothing is counted here.") == ()
+
+
+def test_layers_by_words():
+    layer, sure = layer_of(
+        "Fair queues for answers", "We schedule requests of language model serving, with continuous batching, prefill "
+        "and decode phases, latency objectives and goodput.",
+    )  # fmt: skip
+    assert (layer, sure > 0.5) == ("serving", True)
+    layer, sure = layer_of("Four bits", "Weights are quantized to INT4 with scales, post-training quantization.")
+    assert (layer, sure > 0.5) == ("numerics", True)
+    assert layer_of("", "") == ("", 0.0)
+    assert sum(1 for _ in shipped().layers) == 19
+
+
+def test_weights_are_small_and_hold_no_text():
+    assert FILE.stat().st_size < 300_000
+    assert all(" " not in word for word in shipped().places)
+
+
+def test_techniques_by_likeness():
+    found = dict(techniques_of(
+        "Splitting the phases", "Prefill and decode run on separate GPUs, and the KV cache is transferred between "
+        "them, disaggregating prefill from decoding to raise goodput.",
+    ))  # fmt: skip
+    assert next(iter(found)) == "disaggregated"
+    assert 0.4 < found["disaggregated"] < 1.0
+    assert techniques_of("Cooking", "Boil the potatoes in salted water until they are soft.") == ()
+
+
+def test_what_was_understood_is_kept_until_the_words_change(tmp_path, monkeypatch):
+    paper = Entry(id="2611.00001", title="Fair queues", abstract=CLAIMED, source="test")
+    with Store(tmp_path / "library.sqlite") as store:
+        first = understood(store, [paper])
+        assert first == {"2611.00001": understand(paper)}
+        monkeypatch.setattr("orrery.evidence.understanding.understand.understand", None)
+        assert understood(store, [paper]) == first
+        with pytest.raises(TypeError):
+            understood(store, [Entry(id="2611.00001", title="Fair queues", abstract="Other.", source="test")])
+
+
+ROOT = Path(__file__).parents[3]
+BESIDE = Path(os.environ.get("ORRERY_DATA", ROOT.parent / "shared" / "data")).parent
+PAGES = sorted({path.parent for path in BESIDE.glob("*/*.txt")})
+LABELS = [path for path in BESIDE.glob("*.json") if path.read_text(encoding="utf-8")[:400].count('"title"')]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (PAGES and LABELS), reason="no pages beside the repository (set ORRERY_DATA)")
+def test_the_documentation_says_what_is_measured():
+    command = [sys.executable, "tools/understanding.py", PAGES[0], LABELS[0], "--no-write"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    measured = done.stdout.split("**Techniques**")[0]  # the rest changes with every paper file
+    assert measured.strip() in (ROOT / "docs" / "new-papers.md").read_text(encoding="utf-8")

@@ -1,0 +1,50 @@
+"""Products that trigger the ring: chunks by hand, bounds of the overlap, and when it does not help."""
+
+from dataclasses import replace
+
+import pytest
+
+from orrery.execution.triggered import CutProduct, Machine, in_turns, read_chunks, ring_s, triggered, written_chunks
+
+PRODUCT = CutProduct(num_tokens=8192, num_outputs=4096, num_depth=2048, num_devices=8)
+MACHINE = Machine(
+    flops_per_s=100e12, memory_bandwidth_bytes_per_s=1e12, link_each_way_bytes_per_s=75e9, link_latency_s=0.0
+)
+
+
+@pytest.mark.parametrize(("devices", "ratio"), [(8, 2.5), (16, 31 / 14), (32, 63 / 30)])
+def test_memory_that_adds_saves_reads(devices, ratio):
+    reads = [read_chunks(devices, is_triggered=kind) for kind in (False, True)]
+    assert reads[0] / reads[1] == ratio
+    writes = [written_chunks(devices, is_triggered=kind) for kind in (False, True)]
+    assert writes[0] - writes[1] == 2
+
+
+def test_bytes_of_a_sublayer_are_its_chunks():
+    chunk, operands = PRODUCT.chunk_bytes, PRODUCT.operand_bytes
+    assert chunk == 2 * 8192 * 4096 / 8
+    assert in_turns(PRODUCT, MACHINE).memory_bytes == operands + (16 + 15 + 14) * chunk
+    assert triggered(PRODUCT, MACHINE).memory_bytes == operands + (14 + 6 + 14) * chunk
+
+
+def test_in_turns_adds_up_what_triggered_hides():
+    ring, compute = ring_s(PRODUCT, MACHINE), PRODUCT.flops / MACHINE.flops_per_s
+    assert ring == pytest.approx(7 * PRODUCT.chunk_bytes / 75e9)
+    assert in_turns(PRODUCT, MACHINE).time_s == pytest.approx(compute + 2 * ring)
+    assert triggered(PRODUCT, MACHINE).time_s == pytest.approx(max(compute, compute / 8 + ring) + ring)
+
+
+@pytest.mark.parametrize("depth", [64, 512, 2048, 8192, 65536])
+@pytest.mark.parametrize("link", [1e9, 75e9, 450e9])
+def test_overlap_never_loses_and_never_gains_more_than_half(depth, link):
+    product = replace(PRODUCT, num_depth=depth)
+    machine = replace(MACHINE, link_each_way_bytes_per_s=link, memory_bandwidth_bytes_per_s=1e15)
+    gain = in_turns(product, machine).time_s / triggered(product, machine).time_s
+    assert 1.0 <= gain <= 1.5
+
+
+def test_a_memory_that_is_full_holds_both_up():
+    slow = replace(MACHINE, memory_bandwidth_bytes_per_s=20e9)
+    run = triggered(PRODUCT, slow)
+    together = run.memory_bytes - 14 * PRODUCT.chunk_bytes
+    assert run.time_s == pytest.approx(together / 20e9 + ring_s(PRODUCT, slow))

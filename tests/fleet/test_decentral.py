@@ -1,0 +1,100 @@
+"""Messages that are compressed, a game that they still solve, and electing a leader on a ring."""
+
+import numpy as np
+import pytest
+
+from orrery.engine.streams import stream
+from orrery.fleet.decentral.registry import get_compressor
+from orrery.fleet.decentral.ring_election import rounds
+from orrery.fleet.decentral.saddle import compressed, extragradient, game
+from orrery.training.local_updates import get_local_updates
+from orrery.training.replica import Replica
+
+
+def send(name, vector, **knobs):
+    technique = get_compressor(name)
+    return technique.rule(vector, technique.knobs(**knobs), stream(0, "test"))
+
+
+def test_random_numbers_are_right_in_the_mean_and_cost_their_share():
+    vector = np.arange(1.0, 41.0)
+    technique = get_compressor("send-random")
+    draw = stream(0, "test")
+    sent = [technique.rule(vector, technique.knobs(kept_frac=0.25), draw) for _ in range(4000)]
+    assert np.mean([m.received for m in sent], axis=0) == pytest.approx(vector, rel=0.15)
+    assert sent[0].num_bits == 10 * 32
+    assert np.count_nonzero(sent[0].received) == 10
+
+
+def test_the_largest_numbers_travel_with_their_positions():
+    message = send("send-largest", np.array([0.1, -5.0, 3.0, 0.2]), kept_frac=0.5)
+    assert message.received.tolist() == [0.0, -5.0, 3.0, 0.0]
+    assert message.num_bits == 2 * (32 + 2)
+
+
+def test_everything_travels_as_it_is():
+    message = send("send-all", np.array([1.0, 2.0]))
+    assert message.received.tolist() == [1.0, 2.0]
+    assert message.num_bits == 64
+
+
+GAME = game(4, 8, 0.05, 0.1)
+
+
+def test_the_solution_solves_the_game():
+    gradient = GAME.matrices.mean(axis=0) @ GAME.solution + GAME.offsets.mean(axis=0)
+    assert gradient == pytest.approx(np.zeros(16), abs=1e-12)
+    assert GAME.error(GAME.solution) == 0.0
+    assert GAME.error(np.zeros(16)) == 1.0
+
+
+def test_whole_messages_solve_it():
+    path = extragradient(GAME, 0.7, 1000, 1e-6)
+    assert path.error_frac[-1] <= 1e-6
+    assert path.num_bits[1] == 4 * 32 * 16
+
+
+@pytest.mark.parametrize(("name", "remembers"), [("send-random", False), ("send-largest", True)])
+def test_compressed_messages_solve_it_too(name, remembers):
+    technique = get_compressor(name)
+    path = compressed(
+        GAME, technique, technique.knobs(kept_frac=0.5), remembers=remembers, move_frac=0.5, step_ratio=0.4,
+        num_steps=2000, until_frac=1e-4,
+    )  # fmt: skip
+    assert path.error_frac[-1] <= 1e-4
+    assert np.diff(path.num_bits).min() < 4 * 32 * 16  # a step is cheaper than a whole one
+    assert np.isfinite(path.bits_to(1e-2))
+
+
+def test_a_step_too_long_is_lost_and_stops():
+    technique = get_compressor("send-random")
+    path = compressed(
+        GAME, technique, technique.knobs(kept_frac=0.07), remembers=False, move_frac=0.07, step_ratio=1.0,
+        num_steps=20_000, until_frac=1e-6,
+    )  # fmt: skip
+    assert path.bits_to(1e-6) == float("inf")
+    assert path.error_frac.size < 20_000
+
+
+def test_a_ring_by_hand():
+    found = rounds(16)
+    assert sorted(found)[-1] == 8  # the leader alone looks around
+    assert (found[np.arange(16) != found.argmax()] <= 8).all()
+    assert found.min() == 1
+
+
+def test_the_ordinary_node_knows_after_half_the_logarithm_of_the_ring():
+    means = [rounds(n).mean() for n in (256, 4096, 65536)]
+    expected = [sum(1.0 / (2 * r + 1) for r in range(n // 2)) for n in (256, 4096, 65536)]
+    assert means == pytest.approx(expected, rel=0.15)
+
+
+def test_isolated_experts_wait_for_their_own_island_alone():
+    one = Replica(
+        step_s=3.0, backward_s=2.0, num_parameters=1e9, gradient_bytes=2.0, weight_bytes=4.0,
+        all_reduce_s=lambda size: size / 1e6, inside_s=lambda size: size / 0.5e9, neighbour_s=lambda size: size / 1e6,
+    )  # fmt: skip
+    technique = get_local_updates("isolated")
+    found = technique.rule(one, technique.knobs())
+    assert found.time_s == pytest.approx(3.0 + 4.0 - 2.0)  # whatever joins the islands
+    assert found.sent_bytes == 2e9

@@ -1,0 +1,46 @@
+"""Inverted bottlenecks: MobileNetV2's published work, the space's shape, and a search that gets what is asked."""
+
+import numpy as np
+import pytest
+
+from orrery.catalog.devices import get_device
+from orrery.predictors.cells.kernels import Place
+from orrery.predictors.cells.latency import plan
+from orrery.predictors.cells.mbconv import inverted, kept_bytes, mbconv, mobilenet_v2
+from orrery.predictors.cells.pool import bench
+from orrery.predictors.cells.targeted import found_for, kept_in_memory
+
+ONLY = np.zeros((1, 1), np.int64)
+
+
+def test_mobilenet_v2_has_its_300_million_multiply_adds():
+    known = plan(mobilenet_v2(), 1)
+    assert known.total(known.flops, ONLY)[0] / 2 == pytest.approx(300.8e6, rel=1e-3)
+
+
+def test_places_that_change_shape_cannot_be_left_out():
+    assert len(mbconv().num_alternatives) == 21
+    assert mbconv().num_alternatives == (6, 7, 7, 7) * 5 + (6,)
+
+
+def test_a_block_adds_its_input_only_where_shapes_agree():
+    to = Place(batch=1, channels=24, side=28)
+    assert len(inverted(to, 24, 3, 6, 1)) == len(inverted(to, 16, 3, 6, 1)) + 1
+    assert inverted(to, 24, 3, 1, 1)[0].m == 0
+
+
+def test_what_is_kept_grows_with_paths():
+    one, three = (kept_in_memory(mbconv(), 2, paths) for paths in (1, 3))
+    assert one[0] == one[1] == three[1]
+    assert 2.0 < three[0] / three[1] < 3.0
+    # depthwise, its norm and rectifier, product, its norm: 32 numbers each; the sum moves three tensors
+    assert kept_bytes(inverted(Place(batch=1, channels=2, side=4), 2, 3, 1, 1)) == 4 * 32 * (5 + 1.5)
+
+
+@pytest.mark.slow
+def test_a_search_has_the_wanted_work_and_more_work_takes_longer():
+    machine = bench(get_device("v100-sxm-16gb"), mbconv(), 8).truth
+    some, much = (found_for(machine, 2.0 * 8 * macs, 4, 150, 0) for macs in (200e6, 450e6))
+    assert some.flops >= 2.0 * 8 * 200e6
+    assert much.flops >= 2.0 * 8 * 450e6
+    assert some.latency_s < much.latency_s
