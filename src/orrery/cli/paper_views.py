@@ -103,12 +103,18 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
     for column in ("claim", "metric", "against", "reported", "predicted", "ratio", "verdict"):
         table.add_column(column, justify="right" if column in ("ratio", "predicted") else "left", overflow="fold")
     for j in shown:
-        table.add_row(*map(escape, _cells(j)), f"[{STYLES[j.verdict]}]{j.verdict}[/]")
+        table.add_row(*map(escape, _cells(j)), f"[{STYLES[j.verdict]}]{_verdict(j)}[/]")
     out.print(table)
     if (more := len(entry.claims) - len(shown)) > 0:
         out.print(f"… {more} more; --json lists every one")
     if not entry.missing:
         _print_missing(out, entry)
+
+
+def _verdict(j: Judged) -> str:
+    """The verdict; a claim that can be run again and is not on file says how."""
+    is_waiting = j.predicted is None and not j.because
+    return f"not run yet: orrery reproduce {j.paper}" if is_waiting else j.verdict
 
 
 def _cells(j: Judged) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ it writes, prefills, keeps and reads, whoever drew it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orrery.base.errors import ScenarioError
 
@@ -62,10 +62,8 @@ class Call:
         """Query-key pairs of what is written: every token sees its context and all that came before it."""
         return self.count * self.output_tokens * (self.context_tokens + self.output_tokens / 2)
 
-    def read_tokens(self, shares_prefix: bool) -> float:
-        """Cached tokens read while writing; a kernel that knows shared prefixes reads them once a step for all."""
-        if not shares_prefix:
-            return self.attended_tokens()
+    def read_tokens(self) -> float:
+        """Cached tokens read while writing, by a kernel that reads what sequences share once a step for all."""
         return self.output_tokens * (self.distinct_tokens + self.written_tokens / 2)
 
 
@@ -84,6 +82,16 @@ class Graph:
                     "name every call once, and those that it waits for before it."
                 )
             seen.add(call.name)
+
+    def times(self, count: int) -> "Graph":
+        """So many questions alike, asked at once; they share nothing."""
+        return Graph(calls=tuple(
+            replace(
+                call, count=count * call.count, distinct_tokens=count * call.distinct_tokens,
+                fresh_tokens=count * call.fresh_tokens,
+            )
+            for call in self.calls
+        ))  # fmt: skip
 
     def of(self, model: str) -> Iterator[Call]:
         """The calls of one model."""

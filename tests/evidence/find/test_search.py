@@ -1,6 +1,7 @@
 """Words, likeness, keys and typos; nothing that is typed reaches the index as syntax."""
 
 import time
+import tomllib
 
 import pytest
 
@@ -10,6 +11,7 @@ from orrery.evidence.find.fields import columns
 from orrery.evidence.find.full_text import FullText
 from orrery.evidence.find.likeness import Likeness
 from orrery.evidence.find.search import Finder
+from orrery.evidence.find.terms import CONCEPT, SYNONYMS, terms, words
 
 SHELF = (
     Document(key="cold-cache", title="Cold Cache", text="Keys and values of old tokens go to drives.", year=2023,
@@ -101,6 +103,16 @@ def test_terms_are_quoted_even_where_they_hold_quotes():
 
 def test_words_that_nobody_has_find_nothing(small):
     assert small.search("zzyzx qwv").hits == ()
+
+
+def test_lines_of_synonyms_are_told_apart():
+    groups = tomllib.loads(SYNONYMS.read_text())["groups"]
+    names = [group[0] for group in groups]
+    assert len(set(names)) == len(names)
+    assert all(len(set(group)) == len(group) >= 2 for group in groups)
+    for group in groups:
+        (name,) = {term for term in terms(group[0]) if term == CONCEPT + "_".join(words(group[0]))}
+        assert all(name in terms(phrase) for phrase in group)
 
 
 def test_a_column_counts_by_its_weight():

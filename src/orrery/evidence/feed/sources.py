@@ -145,5 +145,3 @@ _SOURCES = {
         url=_daily_url, read=lambda document, name: read_daily(document.body, name), num_pages=_daily_pages
     ),
 }  # fmt: skip
-
-SOURCES = tuple(_SOURCES)

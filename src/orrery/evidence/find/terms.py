@@ -48,7 +48,7 @@ def terms(text: str) -> list[str]:
     """The words of a text that say something, then a term for each concept that it names.
 
     >>> terms("a TTFT of 20 ms")
-    ['ttft', '20', 'ms', 'concept.ttft']
+    ['ttft', '20', 'ms', 'concept.time_to_first_token']
     """
     found = words(text)
     return [word for word in found if _says(word)] + _unique(concept for _, concept in _named(found))
@@ -58,7 +58,7 @@ def asked_terms(text: str) -> list[str]:
     """The terms of a query, each once. Words of a phrase that names a concept do not count beside it.
 
     >>> asked_terms("mixture of experts"), asked_terms("MoE")
-    (['concept.moe'], ['moe', 'concept.moe'])
+    (['concept.mixture_of_experts'], ['moe', 'concept.mixture_of_experts'])
     """
     found = words(text)
     named = list(_named(found))
@@ -92,11 +92,11 @@ def _unique(found: Iterable[str]) -> list[str]:
 
 @cache
 def _phrases() -> dict[str, list[tuple[list[str], str]]]:
-    """First word -> the phrases that begin with it, each with its concept, called like the last phrase of its line."""
+    """First word -> the phrases that begin with it, each with its concept, called like the first phrase of its line."""
     groups: list[list[str]] = [[" ".join(words(p)) for p in group] for group in read_toml(SYNONYMS)["groups"]]
     found: dict[str, list[tuple[list[str], str]]] = {}
     for group in groups:
-        concept = CONCEPT + "_".join(group[-1].split())
+        concept = CONCEPT + "_".join(group[0].split())
         for phrase in group:
             singular = [_singular(word) for word in phrase.split()]
             found.setdefault(singular[0], []).append((singular, concept))
@@ -115,8 +115,8 @@ def is_concept(term: str) -> bool:
 def said(term: str) -> str:
     """A term as a reader is told of it.
 
-    >>> said("cache"), said("concept.inter_layer_parallelism")
-    ('cache', 'inter layer parallelism')
+    >>> said("cache"), said("concept.key_value_cache")
+    ('cache', 'key value cache')
     """
     return term.removeprefix(CONCEPT).replace("_", " ")
 

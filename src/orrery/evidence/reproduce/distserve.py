@@ -12,6 +12,7 @@ import numpy as np
 
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup, get_paper
+from orrery.evidence.reproduce.distserve_figure_1 import figure_1
 from orrery.evidence.reproduce.objectives import attained_frac, tightest_scale_ratio
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import Lognormal, deployment, length_of, requests
@@ -186,7 +187,8 @@ DATASETS = {"sharegpt": "sharegpt-opt-66b", "humaneval": "humaneval-opt-66b", "l
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Rates and limits on three data sets, transfers of the largest model, attainment of the baseline."""
+    """One device, rates and limits on three data sets, transfers of the largest model, attainments."""
+    yield from figure_1(paper.setups["figure-1"], CONTEXT_TOKENS)
     rates: list[float] = []
     scales: list[float] = []
     for data, name in DATASETS.items():
@@ -235,17 +237,24 @@ def _transfers(setup: Setup) -> Iterator[Prediction]:
         yield Prediction(claim="kv-transfer-share", predicted=share, because=because)
 
 
+FOUR = 4
+"""GPUs that a rate of table 2 is for: [unstated] table_2_rate."""
+
+
 def _attainments(paper: Paper) -> Iterator[Prediction]:
-    """The baseline at stated rates: one instance on four devices."""
+    """Shares in time at stated rates for four devices: the baseline, and prompts and answers apart on twice as many."""
     for claim in paper.claims:
-        if claim.id.startswith("attainment-vllm"):
-            trial = Trial.of(claim.setup)
-            run = simulate(colocated(claim.setup), trial.at(claim.setup.number("num_requests_per_s")))
+        setup = claim.setup
+        if claim.id.startswith("attainment-"):
+            is_ours = claim.id.startswith("attainment-disaggregated")
+            prompts, answers = setup.word("prefill_layout"), setup.word("decode_layout")
+            served = apart(setup, prompts, answers) if is_ours else colocated(setup)
+            trial, rate = Trial.of(setup), setup.number("num_requests_per_s") * served.num_devices / FOUR
+            run = simulate(served, trial.at(rate))
             if not isinstance(run, Infeasible):
+                words = f"{rate:.3g} requests/s on {served.num_devices} GPUs"
                 share = attained_frac(run, *trial.limits_s)
-                yield Prediction(
-                    claim=claim.id, predicted=share, because="one vLLM instance on four GPUs", differs=SLOW_BASELINE
-                )
+                yield Prediction(claim=claim.id, predicted=share, because=words, differs=SLOW_BASELINE)
         elif claim.id == "kv-bytes-512":
             tokens = claim.setup.number("input_tokens")
             held = kv_bytes(instance(claim.setup, "tp4"), tokens)

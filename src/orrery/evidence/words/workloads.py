@@ -10,3 +10,6 @@ INPUTS: dict[str, str] = {
     "num_text_tokens": "of the prompt that a picture is made to",
     "read_patch_frac": "of each neighbouring patch that attention reads",
 }
+
+UNITS = frozenset({"lines", "datasets"})
+"""Of program text; and what a study was tried on."""

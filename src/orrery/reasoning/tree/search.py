@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.seam import technique_at
-from orrery.reasoning import techniques
 from orrery.reasoning.graph import Call
+from orrery.reasoning.tree import techniques
 from orrery.reasoning.tree.grown import Front, Grown
 
 SEAM = "reasoning.prune"
