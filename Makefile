@@ -12,7 +12,7 @@ export ORRERY_DATA
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit slow bench docs scorecard fit wheel clean
+.PHONY: help demo test check unit slow bench docs scorecard papers fit wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -48,6 +48,9 @@ docs: $(VENV)/.ready-dev ## draw and write the generated pages again
 
 scorecard: $(VENV)/.ready-dev ## score every measured table under ORRERY_DATA; writes docs/scorecard.md
 	$(BIN)/python tools/scorecard.py --data $(ORRERY_DATA)
+
+papers: $(VENV)/.ready-dev ## run every claim of every paper again; writes its part of the scorecard and docs/papers.md
+	$(BIN)/orrery reproduce --all
 
 fit: $(VENV)/.ready-fit ## fit every constant again from the tables under ORRERY_DATA
 	for script in tools/fit/*.py; do $(BIN)/python $$script --data $(ORRERY_DATA) || exit 1; done

@@ -19,6 +19,9 @@ from orrery.catalog.models import get_model
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.network import Collective
+from orrery.reasoning.cost import cost
+from orrery.reasoning.graph import Problem
+from orrery.reasoning.shape import graph_of
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 
@@ -105,3 +108,14 @@ def test_serving_follows_the_clock(mode):
         expected = getattr(fast, field) * FACTOR ** exponent(field)
         assert getattr(slow, field) == pytest.approx(expected, rel=1e-6), f"{field} of a {mode} run hides a constant"
     assert slow.memory == fast.memory
+
+
+@pytest.mark.parametrize("shape", ["best-of-n", "sequential-revision"])
+def test_answers_follow_the_clock(shape):
+    before, after = quick("h100-sxm")
+    engine, graph = get_engine("vllm", "", before), graph_of(shape, Problem(prompt_tokens=700, answer_tokens=150))
+    fast = cost(graph, {"solver": deployment(before, engine)})
+    slow = cost(graph, {"solver": deployment(after, slower(engine))})
+    assert slow.time_s == pytest.approx(FACTOR * fast.time_s, rel=1e-6)
+    assert slow.energy_j == pytest.approx(fast.energy_j, rel=1e-6)
+    assert slow.peak_kept_bytes == fast.peak_kept_bytes

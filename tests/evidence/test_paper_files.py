@@ -2,11 +2,13 @@
 
 import re
 import tomllib
+from functools import cache
 
 import pytest
 
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis
+from orrery.base.technique import discover, technique_folders
 from orrery.base.units import UNIT_WORDS
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
@@ -92,6 +94,29 @@ def test_a_paper_is_run_again_or_says_what_is_missing(key):
         assert len(paper.missing) > 40
         assert all(claim.missing for claim in paper.claims)
     assert all(len(claim.missing) > 20 for claim in paper.claims if claim.missing)
+
+
+@cache
+def technique_names():
+    return {technique.name for folder in technique_folders() for technique in discover(folder)}
+
+
+@pytest.mark.parametrize("key", reproduced_keys())
+def test_a_paper_that_is_run_again_says_what_it_gains_and_costs(key):
+    """Where none of its techniques is a file that says so, the paper's own file does."""
+    paper = get_paper(key)
+    has_file = any(name in technique_names() for name in paper.techniques)
+    assert has_file or min(len(paper.gains), len(paper.costs)) > 20
+
+
+@every
+def test_gains_and_costs_are_a_sentence_each(key):
+    paper = get_paper(key)
+    assert bool(paper.gains) == bool(paper.costs)
+    for said in filter(None, (paper.gains, paper.costs)):
+        assert len(said) > 20
+        assert said.endswith(".")
+        assert said not in paper.mechanism
 
 
 @every

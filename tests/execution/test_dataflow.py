@@ -39,6 +39,12 @@ def test_a_task_that_needs_all_leaves_the_others_idle():
     assert sum(groups) == 4
 
 
+def test_what_waits_and_does_not_fit_goes_out_and_in_again():
+    stalled = (*CHAIN[:2], Task(name="c", flops=1e9, input_bytes=1e6, output_bytes=1e6, needs_all=True), CHAIN[3])
+    assert traffic_bytes(stalled, (4,), FAR) == traffic_bytes(stalled, (2, 2), FAR) == 4e6
+    assert streamed_s(stalled, FAR, pieces=10**9) == pytest.approx(8e-3)  # two shares of the device, 4e9 operations
+
+
 def test_switching_is_never_worse_than_either():
     machine = Machine(flops_per_s=1e12, memory_bytes_per_s=2e9, buffer_bytes=5e5, start_s=1e-6)
     mixed = (

@@ -50,6 +50,8 @@ def test_fat_trees():
     assert num_switches(16000, 40, 3) == 800 + 800 + 400
     with pytest.raises(OutOfRange, match="they hold 800"):
         num_switches(801, 40, 2)
+    with pytest.raises(OutOfRange, match="they hold 16000"):
+        num_switches(16001, 40, 3)
     with pytest.raises(OutOfRange, match="write 2 or 3"):
         num_switches(8, 40, 4)
 

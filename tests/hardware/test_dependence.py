@@ -3,9 +3,9 @@
 import pytest
 
 from orrery.base.errors import OutOfRange
-from orrery.hardware.dependence import Core, counter_bits, register_file_frac, scoreboard_bits
+from orrery.hardware.dependence import Core, counter_bits, scoreboard_bits
 
-CORE = Core(num_warps=2, num_registers=10, register_file_bytes=100.0)
+CORE = Core(num_warps=2, num_registers=10)
 
 
 def test_counters_are_counted_by_warp():
@@ -19,7 +19,6 @@ def test_a_scoreboard_grows_with_the_logarithm_of_readers():
     assert scoreboard_bits(CORE, 0) == 2 * 10
 
 
-def test_shares_are_of_all_bits():
-    assert register_file_frac(CORE, 80.0) == pytest.approx(0.1)
+def test_a_processor_without_warps_is_refused():
     with pytest.raises(OutOfRange, match="above 0"):
-        Core(num_warps=0, num_registers=1, register_file_bytes=1.0)
+        Core(num_warps=0, num_registers=1)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from orrery.catalog.devices import get_device
+from orrery.hardware.roofs import Roofs
 from orrery.kernels.fused.chain import RESIDENT_THREADS, Chain, chain_s, kernel_s
-from orrery.kernels.fused.perceptron import Perceptron, Phase, Roofs, fused_s, unfused_s
+from orrery.kernels.fused.perceptron import Perceptron, Phase, fused_s, unfused_s
 from orrery.kernels.fused.recurrence import (
     REGISTER_BYTES,
     SHARED_BYTES,
@@ -19,7 +20,7 @@ from orrery.kernels.fused.recurrence import (
 )
 
 NARROW = Perceptron(num_width=64, num_matrices=5)
-ROOFS = Roofs(peak_flops_per_s=838e12, memory_bandwidth_bytes_per_s=2e12, launch_s=5e-6)
+ROOFS, LAUNCH_S = Roofs(flops_per_s=838e12, bytes_per_s=2e12), 5e-6
 RTX = get_device("rtx-4090")
 H100 = get_device("h100-sxm")
 LSTM = Recurrence(num_gates=4, num_heads=3, num_head_features=256)
@@ -40,18 +41,19 @@ def test_unfused_bytes_grow_with_every_layer_and_fused_ones_hardly():
 
 @pytest.mark.parametrize("phase", [Phase.INFERENCE, Phase.TRAINING])
 def test_fusing_gains_launches_on_few_rows_and_bytes_on_many(phase):
-    few = unfused_s(NARROW, phase, 1, ROOFS) / fused_s(NARROW, phase, 1, 512, ROOFS)
+    few = unfused_s(NARROW, phase, 1, ROOFS, LAUNCH_S) / fused_s(NARROW, phase, 1, 512, ROOFS, LAUNCH_S)
     launches = NARROW.unfused_launches(phase) / (1 if phase is Phase.INFERENCE else 6)
     assert few == pytest.approx(launches)
-    many = unfused_s(NARROW, phase, 1 << 22, ROOFS) / fused_s(NARROW, phase, 1 << 22, 512, ROOFS)
+    rows = 1 << 22
+    many = unfused_s(NARROW, phase, rows, ROOFS, LAUNCH_S) / fused_s(NARROW, phase, rows, 512, ROOFS, LAUNCH_S)
     assert many == pytest.approx(NARROW.unfused_bytes(phase) / NARROW.fused_bytes(phase, 512))
 
 
 def test_reads_on_chip_bound_a_deep_network():
     deep = replace(NARROW, num_matrices=200)
-    tight = replace(ROOFS, on_chip_flops_per_s=393e12)
+    tight = replace(ROOFS, flops_per_s=393e12)
     rows = 1 << 20
-    assert fused_s(deep, Phase.INFERENCE, rows, 4096, tight) == pytest.approx(
+    assert fused_s(deep, Phase.INFERENCE, rows, 4096, tight, LAUNCH_S) == pytest.approx(
         rows * deep.flops(Phase.INFERENCE) / 393e12
     )
 

@@ -15,6 +15,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "record_parameter_counts.py"
 
 ROUNDED = {
     "moonshotai/Kimi-K3": (2.8e12, 0.02),
+    "THUDM/GLM-130B": (130e9, 0.02),
     "XiaomiMiMo/MiMo-7B-Base": (7.6e9, 0.02),
     "internlm/internlm-20b": (20e9, 0.02),
     "internlm/internlm-7b": (7.3e9, 0.02),

@@ -6,9 +6,9 @@ import pytest
 from orrery.catalog.devices import get_device
 from orrery.predictors.cells.kernels import Place
 from orrery.predictors.cells.latency import plan
-from orrery.predictors.cells.mbconv import inverted, kept_bytes, mbconv, mobilenet_v2
+from orrery.predictors.cells.mbconv import inverted, mbconv, mobilenet_v2
 from orrery.predictors.cells.pool import bench
-from orrery.predictors.cells.targeted import found_for, kept_in_memory
+from orrery.predictors.cells.targeted import found_for
 
 ONLY = np.zeros((1, 1), np.int64)
 
@@ -27,14 +27,6 @@ def test_a_block_adds_its_input_only_where_shapes_agree():
     to = Place(batch=1, channels=24, side=28)
     assert len(inverted(to, 24, 3, 6, 1)) == len(inverted(to, 16, 3, 6, 1)) + 1
     assert inverted(to, 24, 3, 1, 1)[0].m == 0
-
-
-def test_what_is_kept_grows_with_paths():
-    one, three = (kept_in_memory(mbconv(), 2, paths) for paths in (1, 3))
-    assert one[0] == one[1] == three[1]
-    assert 2.0 < three[0] / three[1] < 3.0
-    # depthwise, its norm and rectifier, product, its norm: 32 numbers each; the sum moves three tensors
-    assert kept_bytes(inverted(Place(batch=1, channels=2, side=4), 2, 3, 1, 1)) == 4 * 32 * (5 + 1.5)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Chains in step and on their own, shared thinking, bills of stages, and clones beside scored tries."""
+"""Chains in step and on their own, and shared thinking."""
 
 from dataclasses import replace
 
@@ -7,9 +7,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.reasoning.amortise import Sleep
-from orrery.reasoning.bill import Rates, Stage, question_usd
 from orrery.reasoning.chains import Models, Rounds, alone_s, draining_s, drawn_rounds, in_step_s, own_pace_s
-from orrery.reasoning.cloning import Styles, missed
 from orrery.reasoning.paces import models_of, pace_of
 
 FLAT = Models(draft=lambda n: 1.0, target=lambda n: 10.0, score_s_per_token=0.1)
@@ -78,26 +76,3 @@ def test_thinking_beforehand_by_hand():
     assert cheap.cost_tokens(2) > cheap.plain_cost_tokens > cheap.cost_tokens(3)
     with pytest.raises(ScenarioError, match="profiting_frac = 2"):
         replace(sleep, profiting_frac=2.0)
-
-
-def test_shared_stages_are_paid_once_and_kept_prompts_are_cheap():
-    rates = Rates(
-        input_usd_per_token=3e-6, output_usd_per_token=15e-6, cache_read_usd_per_token=0.3e-6,
-        cache_write_usd_per_token=3.75e-6,
-    )  # fmt: skip
-    find = Stage(name="find", is_shared=True, local_usd=0.5)
-    edit = Stage(name="edit", is_shared=False, output_tokens=2000, cache_read_tokens=100_000, cache_write_tokens=10_000)
-    each = 0.03 + 0.03 + 0.0375
-    assert question_usd([find, edit], rates, 1) == pytest.approx(0.5 + each)
-    assert question_usd([find, edit], rates, 10) == pytest.approx(0.5 + 10 * each)
-    assert question_usd([edit], rates, 1, caches=False) == pytest.approx(0.03 + 0.33)
-
-
-def test_a_clone_falls_behind_with_length_unless_all_styles_are_alike():
-    def gap(steps, traces=256, spread=0.3):
-        return missed(Styles(spread_frac=spread), steps, traces, np.random.default_rng(0)).gap_points_ratio
-
-    assert gap(400) == pytest.approx(4 * gap(100), rel=0.05)
-    assert gap(100) == pytest.approx(100 * 0.3 * 3 / 7, rel=0.1)
-    assert gap(100, spread=0.0) == 0.0
-    assert gap(25, traces=4) < gap(25, traces=256)

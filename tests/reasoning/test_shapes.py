@@ -25,7 +25,7 @@ def test_every_shape_is_a_graph_whose_sharing_never_adds_work(shape):
         assert 0 <= call.distinct_tokens <= call.count * call.context_tokens
         assert 0 <= call.fresh_tokens <= call.distinct_tokens
         assert call.kept_tokens(True) <= call.kept_tokens(False)
-        assert call.read_tokens(True) <= call.read_tokens(False)
+        assert call.read_tokens() <= call.attended_tokens() + 1e-6
 
 
 def test_samples_share_their_prompt():
@@ -99,3 +99,19 @@ def test_a_call_stands_after_those_that_it_waits_for():
         Graph(calls=(call,))
     with pytest.raises(ScenarioError, match="answer_tokens = 0"):
         Problem(prompt_tokens=1, answer_tokens=0)
+
+
+def test_questions_side_by_side_share_nothing():
+    one, five = graph_of("best-of-n", PROBLEM, num_samples=4), graph_of("best-of-n", PROBLEM, num_samples=4).times(5)
+    assert five.written_tokens() == 5 * one.written_tokens()
+    assert prefilled(five) == 5 * prefilled(one)
+    assert [call.context_tokens for call in five.calls] == [call.context_tokens for call in one.calls]
+
+
+def test_a_drawn_search_follows_its_rule():
+    def kept(**knobs):
+        return max(call.kept_tokens(True) for call in graph_of("tree-search", PROBLEM, width=64, **knobs).calls)
+
+    assert kept(prune="beam-tree") < kept(prune="balanced-tree") < kept(prune="diverse-tree")
+    with pytest.raises(ScenarioError, match="'beam-tree'"):
+        graph_of("tree-search", PROBLEM, prune="beam-trie")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from orrery.base.seam import techniques_at
-from orrery.reasoning import techniques
 from orrery.reasoning.graph import Graph
-from orrery.reasoning.techniques.shared_cache_tree import Knobs, kept_of
+from orrery.reasoning.tree import techniques
 from orrery.reasoning.tree.grown import Front, Grown
+from orrery.reasoning.tree.search import SEAM, Growth, search, step_calls
 from orrery.reasoning.tree.shares import by_softmax
-from orrery.reasoning.tree_search import SEAM, Growth, search, step_calls
+from orrery.reasoning.tree.techniques.shared_cache_tree import Knobs, kept_of
 
 RULES = sorted(techniques_at(techniques, SEAM))
 GROWTH = Growth(

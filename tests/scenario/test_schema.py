@@ -33,6 +33,10 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.booleans()
     if setting.name == "knob":
         return st.lists(st.sampled_from(["policy.chunk_tokens=512", "arrivals.burstiness=0.5"]), max_size=2)
+    if setting.name == "samples":
+        return st.lists(st.integers(1, 10_000), min_size=1, max_size=4).map(lambda n: ",".join(map(str, n)))
+    if setting.name == "reasoning_knob":
+        return st.lists(st.sampled_from(["num_checks=8", "prune=beam-tree"]), max_size=2)
     if setting.kind == "words":
         return st.lists(
             st.tuples(st.sampled_from(METRICS), st.integers(1, 10**8)).map("{0[0]}:{0[1]}".format), max_size=3

@@ -16,6 +16,13 @@ class Interval:
     high_95: float
     because: str = ""
 
+    def scaled(self, ratio: float) -> "Interval":
+        """The interval of a value that is so many times as large and as sure."""
+        return Interval(
+            low_80=self.low_80 * ratio, high_80=self.high_80 * ratio, low_95=self.low_95 * ratio,
+            high_95=self.high_95 * ratio, because=self.because,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:

@@ -1,10 +1,12 @@
 """Techniques by seam and name, and their knobs as the plain array that compiled and vectorised rules take."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +33,43 @@ def technique_at(folder: ModuleType, seam: str, name: str) -> Technique:
     return found
 
 
-def knob_array(technique: Technique, **given: float) -> NDArray[np.float64]:
-    """The knobs of ``technique`` in the order of its dataclass, ``given`` in place of the defaults, checked."""
-    names = [f.name for f in fields(technique.knobs)]
+def knobs_from(technique: Technique, written: Mapping[str, str]) -> Any:
+    """The knobs of ``technique`` with what somebody wrote in place of the defaults, each read as what it is."""
+    names = _known_knobs(technique, written)
+    return technique.knobs(**{name: _read(technique, name, names[name], text) for name, text in written.items()})
+
+
+def _read(technique: Technique, name: str, kind: Any, text: str) -> Any:
+    """A whole number, a number, or a word."""
+    if kind is not int and kind is not float:
+        return text
+    try:
+        value = kind(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        what = "a whole number" if kind is int else "a number"
+        raise ScenarioError(f"{technique.name}: knob {name} = {text!r}; write {what}.")
+    return value
+
+
+def _known_knobs(technique: Technique, given: Iterable[str]) -> Mapping[str, Any]:
+    """The knobs of ``technique`` and what each of them is; refuses other names."""
+    names = {f.name: f.type for f in fields(technique.knobs)}
     for name in given:
         if name not in names:
             raise ScenarioError(f"{technique.name} has no knob {name!r}; {_hint(name, names)}")
+    return names
+
+
+def knob_array(technique: Technique, **given: float) -> NDArray[np.float64]:
+    """The knobs of ``technique`` in the order of its dataclass, ``given`` in place of the defaults, checked."""
+    names = _known_knobs(technique, given)
     knobs = technique.knobs(**given)
     return np.array([float(getattr(knobs, name)) for name in names], dtype=np.float64)
 
 
-def _hint(name: str, known: Mapping[str, Technique] | list[str]) -> str:
+def _hint(name: str, known: Mapping[str, Any]) -> str:
     """What to write instead: the nearest names, or all of them."""
     if near := nearest(name, known):
         return f"did you mean {' or '.join(map(repr, near))}?"

@@ -11,7 +11,8 @@ EXAMPLES = """\b
 Examples:
   orrery estimate --model llama-3.1-70b --device h100-sxm --tp 4 --input-tokens 900 --output-tokens 250 --batch 32
   orrery estimate --model ./config.json --device mi300x --input-tokens 512 --output-tokens 512 --batch 16 --json
-  orrery estimate --scenario mine.toml --weights fp8"""
+  orrery estimate --scenario mine.toml --weights fp8
+  orrery estimate --scenario mine.toml --reasoning best-of-n --samples 1,4,16 --success 0.3 --verifier-accuracy 0.8"""
 
 
 @click.command("estimate", epilog=EXAMPLES)
@@ -33,5 +34,9 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
         from orrery.cli.views import print_estimate
 
         print_estimate(answer)
+        if answer.reasoned:
+            from orrery.cli.answer_views import print_answer
+
+            print_answer(answer.reasoned)
     print_notes(answer.notes)
     return 0

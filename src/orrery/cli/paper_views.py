@@ -9,9 +9,9 @@ from rich.text import Text
 
 from orrery.cli.output import console
 from orrery.cli.scatter import raster
-from orrery.evidence.find.amounts import amount, input_text
+from orrery.evidence.amounts import amount, input_text, metric_name
 from orrery.evidence.find.crossing import Point, Reading
-from orrery.evidence.find.entry import PaperEntry
+from orrery.evidence.find.entry import Mechanism, PaperEntry
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.judge.page import reported
 
@@ -55,23 +55,33 @@ def _head(out: "Console", words: str) -> None:
 
 
 def _print_techniques(out: "Console", entry: PaperEntry) -> None:
-    """What the techniques that model it gain and cost."""
+    """What it gains and costs as a whole, then what the techniques do that it uses."""
     _head(out, "What it gains and what it costs")
+    if entry.gains or entry.costs:
+        _print_gains(out, entry)
     for technique in entry.techniques:
         out.print(f"[bold]{escape(technique.name)}[/] ({escape(technique.seam)})")
-        out.print(f"  [green]gains[/] {escape(technique.gains)}")
-        out.print(f"  [red]costs[/] {escape(technique.costs)}")
+        _print_gains(out, technique)
     if entry.other_mechanisms:
-        out.print(f"Modelled too: {', '.join(entry.other_mechanisms)}.", markup=False)
-    if not entry.techniques and not entry.other_mechanisms:
-        out.print("No technique of orrery models it.")
+        too = " too" if entry.techniques else ""
+        out.print(f"Modelled{too}: {', '.join(entry.other_mechanisms)}.", markup=False)
+    if entry.modules:
+        modules = ", ".join(module.removeprefix("orrery.") for module in entry.modules)
+        out.print(f"Where: {modules}.", style="dim", markup=False)
+    else:
+        out.print("Nothing in orrery models it yet.")
+
+
+def _print_gains(out: "Console", of: PaperEntry | Mechanism) -> None:
+    out.print(f"  [green]gains[/] {escape(of.gains)}")
+    out.print(f"  [red]costs[/] {escape(of.costs)}")
 
 
 def print_reading(out: "Console", curve: Reading) -> None:
     """The sentence, then a line for each value of the input: | is where nothing is gained, o what is predicted."""
     out.print(curve.sentence, markup=False)
     against = f" against {curve.baseline}" if curve.baseline else ""
-    out.print(f"  {curve.metric.replace('_', ' ')}{against}", style="dim", markup=False)
+    out.print(f"  {metric_name(curve.metric)}{against}", style="dim", markup=False)
     names = [input_text(curve.input, point.value) for point in curve.points]
     ends = [point.predicted for point in curve.points] + ([] if curve.neutral is None else [curve.neutral])
     for name, point in zip(names, curve.points, strict=True):
@@ -107,19 +117,25 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
     out.print(table)
     if (more := len(entry.claims) - len(shown)) > 0:
         out.print(f"… {more} more; --json lists every one")
+    if any(map(_is_waiting, entry.claims)):
+        out.print(f"Run what is not run yet: orrery reproduce {entry.key}", markup=False)
     if not entry.missing:
         _print_missing(out, entry)
 
 
 def _verdict(j: Judged) -> str:
-    """The verdict; a claim that can be run again and is not on file says how."""
-    is_waiting = j.predicted is None and not j.because
-    return f"not run yet: orrery reproduce {j.paper}" if is_waiting else j.verdict
+    """The verdict, where there is one yet."""
+    return "not run yet" if _is_waiting(j) else j.verdict
+
+
+def _is_waiting(j: Judged) -> bool:
+    """Whether the claim can be run again and what comes out is not on file."""
+    return j.predicted is None and not j.because
 
 
 def _cells(j: Judged) -> tuple[str, ...]:
     return (
-        j.claim.id, j.claim.metric.replace("_", " "), j.claim.baseline, reported(j),
+        j.claim.id, metric_name(j.claim.metric), j.claim.baseline, reported(j),
         "" if j.predicted is None else amount(j.predicted, j.claim.unit), "" if j.ratio is None else f"{j.ratio:.2f}",
     )  # fmt: skip
 

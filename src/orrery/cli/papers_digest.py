@@ -51,8 +51,8 @@ def COMMAND(  # noqa: N802 - the seam
 ) -> int:  # fmt: skip
     """What is new, the most useful first: in the terminal, as a page, as a feed, or sent to subscribers."""
     from orrery.cli.own_library import open_library
-    from orrery.cli.papers_subscribe import wanted_of
     from orrery.evidence.digest.issue import compose
+    from orrery.evidence.digest.subscription import Wanted, check_wanted, checked_frequency
 
     if not is_sent and (smtp or sender or site or ca):
         raise click.UsageError("--smtp, --from, --site and --ca are for --send.")
@@ -63,7 +63,8 @@ def COMMAND(  # noqa: N802 - the seam
         if layers or techniques or searches or out:
             raise click.UsageError("--send writes to subscribers what each asked for; leave the choices and --out out.")
         return _send(library, until or date.today(), smtp, sender, site, ca, deployment, is_json)
-    wanted = wanted_of(layers, techniques, searches, by)
+    wanted = Wanted(layers=layers, techniques=techniques, searches=searches, frequency=checked_frequency(by))
+    check_wanted(wanted)
     with open_library(library) as store:
         issue = compose(store, until or date.today(), wanted, deployment=deployment, most=limit)
     _show(issue, form, out, is_json)

@@ -63,13 +63,17 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
 
 def _id(store: "Store", key: str) -> str:
     """The paper that is meant: one of the library's, or one that has a file."""
+    from orrery.base.errors import UnknownName
     from orrery.evidence.feed.kept import find_entry
     from orrery.evidence.feed.text import title_id
     from orrery.evidence.paper_file import get_paper
 
     if entry := find_entry(store, key):
         return entry.id
-    paper = get_paper(key)
+    try:
+        paper = get_paper(key)
+    except OSError:  # longer than the name of any file
+        raise UnknownName("paper", key, (), "orrery papers list") from None
     entry = find_entry(store, paper.arxiv) or find_entry(store, paper.title)
     return entry.id if entry else paper.arxiv or title_id(paper.title)
 
@@ -84,20 +88,12 @@ def _title(store: "Store", id: str) -> str:
 
 def _check(kind: str, name: str) -> None:
     """Refuse to follow what does not exist."""
-    from orrery.base.errors import UnknownName
+    from orrery.evidence.understanding.names import check_layers, check_techniques
 
     if kind == "layer":
-        from orrery.evidence.understanding.weights import shipped
-
-        known, listing = shipped().layers, "orrery papers list"
+        check_layers([name])
     elif kind == "technique":
-        from orrery.evidence.understanding.techniques import described
-
-        known, listing = tuple(d.name for d in described()), "orrery show techniques"
-    else:
-        return
-    if name not in known:
-        raise UnknownName(kind, name, known, listing)
+        check_techniques([name])
 
 
 def _print(found: "Marks", titles: dict[str, str]) -> None:

@@ -1,6 +1,5 @@
 """``orrery papers subscribe``: who gets the digest, of what, and how often."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from orrery.cli.options import as_json
 from orrery.cli.own_library import with_library
 
 if TYPE_CHECKING:
-    from orrery.evidence.digest.subscription import Subscription, Wanted
+    from orrery.evidence.digest.subscription import Subscription
 
 EXAMPLES = """\b
 Examples:
@@ -37,12 +36,12 @@ def COMMAND(  # noqa: N802 - the seam
     """Add an address of your own, change what it gets, end it; or list all. What is not chosen is not filtered."""
     from orrery.cli.output import print_json
     from orrery.cli.own_library import open_library
-    from orrery.evidence.digest.subscription import Subscriptions
+    from orrery.evidence.digest.subscription import Subscriptions, Wanted, checked_frequency
     from orrery.evidence.feed.extra import FeedError
 
     if address is None and (layers or techniques or searches or is_end):
         raise click.UsageError("Write the address first.")
-    wanted = wanted_of(layers, techniques, searches, by)
+    wanted = Wanted(layers=layers, techniques=techniques, searches=searches, frequency=checked_frequency(by))
     with open_library(library) as store:
         subscriptions = Subscriptions(store)
         if address and is_end:
@@ -60,26 +59,6 @@ def COMMAND(  # noqa: N802 - the seam
         print(_line(subscription))
     if not listed:
         print("Nobody subscribes yet.")
-
-
-def wanted_of(layers: Sequence[str], techniques: Sequence[str], searches: Sequence[str], by: str) -> "Wanted":
-    """What is chosen; unknown layers and techniques are refused with the nearest known name."""
-    from orrery.base.errors import UnknownName
-    from orrery.base.technique import discover, technique_folders
-    from orrery.evidence.digest.subscription import Wanted, checked_frequency
-    from orrery.evidence.understanding.weights import shipped
-
-    for layer in layers:
-        if layer not in shipped().layers:
-            raise UnknownName("layer", layer, shipped().layers)
-    if techniques:
-        known = {t.name for folder in technique_folders() for t in discover(folder)}
-        for technique in techniques:
-            if technique not in known:
-                raise UnknownName("technique", technique, known)
-    return Wanted(
-        layers=tuple(layers), techniques=tuple(techniques), searches=tuple(searches), frequency=checked_frequency(by)
-    )
 
 
 def _json(subscription: "Subscription") -> dict[str, object]:

@@ -44,9 +44,10 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
     """New papers, best first: how recent, how fast votes come in, how much like what you follow, and why."""
     from orrery.cli.own_library import open_library
     from orrery.cli.progress import bar
+    from orrery.evidence.understanding.names import check_layers
     from orrery.evidence.understanding.trending import trending
 
-    _check(layers)
+    check_layers(layers)
     with open_library(library) as store, bar("papers understood") as report:
         found = trending(store, until or date.today(), by, layers, report)
     shown = found[:limit]
@@ -63,15 +64,6 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
 
     empty = "Nothing new in these days: orrery papers fetch gets more."
     console().print(f"{len(shown)} of {len(found)} papers of the {by}." if found else empty, markup=False)
-
-
-def _check(layers: Sequence[str]) -> None:
-    from orrery.base.errors import UnknownName
-    from orrery.evidence.understanding.weights import shipped
-
-    for layer in layers:
-        if layer not in shipped().layers:
-            raise UnknownName("layer", layer, shipped().layers, "orrery papers list")
 
 
 def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[Meaning, ...]]":
@@ -117,19 +109,9 @@ def _print(trend: "Trend", meanings: "Sequence[Meaning]") -> None:
     for claim in told.claims[:2]:
         out.print(f"       claims: {claim.text}", markup=False)
     for meaning in meanings:
-        out.print(f"       in your deployment: {_told(meaning)}", markup=False)
+        out.print(f"       in your deployment: {meaning}", markup=False)
 
 
 def _known(trend: "Trend") -> str:
     words = [f"orrery papers show {trend.library_key}"] if trend.library_key else []
     return ", ".join(words + (["upvoted"] if trend.is_upvoted else []))
-
-
-def _told(meaning: "Meaning") -> str:
-    """One technique in a line."""
-    head = f"{meaning.technique} ({meaning.confidence_frac:.0%} sure): "
-    if meaning.before is None or meaning.after is None or meaning.ratio is None:
-        return head + meaning.because
-    return (
-        f"{head}{meaning.metric} {meaning.before:.4g} -> {meaning.after:.4g} ({meaning.ratio:.2f}x); {meaning.because}"
-    )

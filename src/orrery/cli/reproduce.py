@@ -93,14 +93,15 @@ def print_claims(found: "Rerun") -> None:
     from rich.table import Table
 
     from orrery.cli.output import console
-    from orrery.evidence.judge.page import number, reported
+    from orrery.evidence.amounts import amount
+    from orrery.evidence.judge.page import reported
 
     out = console()
     table = Table(box=SIMPLE, pad_edge=False)
     for column in ("paper", "claim", "reported", "predicted", "ratio", "verdict", "because"):
         table.add_column(column, justify="right" if column == "ratio" else "left", overflow="fold")
     for j in found.judged:
-        predicted = "" if j.predicted is None else number(j.predicted, j.claim.unit)
+        predicted = "" if j.predicted is None else amount(j.predicted, j.claim.unit)
         ratio = "" if j.ratio is None else f"{j.ratio:.2f}"
         style = STYLES[j.verdict]
         table.add_row(j.paper, j.claim.id, reported(j), predicted, ratio, f"[{style}]{j.verdict}[/]", _plain(j))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from orrery.scenario.why import Reason
+    from orrery.scenario.reason import Reason
 
 EXAMPLES = """\b
 Examples:

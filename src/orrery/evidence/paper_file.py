@@ -8,6 +8,8 @@
     fit = "core"                    # one of FITS
     mechanism = "two sentences in our own words"
     techniques = ["disaggregated"]
+    gains = "what it gains, in a sentence"      # needed where no technique file says it
+    costs = "what it costs, or when it does not pay"
     missing = "…"                   # only where nothing is run again: exactly what orrery lacks for it
 
     [sources.paper]
@@ -130,6 +132,8 @@ class Paper:
     sources: Mapping[str, Source]
     arxiv: str = ""
     url: str = ""
+    gains: str = ""  # empty where the technique files say it
+    costs: str = ""
     missing: str = ""  # what orrery lacks to run it again; empty where it is run
     sweep: Sweep | None = None
     unstated: Mapping[str, str] = field(default_factory=dict[str, str])  # what is missing -> what a reader assumes
@@ -173,7 +177,7 @@ def read_paper(path: Path) -> Paper:
     _unique(file, "claim", [claim.id for claim in claims])
     sweep = _sweep(file, raw.pop("sweep", None), claims)
     needed = ("title", "year", "layer", "kind", "fit", "mechanism", "techniques")
-    _known(file, "the top", raw, {*needed, "arxiv", "url", "missing", "unstated"})
+    _known(file, "the top", raw, {*needed, "arxiv", "url", "gains", "costs", "missing", "unstated"})
     _needed(file, "the top", raw, needed)
     _one_of(file, "the top", "kind", raw["kind"], KINDS)
     _one_of(file, "the top", "fit", raw["fit"], FITS)
@@ -181,7 +185,7 @@ def read_paper(path: Path) -> Paper:
         key=path.stem, title=raw["title"], year=raw["year"], arxiv=raw.get("arxiv", ""), url=raw.get("url", ""),
         layer=raw["layer"], kind=raw["kind"], fit=raw["fit"], mechanism=raw["mechanism"],
         techniques=tuple(raw["techniques"]), setups=setups, claims=claims, sources=sources,
-        missing=raw.get("missing", ""), sweep=sweep, unstated=raw.get("unstated", {}),
+        gains=raw.get("gains", ""), costs=raw.get("costs", ""), missing=raw.get("missing", ""), sweep=sweep, unstated=raw.get("unstated", {}),
     )  # fmt: skip
 
 

@@ -22,4 +22,9 @@ def num_switches(num_endpoints: int, num_ports: int, num_layers: int) -> int:
         return leaves + ceil(leaves * half / num_ports)
     if num_layers != 3:
         raise OutOfRange(f"fat tree: {num_layers} layers; write 2 or 3.")
+    if num_endpoints > half**2 * num_ports:
+        raise OutOfRange(
+            f"fat tree: {num_endpoints} endpoints on {num_ports}-port switches take more than three layers; "
+            f"they hold {half**2 * num_ports}. Split the endpoints."
+        )
     return 2 * leaves + ceil(leaves * half / num_ports)

@@ -2,8 +2,7 @@
 
 All banks work at once. A bank opens a row, reads it column by column into its multipliers, and closes it:
 
-    internal rate   channels x banks x column bytes / column time
-    product         vector in + per bank (columns x column time + rows opened x (open + close)) + results out
+    product   vector in + per bank (columns x column time + rows opened x (open + close)) + results out
 
 Rows of the matrix are dealt out to banks, so results need no addition between banks; the vector goes to every channel
 over the channel's own pins. PIM-GPT, arXiv 2310.09385; the energies are those of reading within the DRAM, of opening
@@ -40,19 +39,9 @@ class BankedMemory:
             raise OutOfRange(f"{self}; write sizes and times above 0, and rows no shorter than a column.")
 
     @property
-    def internal_bytes_per_s(self) -> float:
-        """All banks reading open rows."""
-        return self.num_channels * self.num_banks * self.column_bytes / self.column_s
-
-    @property
     def pins_bytes_per_s(self) -> float:
         """What the outside gets."""
         return self.num_channels * self.channel_bytes_per_s
-
-    @property
-    def ridge_flops_per_byte(self) -> float:
-        """A multiply-add for each element that is read, and no more."""
-        return 2.0 / self.element_bytes
 
     def product_s(self, outputs: int, inputs: int, times: int = 1) -> float:
         """A vector of ``inputs`` through ``times`` matrices of ``outputs`` rows, all of them at once."""

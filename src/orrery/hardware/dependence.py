@@ -18,15 +18,14 @@ from orrery.base.errors import OutOfRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """One streaming multiprocessor: warps in flight, what a warp can name, and the register file."""
+    """One streaming multiprocessor: warps in flight, and what a warp can name."""
 
     num_warps: int
     num_registers: int  # of a warp: regular, uniform, and predicates of both kinds
-    register_file_bytes: float
 
     def __post_init__(self) -> None:
-        if min(self.num_warps, self.num_registers) < 1 or self.register_file_bytes <= 0:
-            raise OutOfRange(f"{self}; write counts and a size above 0.")
+        if min(self.num_warps, self.num_registers) < 1:
+            raise OutOfRange(f"{self}; write counts above 0.")
 
 
 def counter_bits(core: Core, *, num_counters: int, width: int, stall: int) -> float:
@@ -37,8 +36,3 @@ def counter_bits(core: Core, *, num_counters: int, width: int, stall: int) -> fl
 def scoreboard_bits(core: Core, num_readers: int) -> float:
     """A pending write and up to ``num_readers`` pending readers of every register."""
     return float(core.num_warps * core.num_registers * (1 + ceil(log2(num_readers + 1))))
-
-
-def register_file_frac(core: Core, bits: float) -> float:
-    """As a share of the register file."""
-    return bits / (8.0 * core.register_file_bytes)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from orrery.reasoning.graph import Problem
 from orrery.reasoning.shape import graph_of
-from orrery.reasoning.vote import Checker, WrongAnswers, checked_fracs, majority_frac
+from orrery.reasoning.vote import Checker, WrongAnswers, checked_frac, majority_frac
 
 Floats = NDArray[np.float64]
 
@@ -34,24 +34,21 @@ class Trial:
     wrong: WrongAnswers
     checker: Checker
     check_ratio: float
-    num_repeats: int = 4
     seed: int = 0
 
     def vote(self, num_solutions: int) -> Split:
         """All of it for answers."""
-        right = majority_frac(self._drawn(), num_solutions, self.wrong, np.random.default_rng(self.seed))
+        right = majority_frac(self.success_frac, num_solutions, self.wrong, np.random.default_rng(self.seed))
         return Split(num_solutions=num_solutions, num_checks=0, answers_ratio=float(num_solutions), right_frac=right)
 
     def check(self, num_solutions: int, checks: Sequence[int]) -> list[Split]:
-        """So many answers, each checked as often as each of ``checks`` (rising) says."""
-        random = np.random.default_rng(self.seed)
-        rights = checked_fracs(self._drawn(), num_solutions, checks, self.checker, random)
+        """So many answers, each checked as often as each of ``checks`` says."""
         return [
             Split(
-                num_solutions=num_solutions, num_checks=n, right_frac=right,
-                answers_ratio=self._spent(num_solutions, n),
+                num_solutions=num_solutions, num_checks=n, answers_ratio=self._spent(num_solutions, n),
+                right_frac=checked_frac(self.success_frac, num_solutions, n, self.checker),
             )
-            for n, right in zip(checks, rights, strict=True)
+            for n in checks
         ]  # fmt: skip
 
     def _spent(self, num_solutions: int, num_checks: int) -> float:
@@ -60,9 +57,6 @@ class Trial:
             "generative-verification", ONE_ANSWER, num_solutions=num_solutions, num_checks=num_checks,
             check_ratio=self.check_ratio,
         ).written_tokens()  # fmt: skip
-
-    def _drawn(self) -> Floats:
-        return np.tile(self.success_frac, self.num_repeats)
 
 
 def growth(best: Sequence[Split]) -> Mapping[str, float]:

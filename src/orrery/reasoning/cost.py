@@ -5,7 +5,7 @@ sequences ask for. Context that does not fit into the cache beside them has to b
 those before it are done, so the question takes the longest way through the graph.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from orrery.execution.batch import Floats
+from orrery.execution.explain import limit_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import step_power_w
@@ -36,6 +37,7 @@ class CallCost:
     kept_bytes: float  # cache held at the end of the last wave's calls; more than there is where it does not fit
     prefilled_tokens: float
     num_waves: int
+    bound_by: str  # what sets most of its time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,11 @@ class GraphCost:
         return sum(call.energy_j for call in self.calls)
 
     @property
+    def bound_by(self) -> str:
+        """What sets most of the time of all calls."""
+        return _most((call.bound_by, call.time_s) for call in self.calls)
+
+    @property
     def cache_read_bytes(self) -> float:
         """Of all calls."""
         return sum(call.cache_read_bytes for call in self.calls)
@@ -63,13 +70,19 @@ class GraphCost:
 
 
 def cost(graph: Graph, deployments: Mapping[str, Deployment], *, shares_prefix: bool = True) -> GraphCost | Infeasible:
-    """The price of ``graph``; a model without a deployment of its own runs on the solver's."""
+    """The price of ``graph`` on one replica of each; a model without a deployment of its own runs on the solver's."""
     costs, done, offline_s = list[CallCost](), dict[str, float](), 0.0
     for call in graph.calls:
         deployment = deployments.get(call.model, deployments["solver"])
         memory = memory_of(deployment)
         if isinstance(memory, Infeasible):
             return memory
+        if call.context_tokens + call.output_tokens > memory.kv_capacity_tokens:
+            return Infeasible(
+                what=f"cache of one sequence ({call.name})", need=call.context_tokens + call.output_tokens,
+                have=memory.kv_capacity_tokens, unit="tokens",
+                smallest_change="Use more devices, a narrower cache format, or shorter answers.",
+            )  # fmt: skip
         found = call_cost(call, deployment, memory, shares_prefix=shares_prefix)
         costs.append(found)
         if not call.is_online:
@@ -101,7 +114,21 @@ def call_cost(call: Call, deployment: Deployment, memory: Memory, *, shares_pref
         flops=float(flops @ times) * devices, bytes=float(moved_bytes @ times) * devices,
         cache_read_bytes=read * call.written_tokens * devices, kept_bytes=kept_bytes * devices,
         prefilled_tokens=prefilled, num_waves=num_waves,
+        bound_by=_most((_limit(steps, i), float(times[i] * steps.time_s[i])) for i in range(4)),
     )  # fmt: skip
+
+
+def _limit(steps: Ticks, entry: int) -> str:
+    """The host where it is slower than the device, else a resource of the device."""
+    return "host" if steps.host_s[entry] > steps.done.time_s[entry] else limit_of(steps.done, entry)
+
+
+def _most(shares: Iterable[tuple[str, float]]) -> str:
+    """The name with the most seconds."""
+    by: dict[str, float] = {}
+    for name, time_s in shares:
+        by[name] = by.get(name, 0.0) + time_s
+    return max(by, key=by.__getitem__, default="")
 
 
 def _contexts(call: Call) -> Floats:

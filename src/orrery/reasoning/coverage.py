@@ -5,7 +5,7 @@ one, are a chain with an absorbing state, and reach it with the same probability
 """
 
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil, isinf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,6 @@ Floats = NDArray[np.float64]
 def coverage(success_frac: float | Floats, num_tries: float | Floats) -> Floats:
     """The chance that at least one of ``num_tries`` independent tries is right."""
     return 1.0 - (1.0 - np.asarray(success_frac, dtype=np.float64)) ** num_tries
-
-
-def absorbed(success_frac: float, num_rounds: int, first_frac: float = 0.0) -> float:
-    """The chance that a chain of rounds has come to a right answer; ``first_frac``: that it starts with one."""
-    states, step = np.array([1.0 - first_frac, first_frac]), np.array([[1.0 - success_frac, success_frac], [0.0, 1.0]])
-    return float((states @ np.linalg.matrix_power(step, num_rounds))[1])
 
 
 def gain_frac(success_frac: float, num_tries: int, ceiling_frac: float = 1.0) -> float:
@@ -46,42 +40,44 @@ def saturation_tries(success_frac: float, least_gain_frac: float, ceiling_frac: 
     return max(0, ceil(log(least_gain_frac / (ceiling_frac * success_frac)) / log(1.0 - success_frac) - 1e-9))
 
 
-def drawn_coverage(success_frac: float, num_tries: int, count: int, random: np.random.Generator) -> tuple[float, float]:
-    """The same two by drawing: tries side by side, and rounds one after the other."""
-    side_by_side = random.random((count, num_tries)).__lt__(success_frac).any(axis=1).mean()
-    first_right = random.geometric(success_frac, count)
-    return float(side_by_side), float((first_right <= num_tries).mean())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difficulty:
     """Questions whose chance of a right answer follows a beta distribution.
 
     ``mean_frac`` is the accuracy of one try. ``evenness_ratio`` = a + b: near 0 a question is always or never solved,
-    large values make all questions alike.
+    large values make all questions alike, infinite ones exactly so.
     """
 
     mean_frac: float
     evenness_ratio: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.mean_frac < 1.0 or self.evenness_ratio <= 0.0:
+        if not 0.0 < self.mean_frac <= 1.0 or self.evenness_ratio <= 0.0:
             raise ScenarioError(
                 f"mean_frac = {self.mean_frac:g}, evenness_ratio = {self.evenness_ratio:g}; "
-                "write a mean between 0 and 1 and an evenness above 0."
+                "write a mean above 0 and at most 1, and an evenness above 0."
             )
+
+    @property
+    def is_one(self) -> bool:
+        """Whether every question is solved with the same chance."""
+        return isinf(self.evenness_ratio) or self.mean_frac == 1.0
 
     def coverage(self, num_tries: int) -> float:
         """1 - E[(1 - p)^n], the product of (b + i) / (a + b + i)."""
         missed = 1.0 - self.mean_frac
+        if self.is_one:
+            return float(coverage(self.mean_frac, num_tries))
         i = np.arange(num_tries)
         return 1.0 - float(np.prod((missed * self.evenness_ratio + i) / (self.evenness_ratio + i)))
 
     def bins(self, count: int, num_points: int = 100_000) -> Floats:
-        """Mean chance in each of ``count`` equally full bins, hardest first.
+        """Mean chance in each of ``count`` equally full bins, hardest first; a single one where all are alike.
 
         Integrated over p ** a below one half and (1 - p) ** b above it, in which the poles at the ends are flat.
         """
+        if self.is_one:
+            return np.full(1, self.mean_frac)
         a, b = self.mean_frac * self.evenness_ratio, (1.0 - self.mean_frac) * self.evenness_ratio
         middles = (np.arange(num_points) + 0.5) / num_points
         low, high = 0.5 * middles ** (1.0 / a), 0.5 * middles[::-1] ** (1.0 / b)

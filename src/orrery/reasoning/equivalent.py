@@ -68,11 +68,11 @@ def _attended_tokens(call: Call, sparsity: Sparsity | None) -> float:
     return call.count * _kept(call, sparsity.kept_tokens) + search
 
 
-def _read_tokens(call: Call, sparsity: Sparsity | None, shares_prefix: bool) -> float:
+def _read_tokens(call: Call, sparsity: Sparsity | None) -> float:
     """Tokens whose keys and values are read; each sequence picks its own, so that no prefix is shared."""
     if sparsity is None:
-        return call.read_tokens(shares_prefix)
-    search = call.read_tokens(shares_prefix) / (2 * sparsity.block_tokens) if sparsity.block_tokens else 0.0
+        return call.read_tokens()
+    search = call.read_tokens() / (2 * sparsity.block_tokens) if sparsity.block_tokens else 0.0
     return call.count * _kept(call, sparsity.kept_tokens) + search
 
 

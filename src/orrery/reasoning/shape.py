@@ -1,13 +1,25 @@
 """From a question to its calls: the shapes at the seam ``reasoning.shape``, one file each under ``techniques``."""
 
 from orrery.base.seam import technique_at
+from orrery.base.technique import Technique
 from orrery.reasoning import techniques
+from orrery.reasoning.choice import ShapeKnobs
 from orrery.reasoning.graph import Graph, Problem
 
 SEAM = "reasoning.shape"
 
 
-def graph_of(shape: str, problem: Problem, **knobs: float) -> Graph:
-    """The graph of ``problem`` under the shape of that name, ``knobs`` in place of its defaults."""
-    technique = technique_at(techniques, SEAM, shape)
-    return Graph(calls=tuple(technique.rule(problem, technique.knobs(**knobs))))
+def shape_of(name: str) -> Technique:
+    """The shape of that name."""
+    return technique_at(techniques, SEAM, name)
+
+
+def drawn(shape: Technique, problem: Problem, knobs: ShapeKnobs) -> Graph:
+    """The graph of ``problem`` under a shape."""
+    return Graph(calls=tuple(shape.rule(problem, knobs)))
+
+
+def graph_of(shape: str, problem: Problem, **knobs: float | str) -> Graph:
+    """The same by name, ``knobs`` in place of the shape's defaults."""
+    found = shape_of(shape)
+    return drawn(found, problem, found.knobs(**knobs))

@@ -8,8 +8,10 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
+from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.plan import plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
+from orrery.scenario.reasoning import reasoned, unused
 from orrery.scenario.resolve import Question, resolve
 from orrery.scenario.schema import Scenario, merged
 from orrery.serving.estimate import Estimate
@@ -24,6 +26,7 @@ class Answer:
     estimate: Estimate
     tariff: Tariff
     notes: tuple[str, ...]
+    reasoned: Reasoned | None = None  # where many calls make one answer
 
     @property
     def usd_per_million_tokens(self) -> float | None:
@@ -57,7 +60,7 @@ class Answer:
                 "price": price_json(self.tariff), "deployment": deployment_json(self.question.deployment),
                 "notes": self.notes,
             }
-        )  # fmt: skip
+        ) | ({"answer": self.reasoned.to_json()} if self.reasoned else {})  # fmt: skip
 
     def _money_intervals(self, money: dict[str, float | None]) -> dict[str, Interval]:
         """Dollars go with the inverse of the rate; the price itself is taken as exact."""
@@ -106,8 +109,11 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | C
     if isinstance(found, Infeasible):
         return CannotBe(infeasible=found, notes=question.notes)
     tariff = tariff_of(question.deployment.cluster.device, asked.usd_per_hour, asked.electricity)
-    notes = tuple(dict.fromkeys((*question.notes, *found.notes, *tariff.notes)))
-    return Answer(question=question, estimate=found, tariff=tariff, notes=notes)
+    many = reasoned(asked, question, found, tariff)
+    if isinstance(many, Infeasible):
+        return CannotBe(infeasible=many, notes=question.notes)
+    notes = (*question.notes, *found.notes, *tariff.notes, *(many.notes if many else unused(asked)))
+    return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 
 
 def plan(scenario: Scenario | None = None, /, **settings: Any) -> PlanAnswer:

@@ -3,6 +3,7 @@
 One list for the scenario file, the command line and the messages; it imports nothing heavy, so that help stays quick.
 """
 
+from orrery.scenario.fields_reasoning import REASONING_SETTINGS
 from orrery.scenario.fields_training import TRAINING_SETTINGS
 from orrery.scenario.setting import EVERY, ONE, PLAN, SIMULATE, Setting, count, number, switch, word
 
@@ -66,7 +67,8 @@ SETTINGS: tuple[Setting, ...] = (
     word("queue", "Who is served first: fcfs, priority, shortest-first, fair.", "fcfs", "NAME", commands=SIMULATE),
     word("router", "Which replica: least-loaded, round-robin, session-affinity, prefix-aware, power-of-two.",
           "least-loaded", "NAME", commands=SIMULATE),
-    switch("prefix_caching", "Keep prompts that others may share (default: as the engine does)."),
+    switch("prefix_caching", "Keep prompts that others may share (default: as the engine does).",
+           commands=ONE | SIMULATE),
     word("preemption", "When the cache is full: recompute or swap.", "recompute", "recompute|swap",
           commands=SIMULATE),
     number("host_cache_bytes", "Host memory of a replica for blocks that leave the device.", 64e9, most=1e15,
@@ -85,7 +87,7 @@ SETTINGS: tuple[Setting, ...] = (
           "plain-copy", "NAME", commands=SIMULATE),
     word("swap", "The same between device and host.", "encrypted-pipelined", "NAME", commands=SIMULATE),
     word("draft_model", "A small model that guesses tokens (default: they are looked up in the prompt).",
-          "llama-3.2-1b", "NAME|PATH", commands=SIMULATE),
+          "llama-3.2-1b", "NAME|PATH", commands=ONE | SIMULATE),
     count("draft_tokens", "Tokens that are guessed ahead and checked in one step.", 4, most=1000, commands=SIMULATE),
     word("draft_tree", "Guesses at each level of a tree, in place of draft_tokens.", "4,2,1", "N,N,…",
           commands=SIMULATE),
@@ -104,6 +106,7 @@ SETTINGS: tuple[Setting, ...] = (
         name="knob", kind="words", metavar="NAME=VALUE", example='["policy.chunk_tokens=512"]', commands=SIMULATE,
         help="A knob of a chosen technique: policy.chunk_tokens=512, arrivals.burstiness=0.5, …; repeat for more.",
     ),
+    *REASONING_SETTINGS,
     *TRAINING_SETTINGS,
 )  # fmt: skip
 """In the order of the help page."""

@@ -7,12 +7,13 @@ from pydantic import ConfigDict, ValidationError
 
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.mistakes import mistakes
+from orrery.scenario.schema_reasoning import ReasoningScenario
 from orrery.scenario.schema_serving import ServingScenario
 from orrery.scenario.schema_training import TrainingScenario
 
 
-class Scenario(TrainingScenario, ServingScenario):
-    """What a user asks: a deployment and its traffic, or a training job; blank means: take the documented default."""
+class Scenario(TrainingScenario, ReasoningScenario, ServingScenario):
+    """What a user asks: a deployment with its traffic, or a training job; blank means: take the documented default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 

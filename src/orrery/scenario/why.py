@@ -1,33 +1,13 @@
 """Why a number is what it is: a tree of rules and parts whose leaves are facts with sources."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from orrery.base.cost import Cost
 from orrery.base.errors import ScenarioError, nearest
 from orrery.base.sources import Fact
-from orrery.scenario.answer import to_json
 from orrery.scenario.ask import Answer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """One number: its rule in words, the numbers it is made of, and the facts that entered here."""
-
-    name: str  # the last word is the unit
-    value: float | str | None
-    rule: str = ""
-    parts: tuple["Reason", ...] = ()
-    facts: tuple[Fact, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The tree as nested objects; facts with their sources."""
-        return {
-            "name": self.name, "value": to_json(self.value), "rule": self.rule,
-            "facts": [to_json(f) | {"cite": f.cite()} for f in self.facts],
-            "parts": [p.to_json() for p in self.parts],
-        }  # fmt: skip
+from orrery.scenario.reason import Reason
+from orrery.scenario.why_answer import reasons_of
 
 
 def why(answer: Answer, path: str) -> Reason:
@@ -71,6 +51,7 @@ def _reasons(a: Answer) -> Mapping[str, Callable[[], Reason]]:
         "memory.communication_bytes": lambda: _plain(a, "communication_bytes", "two messages of the largest step"),
         "memory.context_bytes": lambda: _context(a),
         "memory.usable_bytes": lambda: _usable(a),
+        **(reasons_of(a.reasoned, a.tariff) if a.reasoned else {}),
     }
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery.execution.batch import Batch, Floats
+from orrery.execution.batch import Batch, Floats, Ints
+from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
 from orrery.execution.step import Step, step
 
@@ -25,13 +26,17 @@ class Ticks:
 
 def tick(deployment: Deployment, batch: Batch) -> Ticks:
     """Cost every step of ``batch``, host included."""
-    engine, done = deployment.engine, step(deployment, batch)
-    host_s = engine.step_s + engine.per_sequence_s * batch.num_rows
-    exposed_s = (1.0 - engine.overlap_frac) * host_s
+    engine, done, rows = deployment.engine, step(deployment, batch), batch.num_rows
     return Ticks(
-        done=done, time_s=np.maximum(done.time_s + exposed_s, host_s),
-        stage_s=np.maximum(done.stage_s + exposed_s, host_s), host_s=host_s,
+        done=done, time_s=wall_s(engine, done.time_s, rows), stage_s=wall_s(engine, done.stage_s, rows),
+        host_s=engine.step_s + engine.per_sequence_s * rows,
     )  # fmt: skip
+
+
+def wall_s(engine: Engine, device_s: Floats, num_sequences: Ints | int) -> Floats:
+    """Steps that take the device so long, with the host's part for their sequences."""
+    host_s = engine.step_s + engine.per_sequence_s * num_sequences
+    return np.maximum(device_s + (1.0 - engine.overlap_frac) * host_s, host_s)
 
 
 def steps_of(

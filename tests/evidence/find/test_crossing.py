@@ -82,6 +82,16 @@ def test_words_have_no_crossing():
     assert "over recompute" in found.sentence
 
 
+def test_lists_are_told_apart_from_their_commas():
+    found = read(["1, 1", "1, 2", "1, 4"], [1.5, 1.2, 0.5], input="client_speeds_swept")
+    assert found.sentence.startswith("Helps at 1, 1; 1, 2; hurts at 1, 4.")
+
+
+def test_what_hardly_changes_has_no_best():
+    found = read([1.0, 2.0, 3.0], [1.2, 1.2, 1.2], input="slo_ttft_s")
+    assert found.sentence == "Always helps in this range. The throughput ratio hardly changes over SLO TTFT: about 1.2."
+
+
 def test_what_compares_nothing_says_from_where_to_where():
     found = read([1e9, 2e9], [100.0, 250.0], unit="tokens_per_s", baseline="", input="link_bytes_per_s")
     assert found.neutral is None

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 
 from orrery.evidence.digest.subscription import Frequency, Wanted
 from orrery.evidence.feed.store import Store
+from orrery.evidence.feed.text import title_id
 from orrery.evidence.find.fields import columns
 from orrery.evidence.find.made import document_of_entry
 from orrery.evidence.find.terms import terms
@@ -63,14 +64,23 @@ def compose(
     most: int = MOST_ITEMS,
 ) -> Issue:  # fmt: skip
     """The issue for what is wanted, up to a day; papers ``without`` were sent before."""
-    trends = [t for t in trending(store, until, wanted.frequency) if t.entry.id not in without]
-    chosen = [(t, why) for t in trends if (why := tuple(_reasons(t, wanted))) or not _is_choosy(wanted)]
+    trends = trending(store, until, wanted.frequency)
+    return chosen(trends, until, wanted, without=without, deployment=deployment, most=most)
+
+
+def chosen(
+    trends: Sequence[Trend], until: date, wanted: Wanted, *, without: Collection[str] = (),
+    deployment: Deployment | None = None, most: int = MOST_ITEMS,
+) -> Issue:  # fmt: skip
+    """The issue made of the papers of its period. A paper that got its id since it was sent is known by its title."""
+    fresh = [t for t in trends if t.entry.id not in without and title_id(t.entry.title) not in without]
+    fitting = [(t, why) for t in fresh if (why := tuple(_reasons(t, wanted))) or not _is_choosy(wanted)]
     items = tuple(
         Item(trend=t, because=why, meanings=deployment.meanings(t.understood) if deployment else ())
-        for t, why in chosen[:most]
+        for t, why in fitting[:most]
     )
     since = until - timedelta(days=DAYS[wanted.frequency] - 1)
-    return Issue(since=since, until=until, items=items, num_more=max(0, len(chosen) - most))
+    return Issue(since=since, until=until, items=items, num_more=max(0, len(fitting) - most))
 
 
 def _is_choosy(wanted: Wanted) -> bool:

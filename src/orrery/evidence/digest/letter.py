@@ -4,19 +4,27 @@ A letter to others carries ``List-Unsubscribe`` with a web address and ``List-Un
 is only an address to write to.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
+from email.policy import default
 from email.utils import format_datetime
 from hashlib import sha256
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from orrery.base.errors import ScenarioError
 from orrery.evidence.digest.issue import Issue
 from orrery.evidence.digest.render import as_html, as_text
 from orrery.evidence.digest.subscription import Subscription, checked_address
 from orrery.evidence.digest.tokens import Tokens
+
+
+SEVEN_BIT = default.clone(cte_type="7bit")
+"""Every mail server takes such a letter as it is, so that a signature on it holds."""
+
+_SITE = re.compile(r"https?://[A-Za-z0-9._~:/\[\]@!$&'()*+;=%-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +36,27 @@ class Sender:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "address", checked_address(self.address))
-        object.__setattr__(self, "site", self.site.rstrip("/"))
-        is_local = self.site.startswith(("http://127.0.0.1", "http://localhost", "http://[::1]"))
-        if self.site and not self.site.startswith("https://") and not is_local:
-            raise ScenarioError(f"site: {self.site!r} is not https; mail programs follow no other link to unsubscribe.")
+        object.__setattr__(self, "site", _checked_site(self.site.rstrip("/")) if self.site else "")
 
     @property
     def domain(self) -> str:
         """Of the address."""
         return self.address.rpartition("@")[2]
+
+
+def _checked_site(site: str) -> str:
+    """An address to which the paths of the pages can be added, and that can stand in a header as it is."""
+    try:
+        parts = urlsplit(site)
+        is_here = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+        is_web = bool(parts.hostname) and _SITE.fullmatch(site) is not None
+    except ValueError:
+        is_here = is_web = False
+    if not is_web:
+        raise ScenarioError(f"site: {site!r} is no address of a site; write one such as https://papers.example.org.")
+    if parts.scheme != "https" and not is_here:
+        raise ScenarioError(f"site: {site!r} is not https; mail programs follow no other link to unsubscribe.")
+    return site
 
 
 def digest_letter(issue: Issue, to: Subscription, period: str, sender: Sender, tokens: Tokens) -> EmailMessage:
@@ -70,7 +90,7 @@ def confirm_letter(to: Subscription, sender: Sender, tokens: Tokens) -> EmailMes
 
 
 def _letter(to: str, subject: str, sender: Sender, unique: str) -> EmailMessage:
-    letter = EmailMessage()
+    letter = EmailMessage(policy=SEVEN_BIT)
     letter["Subject"] = subject
     letter["From"] = Address(display_name="orrery", addr_spec=sender.address)
     letter["To"] = to

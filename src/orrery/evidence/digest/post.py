@@ -4,7 +4,7 @@ import os
 import smtplib
 import ssl
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -16,6 +16,12 @@ from urllib.parse import unquote, urlsplit
 from orrery.base.errors import ScenarioError
 
 PATIENCE_S = 30.0
+LETTER_PATIENCE_S = 600.0
+"""For the answer to a whole letter: whoever hangs up earlier may have sent it [rfc-5321, 4.5.3.2.6]."""
+
+LETTER = SMTP.clone(cte_type="7bit", max_line_length=998)
+"""Long links stand in one piece: folded, they would be encoded, and mail programs would not find them."""
+
 PASSWORD = "ORRERY_SMTP_PASSWORD"
 PORTS = {"smtp": 587, "smtps": 465}
 
@@ -63,27 +69,37 @@ class Server:
 @contextmanager
 def connected(server: Server) -> Generator["Connection"]:
     """A connection for several letters, signed in. Raises where the server cannot be reached or takes no encryption."""
-    context = ssl.create_default_context(cafile=server.certificates)
+    client: smtplib.SMTP | None = None
     try:
+        context = ssl.create_default_context(cafile=server.certificates)
         if server.is_tls_at_once:
             client = smtplib.SMTP_SSL(server.host, server.port, timeout=PATIENCE_S, context=context)
         else:
             client = smtplib.SMTP(server.host, server.port, timeout=PATIENCE_S)
-            client.ehlo()
-            if client.has_extn("starttls"):
-                client.starttls(context=context)
-                client.ehlo()
-            elif not server.is_here:
-                client.close()
-                raise ScenarioError(f"smtp: {server.host} offers no encryption, so nothing is sent through it.")
+            _encrypt(client, server, context)
         if server.user:
             client.login(server.user, os.environ.get(PASSWORD, ""))
-    except (smtplib.SMTPException, OSError) as error:
+    except (smtplib.SMTPException, OSError, UnicodeError) as error:
+        if client:
+            client.close()
         raise ScenarioError(f"smtp: {server.host}:{server.port} cannot be used: {error}.") from None
     try:
         yield Connection(client)
     finally:
+        with suppress(smtplib.SMTPException, OSError):
+            client.quit()
         client.close()
+
+
+def _encrypt(client: smtplib.SMTP, server: Server, context: ssl.SSLContext) -> None:
+    """STARTTLS; only a server on this machine may do without."""
+    client.ehlo()
+    if client.has_extn("starttls"):
+        client.starttls(context=context)
+        client.ehlo()
+    elif not server.is_here:
+        client.close()
+        raise ScenarioError(f"smtp: {server.host} offers no encryption, so nothing is sent through it.")
 
 
 class Connection:
@@ -94,6 +110,7 @@ class Connection:
 
     def hand_over(self, letter: EmailMessage) -> tuple[Handed, str]:
         """What became of the letter, and what the server said."""
+        content = letter.as_bytes(policy=LETTER)
         try:
             for code, said in (
                 self._client.mail(letter["From"].addresses[0].addr_spec),
@@ -105,9 +122,22 @@ class Connection:
         except (smtplib.SMTPException, OSError) as error:
             return "refused", str(error)
         try:
-            code, said = self._client.data(letter.as_bytes(policy=SMTP))
+            with self._patience():
+                code, said = self._client.data(content)
         except smtplib.SMTPDataError as error:  # it refused before it took any of the letter
+            with suppress(smtplib.SMTPException, OSError):
+                self._client.rset()
             return "refused", str(error)
         except (smtplib.SMTPException, OSError) as error:
             return "unsure", str(error)
         return ("sent" if code == 250 else "refused"), f"{code} {said.decode(errors='replace')}"
+
+    @contextmanager
+    def _patience(self) -> Generator[None]:
+        """As long as it takes to hand over a whole letter."""
+        connection = self._client.sock
+        if connection:
+            connection.settimeout(LETTER_PATIENCE_S)
+        yield
+        if self._client.sock:
+            self._client.sock.settimeout(PATIENCE_S)

@@ -8,10 +8,9 @@ from textwrap import fill, shorten
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from orrery.evidence.amounts import amount
 from orrery.evidence.digest.issue import Issue, Item
 from orrery.evidence.feed.extra import load
-from orrery.evidence.judge.page import number
-from orrery.evidence.understanding.meaning import Meaning
 
 WIDTH = 78
 ABSTRACT = 600
@@ -33,24 +32,14 @@ def lines_of(item: Item) -> Iterator[tuple[str, str]]:
     for claim in told.claims[:CLAIMS]:
         yield "claims", f"{claim.metric.replace('_', ' ')} {_amount(claim.low, claim.high, claim.unit, claim.reading)}"
     for meaning in item.meanings:
-        yield "for you", meaning_text(meaning)
+        yield "for you", str(meaning)
     if item.because:
         yield "because", "; ".join(item.because)
 
 
 def _amount(low: float, high: float, unit: str, reading: str) -> str:
-    ends = " to ".join(dict.fromkeys(number(x, unit) for x in (low, high)))
+    ends = " to ".join(dict.fromkeys(amount(x, unit) for x in (low, high)))
     return ends if reading == "value" else f"{reading} {ends}"
-
-
-def meaning_text(meaning: Meaning) -> str:
-    """What a technique would change in the reader's deployment, in one sentence."""
-    if meaning.before is None or meaning.after is None:
-        return f"{meaning.technique}: {meaning.because}"
-    change = "" if meaning.ratio is None else f" ({meaning.ratio:.2f} times)"
-    return (
-        f"{meaning.technique}: {meaning.metric} {meaning.before:.4g} -> {meaning.after:.4g}{change}; {meaning.because}"
-    )
 
 
 def as_text(issue: Issue, links: Mapping[str, str] | None = None) -> str:

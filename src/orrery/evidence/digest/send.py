@@ -6,19 +6,19 @@ server itself stated puts it back; a letter still on its way after a crash may h
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from orrery.evidence.digest.issue import Issue, compose, period
+from orrery.evidence.digest.issue import Issue, chosen, period
 from orrery.evidence.digest.letter import Sender, digest_letter
 from orrery.evidence.digest.post import Connection
-from orrery.evidence.digest.subscription import Subscription, Subscriptions
+from orrery.evidence.digest.subscription import Frequency, Subscription, Subscriptions
 from orrery.evidence.digest.tokens import Tokens
 from orrery.evidence.feed.store import Store
 from orrery.evidence.understanding.meaning import Deployment
+from orrery.evidence.understanding.trending import Trend, trending
 
 Outcome = Literal["sent", "refused", "unsure", "empty"]
 
@@ -40,11 +40,16 @@ def send_due(
 ) -> Iterator[Sent]:  # fmt: skip
     """Send what is due, one letter after the other. An issue without papers sends nothing, and stays due."""
     subscriptions, tokens = Subscriptions(store, clock), Tokens(store, clock)
+    trends: dict[Frequency, list[Trend]] = {}
     for reader in subscriptions.all("active"):
         name = period(reader.wanted.frequency, today)
         if not _is_due(store, reader, name):
             continue
-        issue = compose(store, today, reader.wanted, without=_sent_before(store, reader), deployment=deployment)
+        often = reader.wanted.frequency
+        if often not in trends:
+            trends[often] = trending(store, today, often)
+        before = _sent_before(store, reader)
+        issue = chosen(trends[often], today, reader.wanted, without=before, deployment=deployment)
         if not issue.items:
             yield Sent(address=reader.address, period=name, outcome="empty", num_papers=0)
             continue
@@ -57,16 +62,12 @@ def send_due(
 
 
 def unsure(store: Store) -> tuple[tuple[str, str], ...]:
-    """Addresses and periods of letters that may or may not have arrived."""
-    rows = store.rows(
-        "select address, period from letters join subscriptions on subscription = id where letters.state = 'on its way'"
-    )
+    """Addresses and periods of letters that may or may not have arrived, each told once."""
+    asked = "from letters join subscriptions on subscription = id where letters.state = 'on its way'"
+    with store.transaction():
+        rows = store.rows(f"select address, period {asked}")
+        store.execute("update letters set state = 'unsure' where state = 'on its way'")
     return tuple((row["address"], row["period"]) for row in rows)
-
-
-def counted(sent: list[Sent]) -> dict[str, int]:
-    """How many letters came to which end."""
-    return dict(Counter(s.outcome for s in sent))
 
 
 def _is_due(store: Store, reader: Subscription, name: str) -> bool:

@@ -3,6 +3,7 @@
 Elements: https://info.arxiv.org/help/api/user-manual.html and https://info.arxiv.org/help/rss.html.
 """
 
+import io
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -15,7 +16,9 @@ from orrery.evidence.feed.text import arxiv_id, plain, title_id
 MOST_ENTRIES = 5000
 
 _ANNOUNCED = re.compile(r"^arXiv:\S+\s+Announce Type:\s*\S+\s*(?:Abstract:\s*)?", re.IGNORECASE)
-_ENDS = (b"</feed>", b"</rss>", b"</rdf:rdf>")
+_END = re.compile(rb"</(?:[a-z0-9_.-]+:)?(?:feed|rss|rdf)\s*>")
+_REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,12})|([0-9]{1,12}));?", re.IGNORECASE)
+MOST_TOTAL_DIGITS = 12
 _REFUSED = (b"<!doctype", b"<!entity")
 Raw = Mapping[str, Any]
 
@@ -24,18 +27,43 @@ def read_atom(document: bytes, source: str, content_type: str = "") -> Read:
     """Every paper of a feed; entries that say nothing are left out, and so is the last one of a feed that was cut."""
     _refuse_definitions(document, source)
     headers = {"content-type": content_type} if content_type else {}
-    feed: Any = load("feedparser").parse(document, response_headers=headers, resolve_relative_uris=False)
+    feed = _parsed(document, source, headers)
     raw: list[Raw] = list(feed.entries[:MOST_ENTRIES])
     if not raw and not feed.get("version"):
         raise FeedError(f"{source}: is no Atom or RSS feed{_because(feed)}.")
     skipped: list[Skipped] = []
-    if raw and not any(end in _squeezed(document[-4096:]) for end in _ENDS):
+    if raw and not _END.search(_squeezed(document[-4096:])):
         raw.pop()
         skipped.append(Skipped(where=source, why="the feed is cut short; its last entry was left out."))
     elif feed.get("bozo") and not raw:
         skipped.append(Skipped(where=source, why=f"the feed is malformed{_because(feed)}."))
     entries = [e for one in raw if (e := _entry(one, source, skipped))]
     return Read(entries=tuple(entries), skipped=tuple(skipped), num_total=_total(feed))
+
+
+def _parsed(document: bytes, source: str, headers: Mapping[str, str]) -> Any:
+    """What the parser makes of it. It is given a stream, because bytes alone it takes for the name of a file first."""
+    stream = io.BytesIO(_REFERENCE.sub(_letter_or_nothing, document))
+    try:
+        return load("feedparser").parse(
+            stream, response_headers=headers, resolve_relative_uris=False, sanitize_html=False
+        )
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        AssertionError,
+        RecursionError,
+    ) as error:
+        raise FeedError(f"{source}: is a feed that cannot be read ({plain(str(error))[:120]}).") from None
+
+
+def _letter_or_nothing(reference: re.Match[bytes]) -> bytes:
+    """A numeric reference as it stands where it names a letter; half a pair, or none of Unicode's, is left out."""
+    number = int(reference[1], 16) if reference[1] else int(reference[2])
+    return b"" if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF else reference[0]
 
 
 def _squeezed(document: bytes) -> bytes:
@@ -59,7 +87,7 @@ def _because(feed: Any) -> str:
 def _total(feed: Any) -> int | None:
     """Hits of the whole search."""
     said = str(feed.feed.get("opensearch_totalresults", ""))
-    return int(said) if said.isdigit() else None
+    return int(said) if said.isdecimal() and len(said) <= MOST_TOTAL_DIGITS else None
 
 
 def _entry(raw: Raw, source: str, skipped: list[Skipped]) -> Entry | None:
@@ -101,7 +129,10 @@ def _day(raw: Raw, name: str) -> date | None:
     if f"{name}_parsed" not in raw.keys():  # noqa: SIM118 - the parser's "in" takes one day for the other
         return None
     parsed = raw[f"{name}_parsed"]
-    return date(*parsed[:3]) if parsed else None
+    try:
+        return date(*parsed[:3]) if parsed else None
+    except (ValueError, OverflowError):  # no such day
+        return None
 
 
 def _web(link: str) -> str:

@@ -57,9 +57,11 @@ def fetch(
             run.skipped.append(Skipped(where=question.source, why=str(error)))
             is_complete = False
             break
-        read, num_found = _read(source, document, question, page)
-        read = _limited(read, question, len(run.entries))
-        is_last = not document.is_unchanged and _ends(read, num_found, question, page, len(run.entries))
+        found = _read(source, document, question, page)
+        read = _limited(found, question, len(run.entries))
+        if read != found or read.skipped:  # there is more in it than was kept: it is to be sent again
+            document = replace(document, etag="", last_modified="")
+        is_last = not document.is_unchanged and _ends(read, len(found.entries), question, page, len(run.entries))
         page += 1
         with store.transaction():
             _keep(store, run, read, document, today, now_s())
@@ -97,15 +99,14 @@ def _name(question: Question, page: int) -> str:
     return question.source if page == 0 else f"{question.source}, page {page + 1}"
 
 
-def _read(source: Source, document: Document, question: Question, page: int) -> tuple[Read, int]:
-    """What a page holds, and in how many papers; one that cannot be read holds nothing, and says why."""
+def _read(source: Source, document: Document, question: Question, page: int) -> Read:
+    """What a page holds; one that cannot be read holds nothing, and says why."""
     if document.is_unchanged:
-        return Read(entries=()), 0
+        return Read(entries=())
     try:
-        read = source.read(document, _name(question, page))
+        return source.read(document, _name(question, page))
     except FeedError as error:
-        return Read(entries=(), skipped=(Skipped(where=_name(question, page), why=str(error)),)), 0
-    return read, len(read.entries)
+        return Read(entries=(), skipped=(Skipped(where=_name(question, page), why=str(error)),))
 
 
 def _limited(read: Read, question: Question, num_before: int) -> Read:
@@ -160,7 +161,7 @@ def _validators(store: Store, url: str) -> tuple[str, str]:
 def _next_page(store: Store, question: Question, now_s: float) -> int:
     """Where a broken fetch stopped; 0 where there is none, or none of today."""
     rows = store.rows("select * from fetches where question = ? and not is_done", (question.key,))
-    return int(rows[0]["next_page"]) if rows and now_s - rows[0]["begun_at_s"] < GOES_ON_S else 0
+    return int(rows[0]["next_page"]) if rows and abs(now_s - rows[0]["begun_at_s"]) < GOES_ON_S else 0
 
 
 def _set_next_page(store: Store, question: Question, page: int, now_s: float, *, is_done: bool) -> None:

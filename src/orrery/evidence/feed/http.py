@@ -1,7 +1,10 @@
 """Asking a server for a document, politely: paced, conditional, patient with failures, and never more than a limit."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+import socket
+import threading
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -25,7 +28,9 @@ SILENCE_S = 30.0
 """Without a byte for so long, a connection counts as lost."""
 
 MOST_S = 300.0
-"""A document that trickles in for longer is given up."""
+"""A document that trickles in for longer, head or body, is given up."""
+
+MOST_HEADER_CHARACTERS = 500
 
 REDIRECTS = (301, 302, 303, 307, 308)
 TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -59,6 +64,7 @@ class Reader:
     clock: Clock = field(default_factory=Clock)
     most_bytes: int = MOST_BYTES
     silence_s: float = SILENCE_S
+    most_s: float = MOST_S
 
     def get(self, url: str, etag: str = "", last_modified: str = "") -> Document:
         """The document, or that it has not changed. FeedError says why it cannot be had."""
@@ -81,7 +87,10 @@ class Reader:
 
     def _try(self, url: str, etag: str, last_modified: str) -> Document:
         """One try, redirects followed."""
-        headers = {"User-Agent": USER_AGENT, "Accept": "application/atom+xml, application/json, */*;q=0.5"}
+        headers = {
+            "User-Agent": USER_AGENT, "Accept": "application/atom+xml, application/json, */*;q=0.5",
+            "Accept-Encoding": "gzip",
+        }  # fmt: skip
         headers |= {"If-None-Match": etag} if etag else {}
         headers |= {"If-Modified-Since": last_modified} if last_modified else {}
         asked = url
@@ -99,18 +108,25 @@ class Reader:
     def _answer(self, url: str, headers: dict[str, str]) -> Generator[Any]:
         """The head of an answer, with its body still to come; failures of the network become ``_Failed``."""
         httpx = load("httpx")
+        watch = _Watch()
+        late = threading.Timer(self.most_s, watch.end)
+        late.daemon = True
+        late.start()
         try:
-            trust = _certificates() if url.startswith("https:") else False  # nothing to verify without encryption
-            with httpx.stream(
-                "GET", url, headers=headers, timeout=self.silence_s, follow_redirects=False, verify=trust
+            with _client(url, self.silence_s) as client, client.stream(
+                "GET", url, headers=headers, extensions={"trace": watch}
             ) as answer:
                 yield answer
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, UnicodeError) as error:
             raise FeedError(f"{shown(url)}: is no address: {error}.") from None
         except httpx.TimeoutException:
             raise _Failed(f"no answer within {self.silence_s:g} s") from None
-        except (httpx.TransportError, httpx.DecodingError) as error:
+        except httpx.TransportError as error:
+            if watch.is_ended:
+                raise FeedError(f"{shown(url)}: the answer was not complete after {self.most_s:g} s.") from None
             raise _Failed(f"the connection failed ({type(error).__name__}: {error})") from None
+        finally:
+            late.cancel()
 
     def _document(self, url: str, answer: Any) -> Document:
         head: Any = answer.headers
@@ -122,21 +138,71 @@ class Reader:
             raise FeedError(f"{shown(url)}: the server answers {answer.status_code} {shown(answer.reason_phrase)}.")
         return Document(
             url=url, body=self._body(url, answer), content_type=head.get("content-type", ""),
-            etag=head.get("etag", ""), last_modified=head.get("last-modified", ""),
+            etag=_sent_back(head.get("etag", "")), last_modified=_sent_back(head.get("last-modified", "")),
         )  # fmt: skip
 
     def _body(self, url: str, answer: Any) -> bytes:
-        """All of it, unpacked; given up when it is too large or too slow."""
+        """All of it, unpacked; given up when it is too large, packed or unpacked."""
         pieces: list[bytes] = []
-        num_bytes, started_s = 0, self.clock.now_s()
-        for piece in answer.iter_bytes():
-            num_bytes += len(piece)
-            if num_bytes > self.most_bytes:
+        num_packed = num_bytes = 0
+        for packed, piece in _unpacked(url, answer, self.most_bytes + 1):
+            num_packed, num_bytes = num_packed + packed, num_bytes + len(piece)
+            if max(num_packed, num_bytes) > self.most_bytes:
                 raise FeedError(f"{shown(url)}: answers with more than {self.most_bytes / 1e6:g} MB; it was not read.")
-            if self.clock.now_s() - started_s > MOST_S:
-                raise _Failed(f"the answer was not complete after {MOST_S:g} s")
             pieces.append(piece)
         return b"".join(pieces)
+
+
+class _Watch:
+    """Knows the socket of a request, and ends it where the server takes its time, however it spreads its bytes."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self.is_ended = False
+
+    def __call__(self, event: str, found: dict[str, Any]) -> None:
+        """What the client tells of its steps."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._socket = found["return_value"].get_extra_info("socket")
+
+    def end(self) -> None:
+        """Hang up."""
+        self.is_ended = True
+        if self._socket:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+def _client(url: str, silence_s: float) -> Any:
+    """One connection, through whatever proxy the environment names."""
+    trust = _certificates() if url.startswith("https:") else False  # nothing to verify without encryption
+    try:
+        return load("httpx").Client(timeout=silence_s, follow_redirects=False, verify=trust)
+    except (ImportError, ValueError) as error:
+        raise FeedError(f"The proxy that the environment names cannot be used: {error}.") from None
+
+
+def _unpacked(url: str, answer: Any, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Pieces of a body: their bytes on the way, and what they hold; never more of it at once than a limit."""
+    packing = answer.headers.get("content-encoding", "").strip().lower()
+    if packing in ("", "identity"):
+        yield from ((len(piece), piece) for piece in answer.iter_raw())
+        return
+    if packing not in ("gzip", "x-gzip"):
+        raise FeedError(f"{shown(url)}: answers in the packing {shown(packing)}, which nobody asked for.")
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        for piece in answer.iter_raw():
+            yield len(piece), unpacking.decompress(piece, most_bytes)
+    except zlib.error as error:
+        raise _Failed(f"the answer cannot be unpacked ({error})") from None
+    if not unpacking.eof:
+        raise _Failed("the answer broke off")
+
+
+def _sent_back(said: str) -> str:
+    """What a server wants to hear again the next time; nothing where it could not be said as it is."""
+    return said if said.isascii() and said.isprintable() and len(said) <= MOST_HEADER_CHARACTERS else ""
 
 
 @cache
@@ -147,14 +213,22 @@ def _certificates() -> Any:
 
 def check_web(url: str) -> None:
     """Refuse whatever is no address in the web."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_web = False
+    if not is_web:
         raise FeedError(f"{shown(url)}: is no web address; write one that begins with https://.")
 
 
 def _next(url: str, location: str) -> str:
     """Where a redirect leads: never from an encrypted connection to a plain one."""
-    target = urljoin(url, location)
+    check_web(url)
+    try:
+        target = urljoin(url, location)
+    except ValueError:
+        raise FeedError(f"{shown(url)}: redirects to {shown(location)}, which is no web address.") from None
     check_web(target)
     if urlsplit(url).scheme == "https" and urlsplit(target).scheme == "http":
         raise FeedError(f"{shown(url)}: redirects to the unencrypted {shown(target)}; it was not followed.")
@@ -163,11 +237,11 @@ def _next(url: str, location: str) -> str:
 
 def _retry_after_s(said: str) -> float | None:
     """Seconds that a server asks to wait, written as such or as a date; None where it says nothing."""
-    if said.strip().isdigit():
+    if said.strip().isascii() and said.strip().isdecimal():
         return float(said)
     try:
         return max(0.0, (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

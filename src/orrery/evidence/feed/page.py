@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from orrery.evidence.feed.entry import Entry, Read, Skipped
-from orrery.evidence.feed.text import plain, title_id
+from orrery.evidence.feed.text import MOST_CHARACTERS, plain, title_id
 
 ABSTRACT_CHARACTERS = 240
 """A line at least so long is an abstract, whatever ends it; the longest titles have some 200."""
@@ -108,7 +108,7 @@ def _joined(lines: Sequence[str], at: int) -> tuple[str, int]:
     end = at + 1
     while end < len(lines) and is_abstract(lines[end]) and not _below(lines, end)[0]:
         end += 1
-    return " ".join(lines[at:end]), end
+    return " ".join(lines[at:end])[:MOST_CHARACTERS], end
 
 
 def _below(lines: Sequence[str], at: int) -> tuple[_Below | None, int]:

@@ -55,34 +55,44 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
-            self._check()
-            self._connection.execute("pragma journal_mode = wal")
-            self._connection.execute("pragma synchronous = full")
-        except (sqlite3.DatabaseError, OSError) as error:
-            raise FeedError(
-                f"{path}: cannot be used as a library: {error}. Name another file with --library."
-            ) from None
+        except (sqlite3.Error, OSError) as error:
+            raise _unusable(path, error) from None
         self._connection.row_factory = sqlite3.Row
-        self.execute("create table if not exists parts (name text primary key)")
-        self.extend("entries", TABLES)
-        self.execute(f"pragma application_id = {APPLICATION}")
-        self.execute(f"pragma user_version = {VERSION}")
+        try:
+            if not self._is_ours():
+                self._connection.execute("pragma journal_mode = wal")
+                self._make()
+            self._connection.execute("pragma synchronous = full")
+        except sqlite3.Error as error:
+            self.close()
+            raise _unusable(path, error) from None
+        except FeedError:
+            self.close()
+            raise
 
-    def _check(self) -> None:
-        """Refuse what somebody else, or a later orrery, wrote."""
+    def _is_ours(self) -> bool:
+        """Whether the file is made already. Refuses what somebody else, or a later orrery, wrote."""
         (application,) = self._connection.execute("pragma application_id").fetchone()
         (version,) = self._connection.execute("pragma user_version").fetchone()
-        (tables,) = self._connection.execute("select count(*) from sqlite_master where name != 'parts'").fetchone()
-        if version > VERSION and application == APPLICATION:
+        (num_tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
+        if application == APPLICATION and version > VERSION:
             raise FeedError(
                 f"{self.path}: is of version {version}, and this orrery reads up to {VERSION}: upgrade it "
                 "(pip install -U orrery), or name another file with --library."
             )
-        if application != APPLICATION and (application or (tables and not self._has_parts())):
+        if application != APPLICATION and (application or version or num_tables):
             raise FeedError(f"{self.path}: is a database of another program; name another file with --library.")
+        return application == APPLICATION
 
-    def _has_parts(self) -> bool:
-        return bool(self._connection.execute("select 1 from sqlite_master where name = 'parts'").fetchone())
+    def _make(self) -> None:
+        """The tables and the marks of a new file, all of them or none."""
+        with self.transaction():
+            if self._is_ours():  # made while we waited
+                return
+            self.execute("create table parts (name text primary key)")
+            self.extend("entries", TABLES)
+            self.execute(f"pragma application_id = {APPLICATION}")
+            self.execute(f"pragma user_version = {VERSION}")
 
     def extend(self, part: str, tables: str) -> None:
         """Make the tables of a part of the house, unless an earlier call did."""
@@ -105,30 +115,30 @@ class Store:
         self.execute("begin immediate")
         try:
             yield
+            self.execute("commit")
         except BaseException:
-            self._connection.execute("rollback")
+            if self._connection.in_transaction:  # SQLite takes some back by itself, such as where the disk is full
+                self._connection.execute("rollback")
             raise
-        self.execute("commit")
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
         """One statement; nothing comes back."""
-        self._ask(sql, values)
+        self.rows(sql, values)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """What one question finds."""
-        return self._ask(sql, values).fetchall()
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise _unusable(self.path, error) from None
+        except UnicodeEncodeError:
+            raise FeedError("What was typed holds bytes that are no letters; write it in UTF-8.") from None
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         """One statement for every row of values, all of them or none."""
         with self.transaction():
             for row in values:
                 self.execute(sql, row)
-
-    def _ask(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
-        try:
-            return self._connection.execute(sql, values)
-        except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
-            raise FeedError(f"{self.path}: the library cannot be used: {error}.") from None
 
     def close(self) -> None:
         """Let go of the file."""
@@ -139,3 +149,10 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _unusable(path: Path, error: Exception) -> FeedError:
+    """Why a file cannot be used, and what to do."""
+    if "locked" in str(error):
+        return FeedError(f"{path}: another program has been writing to it for {PATIENCE_S:g} s; try again later.")
+    return FeedError(f"{path}: cannot be used as a library: {error}. Name another file with --library.")

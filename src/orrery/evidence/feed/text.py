@@ -18,9 +18,11 @@ _LATEX_STYLE = re.compile(
     r"\\(?:emph|textbf|textit|texttt|textsc|text|mathrm|mathbf|underline|url)\s*\{([^{}]{0,400})\}"
 )
 _MATH = re.compile(r"\$([^$\\]{0,120})\$")
-_ARXIV = re.compile(r"(?<![\d.])(\d{4}\.\d{4,5}|[a-z-]{2,20}(?:\.[A-Z]{2})?/\d{7})(?:v(\d{1,3}))?(?![\d.]*\d)")
+_ARXIV = re.compile(
+    r"(?<![\d.])(\d{4}\.\d{4,5}|[a-z-]{2,20}(?:\.[A-Z]{2})?/\d{7})(?:v(\d{1,3}))?(?![\d.]*\d)", re.ASCII
+)
 _WHOLE_ARXIV = re.compile(
-    r"(?:arxiv:)?(\d{4}\.\d{4,5}|[a-z-]{2,20}(?:\.[A-Z]{2})?/\d{7})(?:v(\d{1,3}))?", re.IGNORECASE
+    r"(?:arxiv:)?(\d{4}\.\d{4,5}|[a-z-]{2,20}(?:\.[A-Z]{2})?/\d{7})(?:v(\d{1,3}))?", re.IGNORECASE | re.ASCII
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from orrery.evidence.find.amounts import amount, input_name, input_text
+from orrery.evidence.amounts import amount, input_name, input_text, metric_name
 from orrery.evidence.judge.curve import Curve
 
 STILL = 0.005
@@ -116,7 +116,9 @@ def _where(curve: Curve, points: Sequence[Point], crossings: Sequence[float]) ->
 
 
 def _values(curve: Curve, points: Sequence[Point], is_better: bool | None) -> str:
-    return ", ".join(input_text(curve.input, p.value) for p in points if p.is_better is is_better)
+    """Those values of the input, by comma; by semicolon where they have commas of their own."""
+    said = [input_text(curve.input, p.value) for p in points if p.is_better is is_better]
+    return ("; " if any(", " in value for value in said) else ", ").join(said)
 
 
 def _sides(curve: Curve, points: Sequence[Point], crossings: Sequence[float]) -> str:
@@ -131,7 +133,7 @@ def _sides(curve: Curve, points: Sequence[Point], crossings: Sequence[float]) ->
 
 def _how(curve: Curve, points: Sequence[Point], shape: str) -> str:
     """Which way it goes, and the best of it; from where to where, where nothing is compared."""
-    name, metric, unit = input_name(curve.input), curve.claim.metric.replace("_", " "), curve.claim.unit
+    name, metric, unit = input_name(curve.input), metric_name(curve.claim.metric), curve.claim.unit
     is_one_way = shape in ("rises", "falls") and _numbers(curve.values) is not None
     over = f"with growing {name}" if is_one_way else f"over {name}"
     said = f"The {metric} {'hardly changes' if shape == 'stays' else shape} {over}"
@@ -139,4 +141,6 @@ def _how(curve: Curve, points: Sequence[Point], shape: str) -> str:
         ends = [f"{amount(p.predicted, unit)} at {input_text(curve.input, p.value)}" for p in (points[0], points[-1])]
         return f"{said}, from {ends[0]} to {ends[1]}."
     best = (max if curve.better == "more" else min)(points, key=lambda p: p.predicted)
+    if shape == "stays":
+        return f"{said}: about {amount(best.predicted, unit)}."
     return f"{said}; best {amount(best.predicted, unit)} at {input_text(curve.input, best.value)}."

@@ -12,6 +12,7 @@ from orrery.evidence.judge.curve import across
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.judge.scorecard import Scorecard, recorded, recorded_curve
 from orrery.evidence.paper_file import Paper
+from orrery.evidence.reproduce.prediction import modules_behind
 from orrery.scenario.answer import to_json
 from orrery.scenario.show import show_all
 
@@ -51,6 +52,9 @@ class PaperEntry:
     mechanism: str
     techniques: tuple[Mechanism, ...]
     other_mechanisms: tuple[str, ...]  # modelled, though not as a technique that can be switched on by itself
+    gains: str  # of those, and of the paper as a whole
+    costs: str
+    modules: tuple[str, ...]  # where it is modelled
     curve: Reading | None
     no_curve: str  # why there is no curve
     claims: tuple[Judged, ...]
@@ -74,7 +78,7 @@ def entry_of(
         key=paper.key, title=paper.title, year=paper.year, layer=paper.layer, kind=paper.kind, fit=paper.fit,
         arxiv=paper.arxiv, links=_links(paper), mechanism=paper.mechanism, techniques=techniques,
         other_mechanisms=tuple(name for name in paper.techniques if name not in {t.name for t in techniques}),
-        curve=curve, no_curve=no_curve, claims=recorded((paper.key,), card), missing=paper.missing,
+        gains=paper.gains, costs=paper.costs, modules=modules_behind(paper.key), curve=curve, no_curve=no_curve, claims=recorded((paper.key,), card), missing=paper.missing,
         unstated=paper.unstated, related=_related(paper, finder) if finder else (),
     )  # fmt: skip
 

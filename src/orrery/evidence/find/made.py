@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from orrery.evidence.feed.entry import Entry, Understood
-from orrery.evidence.find.amounts import amount
+from orrery.evidence.amounts import amount
 from orrery.evidence.find.document import Document
 from orrery.evidence.paper_file import Claim, Paper
 
@@ -29,7 +29,7 @@ def document_of_entry(entry: Entry, understood: Understood) -> Document:
     """A fetched paper, with what was understood of it."""
     return Document(
         key=entry.id, title=entry.title, text=entry.abstract,
-        claims=_once(_phrase(c.metric, c.reading, c.low, c.high, c.unit, "") for c in understood.claims),
+        claims=_once(_phrase(c.metric, c.reading, c.low, c.high, c.unit, c.baseline) for c in understood.claims),
         layer=understood.layer, techniques=tuple(name for name, _ in understood.techniques),
         metrics=_once(claim.metric for claim in understood.claims),
         year=entry.published.year if entry.published else None,

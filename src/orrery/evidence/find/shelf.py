@@ -17,7 +17,7 @@ from orrery.evidence.find.document import Document
 from orrery.evidence.library import own_papers_folder
 
 PAPERS = Path(__file__).parents[1] / "papers"
-MAKERS = tuple(Path(__file__).with_name(name) for name in ("made.py", "document.py", "amounts.py"))
+MAKERS = (*(Path(__file__).with_name(name) for name in ("made.py", "document.py")), PAPERS.with_name("amounts.py"))
 """What a document is made by: a change of these makes all of them anew."""
 
 KEPT = Path(user_cache_dir("orrery", appauthor=False)) / "papers.json"

@@ -8,7 +8,7 @@ from orrery.base.sources import Fact
 from orrery.evidence.paper_file import Claim, Paper, Setup, Sweep
 from orrery.evidence.reproduce.prediction import predict
 
-NEUTRAL = {"ratio": 1.0, "frac": 0.0}
+NEUTRAL = {"ratio": 1.0, "frac": 0.0, "points": 0.0}
 """What a comparison says, by its unit, where the technique changes nothing."""
 
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from orrery.evidence.amounts import amount
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.paper_file import Paper, get_paper
 from orrery.evidence.reproduce.verdict import Verdict
@@ -105,7 +106,7 @@ def _row(j: Judged) -> str:
     assert j.predicted is not None
     cells = (
         f"`{j.claim.id}`" + (f" against {j.claim.baseline}" if j.claim.baseline else ""),
-        j.claim.setup.name, f"{reported(j)} ({j.claim.at})", f"**{number(j.predicted, j.claim.unit)}**",
+        j.claim.setup.name, f"{reported(j)} ({j.claim.at})", f"**{amount(j.predicted, j.claim.unit)}**",
         "" if j.ratio is None else f"{j.ratio:.2f}", j.verdict, j.because,
     )  # fmt: skip
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
@@ -116,24 +117,10 @@ def reported(j: Judged) -> str:
 
     A range has both ends; "up to" and its like stand before.
     """
-    numbers = _once(number(x, j.claim.unit) for x in (j.claim.low, j.claim.high))
+    numbers = _once(amount(x, j.claim.unit) for x in (j.claim.low, j.claim.high))
     prefix = "" if j.claim.reading == "value" else f"{j.claim.reading} "
     return prefix + " to ".join(numbers)
 
 
 def _once(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(words))
-
-
-def number(value: float, unit: str) -> str:
-    """A number with its unit, where it is more than a ratio.
-
-    >>> number(0.284, "frac"), number(2.0, "ratio"), number(1900000.0, "tokens_per_s")
-    ('28.4 %', '2', '1.900e+06 tokens/s')
-    """
-    if unit == "frac":
-        return f"{100.0 * value:.3g} %"
-    if unit == "points":
-        return f"{100.0 * value:.3g} points"
-    shown = f"{value:.3g}" if abs(value) < 1e5 else f"{value:.3e}"
-    return shown if unit in ("ratio", "score") else f"{shown} {unit.replace('_per_', '/').replace('_', ' ')}"

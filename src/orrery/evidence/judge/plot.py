@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from orrery.evidence.amounts import amount
 from orrery.evidence.judge.judged import Judged
-from orrery.evidence.judge.page import number, reported
+from orrery.evidence.judge.page import reported
 
 PANELS = (
     ("ratios: how many times better", "ratio"),
@@ -56,7 +57,7 @@ def _panel(x: int, y: int, title: str, judged: Sequence[Judged]) -> list[str]:
         f'<path d="M{x} {foot} L{right} {y}" stroke="#8c8577" stroke-width="0.8"/>',
     ]
     for reported_at, predicted_at, j in points:
-        told = f"{j.paper}, {j.claim.id}: reported {reported(j)}, predicted {number(10**predicted_at, j.claim.unit)}"
+        told = f"{j.paper}, {j.claim.id}: reported {reported(j)}, predicted {amount(10**predicted_at, j.claim.unit)}"
         out.append(
             f'<circle cx="{x + at(reported_at):.1f}" cy="{y + SIDE - at(predicted_at):.1f}" r="2.4"'
             f' fill="{COLOURS[j.verdict]}" fill-opacity="0.6"><title>{escape(told)}</title></circle>'

@@ -13,7 +13,10 @@ from orrery.reasoning.shape import graph_of
 VERIFIER = "qwen2.5-7b"
 """The size of the usual process verifiers: [unstated] verifier."""
 
-DIFFERS = "tries and lengths, which were not found; a model of experts computes with few of its parameters"
+DIFFERS = (
+    "tries, lengths and what is counted, none of which was found: reading every answer takes a 7B verifier more than a "
+    "smaller model takes to write it, and a model of experts computes with few of its parameters"
+)
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -21,8 +24,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     for claim in paper.claims:
         if not claim.missing:
             large, small, verified = flops(claim.setup)
-            words = f"{small:.3g} flops of answers ({verified:.3g} with a 7B verifier) against {large:.3g}"
-            yield Prediction(claim=claim.id, predicted=large / small, because=words, differs=DIFFERS)
+            words = f"{verified:.3g} flops with a 7B verifier, {small:.3g} of them answers, against {large:.3g}"
+            yield Prediction(claim=claim.id, predicted=large / verified, because=words, differs=DIFFERS)
 
 
 def flops(setup: Setup) -> tuple[float, float, float]:

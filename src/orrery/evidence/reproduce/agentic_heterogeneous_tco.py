@@ -16,24 +16,20 @@ DIFFERS = "devices and prices are assumed; how fast each runs the model's prompt
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Cost of the latest devices over that of the pair, and of the best single kind over that of the best placement."""
+    """Cost of the latest devices over that of the pair."""
     for claim in paper.claims:
-        setup = claim.setup
-        if claim.metric == "cost_ratio":
-            ours = best(setup, ("old_device",), ("new_device",))
-            other = best(setup, ("latest_device",), ("latest_device",))
-        else:
-            ours = best(setup, ROLES, ROLES)
-            other = min((best(setup, (role,), (role,)) for role in ROLES), key=lambda placed: placed.usd)
-        yield Prediction(
-            claim=claim.id, predicted=other.usd / ours.usd, differs=DIFFERS,
-            because=f"{' + '.join(ours.machines)}: {ours.usd * 1e6:.0f} $ a million in {ours.latency_s:.1f} s; "
-            f"{' + '.join(other.machines)}: {other.usd * 1e6:.0f} $ in {other.latency_s:.1f} s",
-        )  # fmt: skip
+        if not claim.missing:
+            ours = best(claim.setup, "old_device", "new_device")
+            other = best(claim.setup, "latest_device", "latest_device")
+            yield Prediction(
+                claim=claim.id, predicted=other.usd / ours.usd, differs=DIFFERS,
+                because=f"{' + '.join(ours.machines)}: {ours.usd * 1e6:.0f} $ a million in {ours.latency_s:.1f} s; "
+                f"{' + '.join(other.machines)}: {other.usd * 1e6:.0f} $ in {other.latency_s:.1f} s",
+            )  # fmt: skip
 
 
-def best(setup: Setup, prompts: tuple[str, ...], answers: tuple[str, ...]) -> Placed:
-    """The cheapest placement with prompts and answers on those kinds of machine."""
+def best(setup: Setup, prompts: str, answers: str) -> Placed:
+    """Prompts and answers on those kinds of machine."""
     stages = [
         Stage(name="prompt", work=works(setup, prompts, is_prompt=True), passed_bytes=passed_bytes(setup)),
         Stage(name="answer", work=works(setup, answers, is_prompt=False), passed_bytes=0.0),
@@ -46,16 +42,12 @@ def best(setup: Setup, prompts: tuple[str, ...], answers: tuple[str, ...]) -> Pl
     return placed
 
 
-def works(setup: Setup, roles: tuple[str, ...], *, is_prompt: bool) -> dict[str, Work]:
-    """What a stage takes on each of those kinds that can run it."""
-    found = dict[str, Work]()
-    for role in roles:
-        name, sizes = setup.word(role), (setup.number("input_tokens"), setup.number("output_tokens"))
-        whole = deployment(setup, device=name)
-        work = prompt_work(whole, sizes[0]) if is_prompt else answer_work(whole, *sizes, setup.number("slo_tpot_s"))
-        if work:
-            found[name] = work
-    return found
+def works(setup: Setup, role: str, *, is_prompt: bool) -> dict[str, Work]:
+    """What a stage takes on that kind; nothing where it cannot run it."""
+    name, sizes = setup.word(role), (setup.number("input_tokens"), setup.number("output_tokens"))
+    whole = deployment(setup, device=name)
+    work = prompt_work(whole, sizes[0]) if is_prompt else answer_work(whole, *sizes, setup.number("slo_tpot_s"))
+    return {name: work} if work else {}
 
 
 def passed_bytes(setup: Setup) -> float:

@@ -1,28 +1,22 @@
-"""ATTS: drawn chains of a small and a large model, in step and each at its own pace; and the threshold's promise."""
+"""ATTS: drawn chains of a small and a large model, in step and each at its own pace."""
 
 from collections.abc import Iterator
-
-import numpy as np
 
 from orrery.engine.streams import stream
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import deployment
 from orrery.reasoning.chains import Models, Rounds, alone_s, drawn_rounds, in_step_s, own_pace_s
-from orrery.reasoning.conformal import measured_frac
 from orrery.reasoning.paces import models_of
 
 QUESTIONS = 8
 """In flight when throughput is measured: [unstated] questions."""
 
-NUM_TRIALS, NUM_FRESH = 200, 500
-"""Thresholds that are set and judged, and scores that each is judged by."""
-
 DIFFERS = "what the paper compares with, its devices and its lengths, none of which were found"
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """One question's latency, several questions' throughput, and how far rejections are from the level asked for."""
+    """One question's latency, and several questions' throughput."""
     setup = paper.setups["aime"]
     chains = int(setup.number("num_chains"))
     rounds, models = _drawn(setup, chains), _models(setup, chains)
@@ -34,10 +28,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     rates = [many.written_tokens / seconds for seconds in (own_pace_s(many, served), in_step_s(many, served))]
     words = f"{rates[0]:,.0f} tokens/s against {rates[1]:,.0f} with {QUESTIONS} questions in flight"
     yield Prediction(claim="throughput", predicted=rates[0] / rates[1], because=words, differs=DIFFERS)
-    yield Prediction(
-        claim="rejection-control", predicted=abs(_rejected_frac(setup) - setup.number("rejected_frac")),
-        because=f"{NUM_TRIALS} thresholds from {setup.number('num_calibration_scores'):g} drawn scores each",
-    )  # fmt: skip
 
 
 def _drawn(setup: Setup, chains: int) -> Rounds:
@@ -55,13 +45,3 @@ def _models(setup: Setup, chains: int) -> Models:
         draft, deployment(setup), context_tokens=context, block_tokens=setup.number("block_mean_tokens"),
         most_sequences=chains,
     )  # fmt: skip
-
-
-def _rejected_frac(setup: Setup) -> float:
-    """Mean over thresholds that were set by scores of the same distribution."""
-    random, count = stream(0, "scores"), int(setup.number("num_calibration_scores"))
-    found = [
-        measured_frac(random.normal(size=count), random.normal(size=NUM_FRESH), setup.number("rejected_frac"))
-        for _ in range(NUM_TRIALS)
-    ]
-    return float(np.mean(found))

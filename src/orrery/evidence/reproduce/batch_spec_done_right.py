@@ -13,8 +13,8 @@ from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import Lognormal, deployment
 from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.layout import Deployment
-from orrery.execution.step import step
 from orrery.execution.whole_prompts import growing_s
+from orrery.serving.clock import tick
 from orrery.serving.ragged import Rounds, pooled, realigned
 from orrery.serving.synthesis.clipped import lognormal_centre
 
@@ -27,7 +27,9 @@ CALLS_PER_SHIFT, CALLS_PER_STACK = 6, 2
 SIGMA = 1.2
 """Spread of the prompts: see [unstated] prompts."""
 
-GRID = 64  # lengths at which rounds are costed
+GRID = 64
+LENGTHS = np.arange(1, 33) * GRID
+"""At which rounds are costed; one in between costs what the next longer one does."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -94,14 +96,10 @@ def rounds_of(setup: Setup, model: str, draft: str, batch: int) -> Rounds:
     )  # fmt: skip
 
 
-LENGTHS = np.arange(1, 33) * GRID
-
-
 def drafting_s(small: Deployment, sequences: int, guesses: int) -> Floats:
     """All guesses of a round: the whole text is read again, then a step for each further guess; by length."""
     many = np.full(LENGTHS.size, sequences)
-    reads_s = _with_host(small, prompts(LENGTHS, sequences), sequences)
-    return reads_s + (guesses - 1) * _with_host(small, decodes(many, LENGTHS), sequences)
+    return tick(small, prompts(LENGTHS, sequences)).time_s + (guesses - 1) * tick(small, decodes(many, LENGTHS)).time_s
 
 
 def checking_s(target: Deployment, sequences: int, guesses: int) -> Floats:
@@ -111,10 +109,4 @@ def checking_s(target: Deployment, sequences: int, guesses: int) -> Floats:
         prompt_sequences=none + sequences, prompt_tokens=none + guesses + 1,
         prompt_context_tokens=LENGTHS + guesses + 1, decode_sequences=none, decode_context_tokens=none,
     )  # fmt: skip
-    return _with_host(target, batch, sequences)
-
-
-def _with_host(d: Deployment, batch: Batch, sequences: int) -> Floats:
-    host_s = d.engine.step_s + d.engine.per_sequence_s * sequences
-    device_s = step(d, batch).time_s
-    return np.maximum(host_s, device_s + (1.0 - d.engine.overlap_frac) * host_s)
+    return tick(target, batch).time_s

@@ -61,7 +61,7 @@ def answer(claim: Claim) -> float:
     """The claim's metric."""
     setup = claim.setup
     rule = "forward-forward" if setup.name.startswith("ff-") else "mono-forward"
-    ours, theirs = run(setup.name, rule), run(setup.name, "backpropagation")
+    ours, theirs = run(setup, rule), run(setup, "backpropagation")
     if claim.metric.startswith("matched"):
         ours, theirs = one_pass(setup, rule), one_pass(setup, "backpropagation")
     return {
@@ -78,10 +78,8 @@ def answer(claim: Claim) -> float:
     }[claim.metric]
 
 
-@cache
-def run(setup_name: str, rule: str) -> Price:
+def run(setup: Setup, rule: str) -> Price:
     """A whole run: as many passes as it took until early stopping."""
-    setup = get_paper(KEY).setups[setup_name]
     passes = setup.number("num_baseline_epochs" if rule == "backpropagation" else "num_epochs")
     return one_pass(setup, rule).times(passes)
 

@@ -46,7 +46,7 @@ PARTS: dict[str, Callable[[Trip], float]] = {
 
 
 def best(setup: Setup, against: str, part: Callable[[Trip], float]) -> tuple[float, float]:
-    """The largest reduction over the rates tried, and the rate; every set-up of one name alone is looked at."""
+    """The largest reduction over the rates tried, and the rate at which it is reached."""
     local, whole, ours = split_resnet(setup, COUNTS)
     other = {"local": local, "edge": whole, "autoencoder-based": autoencoder(setup, ours)}[against]
     rates = setup.numbers("radio_rates_swept")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.kernels.gemm.instruction import MatrixInstruction, num_cycles, peak_frac
@@ -30,14 +29,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="width-for-peak", predicted=float(min(n for n, share in reached.items() if share >= 1.0)),
         because="share of the peak by width: " + ", ".join(f"{n} {share:.0%}" for n, share in reached.items()),
-    )  # fmt: skip
-    wide, macs, shared = instruction(setup), *rates(setup)
-    eight = replace(wide, k=2 * wide.k, element_bytes=1.0)
-    ratio = eight.num_macs / num_cycles(eight, 2.0 * macs, shared) / (wide.num_macs / num_cycles(wide, macs, shared))
-    peaks = get_device(setup.word("device")).dense_flops_per_s
-    yield Prediction(
-        claim="fp8", predicted=ratio,
-        because=f"as many cycles for twice the depth; the data sheet has {peaks['fp8'] / peaks['fp16']:.3g}",
     )  # fmt: skip
 
 

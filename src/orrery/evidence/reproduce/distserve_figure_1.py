@@ -1,4 +1,4 @@
-"""DistServe's first figure: one device that does both phases, one for each alone, and two for prompts with one for answers."""
+"""DistServe's first figure: one device that does both phases, one for each alone, and two for prompts beside one."""
 
 from collections.abc import Callable, Iterator
 

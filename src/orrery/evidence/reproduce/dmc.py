@@ -13,7 +13,7 @@ from orrery.execution.compression import NOTHING, Compression, compressed
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.shard import cache_of
-from orrery.execution.step import step
+from orrery.serving.clock import tick
 
 DIFFERS = (
     "lengths and engine are not in the abstract; the gain is the compression itself less what weights and products, "
@@ -57,7 +57,4 @@ def tokens_per_s(setup: Setup, served: Deployment, compression: Compression) -> 
     each = compressed(cache_of(served), compression).sequence_bytes(prompt + answer)
     batch = max(1, int(memory.kv_capacity_bytes / each))
     seen = round((prompt + 0.5 * answer) * compression.kept_bytes_frac)
-    engine = served.engine
-    device_s = float(step(served, decodes(np.array([batch]), np.array([seen]))).time_s[0])
-    host_s = engine.step_s + engine.per_sequence_s * batch
-    return batch / max(host_s, device_s + (1.0 - engine.overlap_frac) * host_s)
+    return batch / float(tick(served, decodes(np.array([batch]), np.array([seen]))).time_s[0])

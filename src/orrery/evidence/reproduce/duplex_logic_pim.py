@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
-from orrery.evidence.reproduce.banked import banked
 from orrery.evidence.reproduce.passes import decodes, pass_of, prompts
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import deployment
@@ -15,7 +13,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.step import step
 from orrery.hardware.roofs import Roofs, shared_s, takeover_flops_per_byte
 from orrery.kernels import predict as timed
-from orrery.kernels.ops import AttentionDecode, MoE
+from orrery.kernels.ops import AttentionDecode
 from orrery.models.model import SoftmaxAttention
 
 SHARED = ("moe", "AttentionDecode")
@@ -37,18 +35,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )  # fmt: skip
     near, far = processors(d, setup)
     yield Prediction(
-        claim="moe-intensity", predicted=moe_intensity(d, 1),
-        because=f"one token in every expert it visits; {moe_intensity(d, 64):.3g} with 64 tokens a step",
-    )  # fmt: skip
-    (claim,) = (c for c in paper.claims if c.id == "attention-intensity")
-    found = {name.strip(): attention_intensity(d, name.strip()) for name in claim.setup.word("models").split(",")}
-    yield Prediction(
-        claim="attention-intensity", predicted=float(np.mean(list(found.values()))),
-        because="mean of " + ", ".join(f"{name} {value:.3g}" for name, value in found.items()),
-    )  # fmt: skip
-    yield Prediction(
-        claim="in-die-intensity", predicted=banked(paper.setups["in-die"]).ridge_flops_per_byte,
-        because="a bank's multipliers do one multiply-add for each 16-bit element that it reads",
+        claim="attention-intensity", predicted=attention_intensity(d),
+        because=f"one new token of {d.model.name} against {CONTEXT_TOKENS} cached ones; heads share keys and values",
     )  # fmt: skip
     yield Prediction(
         claim="logic-intensity", predicted=takeover_flops_per_byte(near, far),
@@ -85,21 +73,9 @@ def quicker(p: Part, near: Roofs, far: Roofs) -> float:
     return shared_s(near, far, flops, moved) / far.time_s(flops, moved) if moved else 1.0
 
 
-def moe_intensity(d: Deployment, tokens: int) -> float:
-    """Operations a byte of the experts of one layer, dealt out evenly."""
-    experts = d.model.blocks[0].experts
-    assert experts is not None
-    op = MoE(
-        tokens=tokens, hidden_size=experts.hidden_size, ffn_size=experts.ffn_size, num_experts=experts.num_experts,
-        experts_per_token=experts.experts_per_token, format="fp16",
-    )  # fmt: skip
-    timing = timed(op, d.cluster.device)
-    return float(timing.flops / timing.bytes)
-
-
-def attention_intensity(d: Deployment, model: str) -> float:
+def attention_intensity(d: Deployment) -> float:
     """Operations a byte of one layer's attention of one new token."""
-    mixer = get_model(model).blocks[0].mixer
+    mixer = d.model.blocks[0].mixer
     assert isinstance(mixer, SoftmaxAttention)
     op = AttentionDecode(
         batch=1, context_tokens=CONTEXT_TOKENS, num_heads=mixer.num_heads, num_kv_heads=mixer.num_kv_heads,

@@ -33,7 +33,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     words = paper.setups["tensor-parallel"]
     cuts = [1.0 - latency_s(words, n, PACKED) / latency_s(words, n, PADDED) for n in DEGREES]
     said = ", ".join(f"{c:.2f}" for c in cuts)
-    fill = float(lengths().mean()) / LONGEST_TOKENS
+    fill = float(lengths(words.number("input_mean_tokens")).mean()) / LONGEST_TOKENS
     yield Prediction(
         claim="latency", predicted=float(np.mean(cuts)),
         because=f"packed against padded batches that are {fill:.0%} full, tp 2, 4 and 8: {said}",
@@ -62,28 +62,29 @@ def _deployed(setup: str, layout: str, layers: int, device: str) -> Deployment:
 
 
 @cache
-def lengths() -> Ints:
-    """Prompts of any length up to the longest, equally likely; the first of each batch is the longest."""
-    drawn = np.random.default_rng(0).integers(1, LONGEST_TOKENS + 1, BATCH * NUM_BATCHES)
+def lengths(mean_tokens: float) -> Ints:
+    """Prompts equally likely as far below their mean as above it; the first of each batch is the longest there is."""
+    low = max(1, round(2.0 * mean_tokens) - LONGEST_TOKENS)
+    drawn = np.random.default_rng(0).integers(low, round(2.0 * mean_tokens) - low + 1, BATCH * NUM_BATCHES)
     drawn[::BATCH] = LONGEST_TOKENS
     return drawn
 
 
-def load() -> Requests:
+def load(words: Setup) -> Requests:
     """Prompts alone (one token comes back), all at once."""
-    asked = lengths()
+    asked = lengths(words.number("input_mean_tokens"))
     return of_lengths(asked, np.ones_like(asked), inf)
 
 
-def _served(d: Deployment, policy: str) -> Simulated | Infeasible:
+def _served(words: Setup, d: Deployment, policy: str) -> Simulated | Infeasible:
     service = Service(pools=(Pool(deployment=d),), policy=policy, prefix_caching=False)
-    return simulate(service, load())
+    return simulate(service, load(words))
 
 
 def latency_s(words: Setup, num_devices: int, policy: str) -> float:
     """A batch's time, mean over batches."""
     d = serving(words, f"tp{num_devices}", LAYERS_PER_DEVICE * num_devices)
-    out = _served(d, policy)
+    out = _served(words, d, policy)
     return inf if isinstance(out, Infeasible) else out.duration_s / NUM_BATCHES
 
 
@@ -91,7 +92,7 @@ def scaling(words: Setup, stages: int, *, blocks: bool) -> float:
     """Batches a second of so many stages over so many times those of one, each stage with as many layers."""
     alone = serving(words, "tp1 pp1", LAYERS_PER_DEVICE, PIPELINE_DEVICE)
     cut = serving(words, f"tp1 pp{stages}", LAYERS_PER_DEVICE * stages, PIPELINE_DEVICE)
-    tokens = lengths().reshape(NUM_BATCHES, BATCH).sum(axis=1)
+    tokens = lengths(words.number("input_mean_tokens")).reshape(NUM_BATCHES, BATCH).sum(axis=1)
     one_s = pass_of(alone, packed(tokens)).total_s
     done = pass_of(cut, packed(tokens))
     work_s, send_s = done.kernels_s / stages, done.network_s / (stages - 1)

@@ -8,7 +8,7 @@ from orrery.evidence.reproduce.setup import deployment
 from orrery.execution.memory import Infeasible
 from orrery.reasoning.cost import GraphCost, cost
 from orrery.reasoning.graph import Graph
-from orrery.reasoning.tree_search import Growth, Step, search, step_calls
+from orrery.reasoning.tree.search import Growth, Step, search, step_calls
 
 BASELINE, OURS = "balanced-tree", "shared-cache-tree"
 NUM_DRAWN = 5

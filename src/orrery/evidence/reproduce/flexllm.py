@@ -22,7 +22,7 @@ from orrery.serving.simulation.simulate import simulate
 
 KEY, VERSION = "flexllm", "0.8"  # of vLLM, which mixes prompts and answers as the paper's engine does
 DEVICE, REPLICAS = "a100-sxm-80gb", 4  # see [unstated] devices, load_split
-HEAVY_PER_S, LIGHT_PER_S = 20.0, 4.0  # of all replicas: the sweep's most, and a fifth of it
+LIGHT_FRAC = 0.2  # of the heavy load, which is the sweep's most
 NUM_REQUESTS = 2000
 BURSTINESS = 0.25  # gaps vary twice as much as Poisson's: see [unstated] trace
 ALONE_TOKENS, SEQUENCE_TOKENS = 8192, 8192  # a sequence a pass: see [unstated] finetuning_lengths
@@ -49,20 +49,21 @@ CASES = (
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Throughput that finetuning keeps under load, against devices of its own, and memory with and without pruning."""
     words = paper.setups["co-serving"]
-    heavy = [retained(words, c, HEAVY_PER_S) for c in CASES]
+    heavy_per_s = words.number("num_requests_per_s")
+    for claim, rate in (("finetuning-heavy", heavy_per_s), ("finetuning-light", LIGHT_FRAC * heavy_per_s)):
+        yield Prediction(
+            claim=claim, predicted=float(np.mean([against_own_devices(words, c, rate) for c in CASES])),
+            because="all devices beside requests, over a quarter of the devices with nothing else to do",
+        )  # fmt: skip
+    heavy = [retained(words, c, heavy_per_s) for c in CASES]
     said = ", ".join(f"{x:.2f}" for x in heavy)
     for claim in ("finetuning-retained", "finetuning-retained-latest"):
         yield Prediction(
             claim=claim, predicted=min(heavy),
-            because=f"least of the models ({said}) at {HEAVY_PER_S:g} requests a second, over finetuning alone in "
+            because=f"least of the models ({said}) at {heavy_per_s:g} requests a second, over finetuning alone in "
             "steps under the same limit",
             differs="how many replicas share the stated rate, and the lengths of the requests, are not written: each "
             "token served takes the place of half a token trained",
-        )  # fmt: skip
-    for claim, rate in (("finetuning-heavy", HEAVY_PER_S), ("finetuning-light", LIGHT_PER_S)):
-        yield Prediction(
-            claim=claim, predicted=float(np.mean([against_own_devices(words, c, rate) for c in CASES])),
-            because="all devices beside requests, over a quarter of the devices with nothing else to do",
         )  # fmt: skip
     yield from _memory(words)
 

@@ -9,16 +9,14 @@ from orrery.kernels.fused.chain import Chain, chain_s
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Both ends of the range, and a batch of crops in between."""
-    cases = {"speedup-most": "long", "speedup-least": "short", "speedup-between": "batch"}
-    for claim, name in cases.items():
-        apart, down, across, both = (times_s(paper.setups[name], *kinds) for kinds in KINDS)
-        yield Prediction(
-            claim=claim, predicted=apart / both,
-            because=f"{apart * 1e3:.4g} ms apart, {down * 1e3:.4g} ms fused down the chain, "
-            f"{across * 1e3:.4g} ms across the batch, {both * 1e3:.4g} ms both ways",
-            differs="which case of the benchmarks the abstract means is not stated",
-        )  # fmt: skip
+    """The upper end of the range: the longest chain of the benchmarks."""
+    apart, down, across, both = (times_s(paper.setups["long"], *kinds) for kinds in KINDS)
+    yield Prediction(
+        claim="speedup-most", predicted=apart / both,
+        because=f"{apart * 1e3:.4g} ms apart, {down * 1e3:.4g} ms fused down the chain, "
+        f"{across * 1e3:.4g} ms across the batch, {both * 1e3:.4g} ms both ways",
+        differs="the abstract gives a bound; which length of chain and batch it means is not stated",
+    )  # fmt: skip
 
 
 KINDS = ((False, False), (True, False), (False, True), (True, True))

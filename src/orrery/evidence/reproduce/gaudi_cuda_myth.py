@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -27,17 +28,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         for size in setup.numbers("vectors_swept")
     ]
     yield Prediction(
-        claim="gather-drop", predicted=mean(drops),
+        claim="gather-drop", predicted=geometric_mean(drops),
         because="lines moved for each vector, " + ", ".join(f"{drop:.3g}" for drop in drops) + " by size",
         differs="a GPU's DRAM does not reach its rate with scattered sectors either; that is not in it",
     )  # fmt: skip
     products = paper.setups["products"]
     gaudi, gpu = (word.strip() for word in products.word("devices").split(","))
-    peaks = [get_device(name).dense_flops_per_s["bf16"] for name in (gaudi, gpu)]
-    yield Prediction(
-        claim="peak", predicted=peaks[0] / peaks[1] - 1.0,
-        because=f"{peaks[0] / 1e12:.0f} against {peaks[1] / 1e12:.0f} TFLOP/s on the data sheets",
-    )  # fmt: skip
     used = [used_frac(products, name) for name in (gaudi, gpu)]
     yield Prediction(
         claim="utilization", predicted=used[0] - used[1], because=f"means of {used[0]:.2f} and {used[1]:.2f}",
@@ -53,20 +49,15 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         runs = list(pairs(paper.setups[name], gaudi, gpu))
         ratios = [ours.output_tokens_per_s / theirs.output_tokens_per_s for ours, theirs in runs]
         yield Prediction(
-            claim=claim, predicted=mean(ratios),
+            claim=claim, predicted=geometric_mean(ratios),
             because=f"{min(ratios):.3g} to {max(ratios):.3g} over batches and lengths", differs=POOLED,
         )  # fmt: skip
     saved = [theirs.energy_j_per_token / ours.energy_j_per_token
              for ours, theirs in pairs(paper.setups["serving"], gaudi, gpu)]  # fmt: skip
     words = f"joules a token, {min(saved):.3g} to {max(saved):.3g} over batches and lengths"
     idle = "power between idle and the limit follows constants of GPUs, where Gaudi-2 switches unused columns off"
-    yield Prediction(claim="energy-1", predicted=mean(saved) - 1.0, because=words, differs=idle)
-    yield Prediction(claim="energy", predicted=mean(saved), because=words, differs=idle)
-
-
-def mean(ratios: list[float]) -> float:
-    """The geometric one."""
-    return float(np.exp(np.mean(np.log(ratios))))
+    yield Prediction(claim="energy-1", predicted=geometric_mean(saved) - 1.0, because=words, differs=idle)
+    yield Prediction(claim="energy", predicted=geometric_mean(saved), because=words, differs=idle)
 
 
 def used_frac(setup: Setup, name: str) -> float:

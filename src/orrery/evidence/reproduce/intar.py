@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from math import exp, log
+from statistics import geometric_mean
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
@@ -33,7 +33,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     ):
         ratios = [slow / fast for slow, (fast, _) in zip(theirs, ours, strict=True)]
         yield Prediction(
-            claim=claim, predicted=exp(sum(map(log, ratios)) / len(ratios)),
+            claim=claim, predicted=geometric_mean(ratios),
             because="by chain " + ", ".join(f"{ratio:.3g}" for ratio in ratios) + f"; {told}", differs=differs,
         )  # fmt: skip
 

@@ -32,13 +32,10 @@ class Strategy:
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Gains of sparse attention, the models' sizes, one recorded question, and choices with and without traffic."""
+    """Gains of sparse attention, one recorded question, and choices with and without traffic."""
     family, trace = paper.setups["family"], paper.setups["trace"]
     dense, sparse = strategies(family, None), strategies(family, _sparsity(family))
     yield from _gains(dense, sparse)
-    sizes = sorted(float(s.model.num_parameters) for s in dense if s.num_tries == 1)
-    for claim, size in (("smallest-model", sizes[0]), ("largest-model", sizes[-1])):
-        yield Prediction(claim=claim, predicted=size, because="the model's published config")
     yield from _recorded(trace)
     yield from _choices(dense)
 

@@ -113,12 +113,21 @@ class Bench:
     def __init__(self, paper: Paper) -> None:
         """Which rates stand for a data set: where chunked prefill is said to reach its limit."""
         self.stated = {c.setup.name: c.low for c in paper.claims if c.metric == "baseline_capacity"}
-        self.runs = cache(self._run)
+        self.said = {c.setup.word("model") for c in paper.claims if c.metric == "ttft_mean"}
+        self.said |= {paper.setups[name].word("model") for name in self.stated}
+        self.named = paper.setups
+        self.runs, self.capacity = cache(self._run), cache(self._capacity)
         self.setups: dict[tuple[str, ...], Setup] = {}
 
     def rate(self, setup: Setup) -> float:
-        """The claim's own rate, or its data set's; 0 where neither is stated."""
+        """The claim's own rate, or that at which chunked prefill is said to reach its limit; for a model of which
+        nothing is said, that at which it does so here."""
+        if setup.word("model") not in self.said:
+            return capacity(setup, layered=False)
         return setup.number("num_requests_per_s") or self.stated.get(setup.name, 0.0)
+
+    def _capacity(self, name: str, layered: bool) -> float:
+        return capacity(self.named[name], layered=layered)
 
     def at(self, setup: Setup, *, layered: bool) -> Seen:
         """The run of a set-up at its rate."""
@@ -144,18 +153,22 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             yield found
 
 
-LEFT_OUT = ("groups-", "gpt-120b", "qwen-235b")
-"""Claims whose rate, or whose fixed number of groups, is not stated."""
-
-
 def _one(bench: Bench, claim: Claim) -> Prediction | None:
     setup, metric = claim.setup, claim.metric
-    if claim.id.startswith(LEFT_OUT):
+    if claim.missing:
         return None
     if metric.endswith("capacity"):
         ours = not metric.startswith("baseline")
-        found = capacity(setup, layered=ours)
+        found = bench.capacity(setup.name, ours)
         return Prediction(claim=claim.id, predicted=found, because="90 % in time", differs=OBJECTIVES)
+    if metric == "capacity_increase":
+        gains = {name: bench.capacity(name, True) / bench.capacity(name, False) - 1.0 for name in bench.stated}
+        words = ", ".join(f"{name} {gain:.0%}" for name, gain in gains.items())
+        mean = float(np.mean(list(gains.values())))
+        return Prediction(claim=claim.id, predicted=mean, because=f"mean of {words}", differs=OBJECTIVES)
+    if metric == "baseline_prefill_energy_per_token":
+        found = prompts_j_per_token(setup)
+        return Prediction(claim=claim.id, predicted=found, because="prompts of the mean length alone", differs=POWER)
     if metric == "expert_coverage":
         tokens = setup.number("num_batch")
         d = service(setup, layered=False).pools[0].deployment
@@ -197,6 +210,13 @@ POWER = "the power of the devices between kernels, and the bytes of experts (see
 
 def _why(metric: str) -> str:
     return POWER if "energy" in metric else ROUTING if "traffic" in metric else QUEUE
+
+
+def prompts_j_per_token(setup: Setup) -> float:
+    """Energy of prompts of the mean length, one after another in chunks, over their tokens."""
+    sent = all_equal(int(setup.number("input_mean_tokens")), 1, float("inf"), 8)
+    run = simulate(service(setup, layered=False), sent)
+    return float("nan") if isinstance(run, Infeasible) else run.energy_j / float(run.requests.input_tokens.sum())
 
 
 def lone_prompt_s(setup: Setup) -> float:

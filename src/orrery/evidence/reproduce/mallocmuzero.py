@@ -3,14 +3,11 @@
 from collections.abc import Iterator
 
 from orrery.base.seam import technique_at
-from orrery.evidence.paper_file import Paper
+from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.execution.offload import techniques
 from orrery.execution.offload.mapping import MappingGame, MemoryMapping
 from orrery.execution.offload.mapping_graphs import Machine, convolutions, game_of, transformer, with_backward
-
-MACHINE = Machine(flops_per_s=138e12, slow_bytes_per_s=614e9, fast_bytes_per_s=6.14e12, fast_bytes=128 * 2.0**20)
-"""A TPUv4i, see [unstated] machine."""
 
 TRANSFORMERS = tuple(
     with_backward(transformer(layers, 768, 12, sequences, tokens))
@@ -24,15 +21,23 @@ CONVOLUTIONS = tuple(
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """The mean saving over the programs of each kind, and how many gain anything."""
-    better = 0
+    machine, better = machine_of(paper.setups["tpu-v4i"]), 0
     for claim, programs in (("transformer", TRANSFORMERS), ("convolutions", CONVOLUTIONS)):
-        saved = [reduction(game_of(p, MACHINE)) for p in programs]
+        saved = [reduction(game_of(p, machine)) for p in programs]
         better += sum(s > 1e-6 for s in saved)
         yield Prediction(
             claim=claim, predicted=sum(saved) / len(saved),
             because=f"{len(saved)} programs; a beam of positions, each played to its end greedily",
         )  # fmt: skip
     yield Prediction(claim="some-better", predicted=float(better), because="programs whose mapping got better")
+
+
+def machine_of(setup: Setup) -> Machine:
+    """The processor and its two memories."""
+    return Machine(
+        flops_per_s=setup.number("processor_flops_per_s"), slow_bytes_per_s=setup.number("slow_memory_bytes_per_s"),
+        fast_bytes_per_s=setup.number("fast_memory_bytes_per_s"), fast_bytes=setup.number("fast_memory_bytes"),
+    )  # fmt: skip
 
 
 def reduction(game: MappingGame) -> float:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from orrery.base.errors import FactError
 from orrery.engine.streams import stream
 from orrery.evidence.paper_file import Paper, Setup
+from orrery.evidence.reproduce.layer_costs import words
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import Lognormal, deployment
 from orrery.fleet.mix import Bucket, Pace, alone, buckets, cheapest, pace
@@ -53,8 +54,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 def savings(setup: Setup) -> Floats:
     """Part of the rent that a mix saves (rates x single types); nan where the type alone cannot serve it."""
     kinds, paces = profile(_key(setup))
-    names, usd_per_s = words(setup, "devices"), np.array(setup.numbers("rents_swept")) / S_PER_HOUR
-    single = [names.index(name) for name in words(setup, "single_devices")]
+    names, usd_per_s = words(setup.word("devices")), np.array(setup.numbers("rents_swept")) / S_PER_HOUR
+    single = [names.index(name) for name in words(setup.word("single_devices"))]
     capacity = np.array([[p.highest_per_s(setup.number("slo_fleet_tpot_s")) for p in row] for row in paces]).T
     shares = np.array([kind.share_frac for kind in kinds])
     rows = list[Floats]()
@@ -94,20 +95,10 @@ def profile(key: Key) -> tuple[tuple[Bucket, ...], tuple[tuple[Pace, ...], ...]]
         np.concatenate([length(kind[side]).draw(round(kind[2] * count), draws) for kind in traffic]) for side in (0, 1)
     )
     kinds = buckets(inputs, outputs, EDGES)
-    deployments = [deployment(Setup(name=d, inputs={}), model=model, device=d) for d in listed(devices)]
+    deployments = [deployment(Setup(name=d, inputs={}), model=model, device=d) for d in words(devices)]
     return kinds, tuple(tuple(pace(d, k.input_tokens, k.output_tokens) for k in kinds) for d in deployments)
 
 
 def length(mean_tokens: float) -> Lognormal:
     """Lognormal lengths of that mean, spread by a factor e."""
     return Lognormal(mu=lognormal_centre(mean_tokens, 1.0, MOST_TOKENS), sigma=1.0, most_tokens=MOST_TOKENS)
-
-
-def words(setup: Setup, name: str) -> list[str]:
-    """The words of an input that lists several."""
-    return listed(setup.word(name))
-
-
-def listed(text: str) -> list[str]:
-    """Words between commas."""
-    return [word.strip() for word in text.split(",")]

@@ -1,4 +1,4 @@
-"""MELT: a quantised model on a small board, what binds it, and what its weights weigh."""
+"""MELT: a quantised model on a small board, and what binds it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,11 +14,9 @@ from orrery.execution.shard import shard
 from orrery.serving.estimate import Estimate, estimate
 from orrery.serving.workload import Workload
 
-WIDE = "bf16"
-
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """What binds a decode step, then bytes, then pace."""
+    """What binds a decode step, then its pace against its bytes."""
     setup = paper.setups["jetson"]
     found = run(setup)
     by = dict[str, float]()
@@ -29,10 +27,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         because=", ".join(f"{name} {share / sum(by.values()):.0%}" for name, share in by.items()),
         differs="the batch is larger than one user's",
     )  # fmt: skip
-    weights, wide = (shard(deployed(setup, name)).weight_bytes for name in (setup.word("weights_format"), WIDE))
-    yield Prediction(
-        claim="quantised-memory", predicted=wide / weights, because=f"{wide / 1e9:.1f} GB, and {weights / 1e9:.1f} GB"
-    )
+    weights = shard(deployed(setup)).weight_bytes
     bandwidth = get_device(setup.word("device")).memory_bandwidth_bytes_per_s
     yield Prediction(
         claim="follows-bytes", predicted=found.tpot_s * bandwidth / weights,
@@ -47,13 +42,13 @@ def run(setup: Setup) -> Estimate:
         mode="static", input_tokens=setup.number("input_tokens"), output_tokens=setup.number("output_tokens"),
         batch_size=int(setup.number("num_batch")),
     )  # fmt: skip
-    found = estimate(deployed(setup, setup.word("weights_format")), work)
+    found = estimate(deployed(setup), work)
     if isinstance(found, Infeasible):
         raise OutOfRange(str(found))
     return found
 
 
-def deployed(setup: Setup, weights: str) -> Deployment:
-    """The set-up with weights in that format."""
+def deployed(setup: Setup) -> Deployment:
+    """The set-up on its engine, with its weights' format."""
     found = deployment(setup, engine=setup.word("engine"), max_num_seqs=int(setup.number("num_batch")))
-    return replace(found, formats=replace(found.formats, weights=weights))
+    return replace(found, formats=replace(found.formats, weights=setup.word("weights_format")))

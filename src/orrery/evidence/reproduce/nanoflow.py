@@ -35,6 +35,9 @@ DIFFERS = {
 }
 """What explains a difference, by metric."""
 
+HEADLINE = "datasets", "tensorrt"
+"""The mean that the abstract repeats."""
+
 NEAR_FRAC = 0.9  # of the highest rate: see [unstated] near_highest
 TABLE_2 = (512, 1024)  # prompt and answer whose cache table 2 states: see [unstated] table_2_lengths
 TABLE_2_PARTS = {
@@ -132,11 +135,10 @@ def _against(
     """NanoFlow over each baseline, mean over the runs."""
     for suffix, name in (("vllm", "vllm"), ("fastgen", "deepspeed-fastgen"), ("tensorrt", "tensorrt-llm")):
         theirs = [baseline(words, name, r) for r in runs]
-        yield Prediction(
-            claim=claims[f"{kind}-{suffix}"].id,
-            predicted=float(np.mean([a / b for a, b in zip(ours, theirs, strict=True)])),
-            because=f"offline tokens a second, nano-batches over {name}, mean of the runs",
-        )  # fmt: skip
+        mean = float(np.mean([a / b for a, b in zip(ours, theirs, strict=True)]))
+        because = f"offline tokens a second, nano-batches over {name}, mean of the runs"
+        for claim in (f"{kind}-{suffix}", "headline") if (kind, suffix) == HEADLINE else (f"{kind}-{suffix}",):
+            yield Prediction(claim=claim, predicted=mean, because=because)
 
 
 def _models(claims: Mapping[str, Claim]) -> Iterator[Prediction]:

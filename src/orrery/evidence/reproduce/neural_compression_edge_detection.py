@@ -14,7 +14,7 @@ STEM_RATIO, ENCODER = 2, (64, 64, 256, 64)
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """The best interval for the cut network with its filter, and what the filter spares the radio."""
+    """The best rate of the radio for the cut network with its filter."""
     setup = paper.setups["detector"]
     local, whole, cut = options(setup)
     sent = 1.0 - setup.number("empty_frac") * (1.0 - setup.number("passed_frac"))
@@ -29,9 +29,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         f"with {cut.sent_bytes / 1e3:.0f} kB of bottleneck",
         differs="bottleneck, boards and channel are assumed",
     )  # fmt: skip
-    yield Prediction(
-        claim="filter", predicted=cut.sent_bytes / ours.sent_bytes, because=f"{sent:.0%} of the pictures are sent"
-    )
 
 
 def gains(setup: Setup, cut: Cut, others: tuple[Cut, ...]) -> dict[float, float]:

@@ -11,8 +11,8 @@ from orrery.execution.patches import Denoised, Picture, alone, get_patches
 from orrery.models.denoiser import stable_diffusion_xl
 
 DIFFERS = (
-    "which devices and sizes the ends belong to; kernels that are short of work at small patches; an exchange that the "
-    "library's kernels slow down beside it"
+    "which devices and sizes the ends belong to; text encoders and decoder, which no patch makes faster; and copies of "
+    "all patches' caches before every attention, so that reading less brings less than its products"
 )
 
 

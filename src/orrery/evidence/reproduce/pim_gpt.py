@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import exp, log
+from statistics import geometric_mean
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.banked import banked
@@ -46,18 +46,15 @@ def predict(paper: Paper) -> Iterator[Prediction]:
                 f"energy-{name}{version}", theirs, inside, "energy_j",
                 ENERGY if name == "cpu" else f"{EAGER}; {ENERGY}",
             )  # fmt: skip
-    largest = float(max(model.num_parameters for model in found))
-    yield Prediction(claim="largest-model", predicted=largest, because="layers x width of the largest, its embedding")
 
 
 def compared(claim: str, theirs: list[Token], inside: list[Token], what: str, differs: str) -> Prediction:
     """The geometric mean of the ratios, and their range."""
     ratios = [getattr(old, what) / getattr(new, what) for old, new in zip(theirs, inside, strict=True)]
-    mean = exp(sum(map(log, ratios)) / len(ratios))
     kind, unit = (1e3, "ms") if what == "time_s" else (1e3, "mJ")
     ends = f"{getattr(inside[0], what) * kind:.3g} to {getattr(inside[-1], what) * kind:.3g} {unit} a token"
     words = f"{min(ratios):.3g} to {max(ratios):.3g} over the models; in memory {ends}"
-    return Prediction(claim=claim, predicted=mean, because=words, differs=differs)
+    return Prediction(claim=claim, predicted=geometric_mean(ratios), because=words, differs=differs)
 
 
 def models(setup: Setup) -> list[Model]:

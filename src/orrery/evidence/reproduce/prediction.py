@@ -1,5 +1,6 @@
 """What the house says about a claim, before it is held against what the paper reports."""
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -8,6 +9,10 @@ from pathlib import Path
 from orrery.evidence.paper_file import Paper, paper_keys
 
 FOLDER = Path(__file__).parent
+PACKAGE = "orrery.evidence.reproduce"
+
+NOT_MECHANISMS = ("base", "catalog", "evidence", "scenario")
+"""Floors that hold names, facts and doors, and no mechanism."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +33,28 @@ def reproduced_keys() -> tuple[str, ...]:
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Every claim of a paper that the house can re-run, as it is computed."""
     yield from import_module(f"orrery.evidence.reproduce.{_module(paper.key)}").predict(paper)
+
+
+def modules_behind(key: str) -> tuple[str, ...]:
+    """The modules of the house that a paper's reproduction imports, itself or through files beside it; sorted."""
+    return tuple(sorted(_imported(_module(key), set())))
+
+
+def _imported(name: str, seen: set[str]) -> set[str]:
+    """Modules below this floor that one file of this folder, and those of this folder that it imports, import."""
+    path = FOLDER / f"{name}.py"
+    if name in seen or not path.exists():
+        return set()
+    seen.add(name)
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.startswith(PACKAGE):
+                inner = [node.module.removeprefix(PACKAGE).lstrip("."), *(alias.name for alias in node.names)]
+                found |= set[str]().union(*(_imported(part, seen) for part in inner if part))
+            elif node.module.startswith("orrery.") and node.module.split(".")[1] not in NOT_MECHANISMS:
+                found.add(node.module)
+    return found
 
 
 def _module(key: str) -> str:

@@ -1,4 +1,4 @@
-"""ProxylessNAS: what a search keeps in memory, and networks that are searched for two devices."""
+"""ProxylessNAS: networks that are searched for two devices."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from orrery.predictors.cells.latency import Machine
 from orrery.predictors.cells.mbconv import mbconv, mobilenet_v2
 from orrery.predictors.cells.pool import bench
 from orrery.predictors.cells.space import Space
-from orrery.predictors.cells.targeted import Targeted, found_for, kept_in_memory
+from orrery.predictors.cells.targeted import Targeted, found_for
 from orrery.predictors.studies.latency_aware_search import SEARCH_STEPS
 
 NUM_RUNS = 8
@@ -20,17 +20,9 @@ HOST = "a framework of 2018 took longer for each of some 150 launches, which bin
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Memory, then the search for the GPU, then for a mobile processor."""
+    """The search for the GPU, then for a mobile processor."""
     setup, mobile = paper.setups["gpu"], paper.setups["cpu"]
     batch = int(setup.number("num_batch"))
-    every, one = (
-        float(kept_in_memory(mbconv(), batch, int(setup.number(name)))[0]) for name in ("num_candidates", "num_paths")
-    )
-    yield Prediction(
-        claim="search-memory", predicted=every / one,
-        because=f"{every / 1e9:.1f} GB of activations with every path, {one / 1e9:.1f} GB with one; "
-        "stem, head and classes are kept once",
-    )  # fmt: skip
     old_s, found = compared(setup)
     yield Prediction(
         claim="gpu-speedup", predicted=old_s / found.latency_s,

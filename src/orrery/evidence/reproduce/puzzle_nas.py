@@ -42,8 +42,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="throughput-published", predicted=published / parent, differs=ENGINE,
         because=f"the published layers of Nemotron-49B: {published:.0f} tokens/s a device, the parent {parent:.0f}",
     )  # fmt: skip
-    held = sequences(one, child)
-    yield Prediction(claim="gpus", predicted=1.0 if held > 1 else 2.0, because=f"{held:.0f} sequences beside weights")
     for claim in paper.claims:
         if claim.metric == "throughput_per_device":
             side = "layout" if "single" in claim.id or "child" in claim.id else "baseline_layout"

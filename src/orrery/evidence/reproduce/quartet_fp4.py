@@ -18,10 +18,10 @@ NUM_NORMAL = 1 << 20
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """The layer, then the law."""
+    """The law, then the layer."""
+    yield best(paper.setups["law"])
     yield from forward(paper.setups["layer"])
     yield backward(paper.setups["layer"])
-    yield best(paper.setups["law"])
 
 
 def forward(setup: Setup) -> Iterator[Prediction]:

@@ -1,18 +1,16 @@
 """Sarathi-Serve: the highest rate under a limit on the gaps between tokens, by how prompts are mixed with answers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 
-from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.reproduce.objectives import first_token_s, gap_s, queued_s
 from orrery.evidence.reproduce.prediction import Prediction
-from orrery.evidence.reproduce.setup import all_equal, deployment, length_of, requests
-from orrery.execution.layout import Deployment
+from orrery.evidence.reproduce.sarathi_ablation import ablation, pieces
+from orrery.evidence.reproduce.sarathi_systems import CONTEXT_TOKENS, COUNT, SEQS, served_on, service, traffic
+from orrery.evidence.reproduce.setup import all_equal
 from orrery.execution.memory import Infeasible
 from orrery.serving.capacity import highest_rate
-from orrery.serving.requests import Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate
@@ -26,16 +24,6 @@ def capacity(served: Service, setup: Setup, limit_s: float, count: int = COUNT) 
         return gap_s(run, percent) <= limit_s and queued_s(run) <= setup.number("slo_queue_p50_s")
 
     return highest_rate(lambda r: traffic(setup, r, count), lambda q: simulate(served, q), meets, 0.1, 1.0, 0.03)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What the search depends on; equal cases are searched once."""
-
-    paper: str
-    setup: str
-    limit_s: float
-    budget_tokens: int
 
 
 class Bench:
@@ -69,7 +57,7 @@ BASELINES = ("orca", "vllm")
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Capacity ratios of every set-up, Falcon's capacities, and the price of chunks."""
+    """Capacity ratios of every set-up, Falcon's capacities, the price of chunks, and each half of it alone."""
     bench = Bench(paper)
     for claim in paper.claims:
         if claim.metric == "capacity_ratio" and "headline" not in claim.id:
@@ -82,6 +70,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield _headline(bench, paper, f"{model}-headline", ("vllm",))
     yield _headline(bench, paper, "falcon-headline-first", BASELINES)
     yield from _lone(paper)
+    yield from ablation(paper)
+    yield from pieces(paper)
 
 
 LENGTHS = "the lengths: log-normal through two quantiles; and the host time of a vLLM of early 2024, not measured here"
@@ -113,6 +103,11 @@ def _lone(paper: Paper) -> Iterator[Prediction]:
             chunk = int(setup.number("chunk_tokens"))
             found = max(slower_in_chunks(setup, int(n), chunk) for n in setup.numbers("input_tokens_swept"))
             yield Prediction(claim=claim.id, predicted=found, because="the slowest of the prompts", differs=ATTENTION)
+        elif claim.id == "tile-257":
+            chunk = int(setup.number("chunk_tokens"))
+            odd, even = (lone_prompt_s(setup, CONTEXT_TOKENS, n) for n in (chunk, chunk - 1))
+            words = f"a prompt of {CONTEXT_TOKENS}: {odd:.3g} s against {even:.3g} s"
+            yield Prediction(claim=claim.id, predicted=odd / even - 1.0, because=words, differs=TILES)
         elif claim.id == "falcon-prefill-4k":
             found = lone_prompt_s(setup, int(setup.number("input_tokens")), int(setup.number("max_context_tokens")))
             yield Prediction(claim=claim.id, predicted=found, because="tp4 over PCIe", differs=PCIE)
@@ -127,6 +122,11 @@ def _lone(paper: Paper) -> Iterator[Prediction]:
 
 ATTENTION = (
     "chunked attention: the kernels of early 2024 read the cache of earlier chunks less well than those measured"
+)
+
+TILES = (
+    "the kernel of products: a library with tiles of many sizes takes a smaller one for the last token; the paper's "
+    "kernels lost a whole tile of rows in every product"
 )
 
 ETHERNET = (

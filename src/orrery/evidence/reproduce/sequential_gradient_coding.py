@@ -1,11 +1,10 @@
 """Sequential gradient coding: total time of three schemes over one trace of 256 workers, and their loads."""
 
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
 
-from orrery.evidence.paper_file import Paper, Setup, get_paper
+from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.training.coding import (
     CodingKnobs,
@@ -20,7 +19,6 @@ from orrery.training.coding import (
     worker_times_s,
 )
 
-KEY = "sequential-gradient-coding"
 LATE_FRAC, LEAVE_FRAC = 0.03, 0.97  # see [unstated] stragglers, bursts
 SCATTER_RATIO = 1.05  # see [unstated] scatter
 SEEDS = 5
@@ -42,7 +40,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(
             claim=f"load-{name}", predicted=scheme.load_frac, because="data that a worker computes on in a round"
         )
-    seconds = {name: total_s(name) for name in of}
+    seconds = {name: total_s(setup, scheme) for name, scheme in of.items()}
     for name in ("selective", "multiplexed"):
         yield Prediction(
             claim=f"profile-{name}", predicted=seconds[name], differs=DIFFERS[f"run_time_{name}"],
@@ -84,11 +82,9 @@ def pace(setup: Setup) -> WorkerPace:
     )  # fmt: skip
 
 
-@cache
-def total_s(name: str) -> float:
+def total_s(setup: Setup, scheme: Scheme) -> float:
     """Mean over seeds of a scheme's total time; all schemes see the same traces."""
-    setup = get_paper(KEY).setups["lambda-256"]
-    scheme, worker = schemes(setup)[name], pace(setup)
+    worker = pace(setup)
     rounds = int(setup.number("num_jobs")) + scheme.delay_rounds
     totals: list[float] = []
     for seed in range(SEEDS):

@@ -1,7 +1,7 @@
 """SN40L: layers that stream through a chip, and experts that come up from DDR."""
 
 from collections.abc import Iterator
-from math import exp, log
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from orrery.execution.memory import USABLE_FRAC
 from orrery.hardware.device import Device
 
 BYTES = 2.0
-DIFFERS = "prompts, answers, batch and the GPUs' engine are not in the text at hand"
+DIFFERS = "prompts, answers and the GPUs' engine are not in the text at hand"
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -30,7 +30,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         yield Prediction(claim=key, predicted=theirs_s / ours_s, because=f"{told}; here {words}", differs=DIFFERS)
     gains = list(fused_gains(layers))
     yield Prediction(
-        claim="fused", predicted=exp(sum(log(gain) for _, gain in gains) / len(gains)),
+        claim="fused", predicted=geometric_mean(gain for _, gain in gains),
         because="kernels in turn over streamed layers: " + ", ".join(f"{what} {gain:.2g}" for what, gain in gains),
         differs="benchmarks that gain most (long convolutions, training) are not run",
     )  # fmt: skip
@@ -44,11 +44,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     switches = [theirs(node, n).switch_s(expert_bytes(node)) / ours(node).switch_s(expert_bytes(node))
                 for n in gpus(node)]  # fmt: skip
     yield Prediction(
-        claim="switch", predicted=float(np.sqrt(np.prod(switches))),
+        claim="switch", predicted=geometric_mean(switches),
         because=f"geometric mean of {switches[0]:.3g} and {switches[1]:.3g}: DDR of a node against one host link",
     )  # fmt: skip
-    total = node.number("num_expert_models") * get_model(node.word("model")).num_parameters
-    yield Prediction(claim="parameters", predicted=total, because="experts times the model's published config")
 
 
 def gpus(setup: Setup) -> list[str]:
@@ -81,12 +79,14 @@ def theirs(setup: Setup, name: str) -> Node:
 
 
 def request_s(setup: Setup, node: Node, run_s: float) -> tuple[float, str]:
-    """A batch of prompts: the router on all, then each prompt's own expert, copied first where it is not there."""
-    size, batch = expert_bytes(setup), setup.number("num_batch")
+    """One prompt with an expert of its own, copied first where it is not there; one expert's room is the router's."""
+    size = expert_bytes(setup)
     missed = missed_frac(int(setup.number("num_expert_models")), node.fast_experts(size) - 1)
     switch_s = missed * node.switch_s(size)
-    time_s = batch * (run_s + switch_s)
-    return time_s, f"{switch_s * 1e3:.3g} ms of switching ({missed:.0%} missed) and {run_s * 1e3:.3g} ms of running"
+    return (
+        run_s + switch_s,
+        f"{switch_s * 1e3:.3g} ms of switching ({missed:.0%} missed) and {run_s * 1e3:.3g} ms of running",
+    )
 
 
 def gpu_run_s(setup: Setup, name: str) -> float:

@@ -12,6 +12,7 @@ from orrery.execution.compression import NOTHING, Compression, kept_tokens
 from orrery.execution.layout import Deployment
 from orrery.execution.step import step
 from orrery.execution.whole_prompts import growing_s, longest_prompt_tokens
+from orrery.serving.clock import wall_s
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -59,8 +60,5 @@ def decode_s(words: Setup, compression: Compression) -> float:
     """One token of every sequence."""
     served, batch = serving(words), int(words.number("num_batch"))
     seen = kept_tokens(compression, int(words.number("input_tokens")))
-    device_s = float(step(served, decodes(np.array([batch]), np.array([seen]))).time_s[0])
-    engine = served.engine
-    host_s = engine.step_s + engine.per_sequence_s * batch
-    device_s += growing_s(served, batch, seen)
-    return max(host_s, device_s + (1.0 - engine.overlap_frac) * host_s)
+    device_s = step(served, decodes(np.array([batch]), np.array([seen]))).time_s + growing_s(served, batch, seen)
+    return float(wall_s(served.engine, device_s, batch)[0])

@@ -6,191 +6,27 @@ machines run at full speed, which holds while steps of answers draw less than th
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import cache
-from itertools import product
 
-import numpy as np
-
-from orrery.catalog.traces import load_trace, stats
 from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.reproduce.objectives import gap_s
 from orrery.evidence.reproduce.prediction import Prediction
-from orrery.evidence.reproduce.setup import Z_90, all_equal, deployment, length_of, requests
-from orrery.execution.memory import Infeasible
+from orrery.evidence.reproduce.setup import all_equal
+from orrery.evidence.reproduce.splitwise_clusters import (
+    A100,
+    A100_PER_H100_POWER,
+    H100,
+    Bench,
+    PerLayer,
+    apart,
+    lone,
+    median,
+    must,
+    times,
+    together,
+    traffic,
+)
 from orrery.execution.transfer import kv_bytes, link_between
-from orrery.serving.capacity import highest_rate
-from orrery.serving.metrics.latencies import latencies
-from orrery.serving.requests import Floats, Requests
-from orrery.serving.simulation.result import Simulated
-from orrery.serving.simulation.service import Pool, Role, Service
 from orrery.serving.simulation.simulate import simulate
-
-COUNT = 2500
-
-A100, H100 = "a100-sxm-80gb", "h100-sxm"
-
-MIXED: Mapping[str, float] = {"mixes": 1.0}
-"""Whole prompts within the budget of a step, beside the answers: mixed continuous batching."""
-
-A100_PER_H100_POWER = 70 / 40
-"""Machines of equal power: [unstated] machine_power."""
-
-PROMPT_SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65)
-"""Parts of the budget that go to prompt machines: what is tried beside the stated numbers, as the paper does."""
-
-PerLayer = Mapping[str, float]
-
-MEASURED: PerLayer = {}
-"""Nothing beyond the host time that is measured for the engine's releases."""
-
-PERCENTS, TIMES = (50, 90, 99), ("ttft", "tbt", "e2e")
-
-
-def machine(setup: Setup, device: str, role: Role = "all", count: int = 1, eager: PerLayer = MEASURED) -> Pool:
-    """So many machines of eight devices, each with the whole model."""
-    d = deployment(
-        setup, device=device, max_num_seqs=int(setup.number("max_num_seqs")),
-        max_num_batched_tokens=int(setup.number("prefill_max_num_batched_tokens", 2048)),
-    )  # fmt: skip
-    engine = replace(d.engine, per_layer_s=d.engine.per_layer_s + eager.get(device, 0.0))
-    return Pool(deployment=replace(d, engine=engine), replicas=count, role=role)
-
-
-def together(setup: Setup, device: str, count: int = 1, eager: PerLayer = MEASURED) -> Service:
-    """The baseline: every machine does both."""
-    pool = machine(setup, device, count=count, eager=eager)
-    return Service(pools=(pool,), policy="prefill-first", policy_knobs=MIXED)
-
-
-def apart(setup: Setup, *, is_layerwise: bool = True, eager: PerLayer = MEASURED) -> Service:
-    """The stated numbers of prompt and token machines."""
-    sides: tuple[tuple[str, Role], ...] = (("prefill", "prompts"), ("decode", "answers"))
-    pools = tuple(
-        machine(setup, setup.word(f"{side}_device"), role, int(setup.number(f"num_{side}_machines")), eager)
-        for side, role in sides
-    )
-    layers = pools[0].deployment.model.num_layers
-    return Service(
-        pools=pools, policy="prefill-first", policy_knobs=MIXED,
-        transfer_hidden_frac=1.0 - 1.0 / layers if is_layerwise else 0.0,
-    )  # fmt: skip
-
-
-def traffic(setup: Setup, rate_per_s: float, count: int = COUNT) -> Requests:
-    """Lengths through the stated medians, with the spread of the published coding trace: [unstated] lengths."""
-    known = stats(load_trace("code"))
-    sigmas = {
-        "input": np.log(known.input_p90_tokens / known.input_p50_tokens) / Z_90,
-        "output": np.log(known.output_p90_tokens / known.output_p50_tokens) / Z_90,
-    }
-    most = {"input": 8192.0, "output": 2048.0}
-    input, output = (length_of(setup, s, sigma=float(sigmas[s]), most_tokens=most[s]) for s in ("input", "output"))
-    return requests(input, output, rate_per_s, count)
-
-
-def times(run: Simulated) -> dict[str, Floats]:
-    """First token, mean gap, and all, of each request in order."""
-    done = latencies(run)
-    return {"ttft": done.ttft_s, "tbt": done.tpot_s, "e2e": done.e2el_s}
-
-
-def must(run: Simulated | Infeasible) -> Simulated:
-    """A run that the set-up says is possible."""
-    if isinstance(run, Infeasible):
-        raise ValueError(f"the stated machines cannot serve the model: {run}")
-    return run
-
-
-def eager(paper: Paper) -> PerLayer:
-    """Host time a layer of the paper's engine, by device: what table IV's lone gap has beyond the one computed here.
-
-    vLLM of late 2023 launched every kernel from Python; releases that were measured here replay graphs. The gap of a
-    lone Llama-70B conversation is taken as an input, so that the clusters serve with the paper's engine.
-    """
-    found: dict[str, float] = {}
-    for claim in paper.claims:
-        if claim.id.startswith("lone-conversation-tbt"):
-            device = claim.setup.word("device")
-            layers = machine(claim.setup, device).deployment.model.num_layers
-            found[device] = max(0.0, claim.low - _lone(claim).predicted) / layers
-    return found
-
-
-class Bench:
-    """Clusters under the paper's objectives; every rate is searched once."""
-
-    def __init__(self, paper: Paper, count: int = COUNT) -> None:
-        """The paper's set-ups by name, served with the paper's engine."""
-        self.setups, self.count, self.eager = paper.setups, count, eager(paper)
-        self.tuned, self.against = cache(self._tuned), cache(self.baseline)
-        self.alone = cache(self._alone)
-
-    def _alone(self, name: str) -> dict[str, Floats]:
-        """Every request on an idle DGX-A100."""
-        setup = self.setups[name]
-        return times(must(simulate(together(setup, A100, 1, self.eager), traffic(setup, 1e-3, self.count))))
-
-    def meets(self, setup: Setup, run: Simulated) -> bool:
-        """All nine slowdowns, over the answers that have what is asked about."""
-        if np.isnan(run.finish_s).any():
-            return False
-        seen, alone = times(run), self.alone(setup.name)
-        for what, percent in product(TIMES, PERCENTS):
-            has = alone[what] > 0.0
-            slower = float(np.percentile(seen[what][has] / alone[what][has], percent))
-            if slower > setup.number(f"slo_{what}_p{percent}_ratio"):
-                return False
-        return True
-
-    def _rate(self, name: str, served: Service) -> float:
-        """The highest rate at which the set-up's traffic meets all limits."""
-        setup, size = self.setups[name], sum(p.replicas for p in served.pools)
-        return highest_rate(
-            lambda r: traffic(setup, r, self.count), lambda q: simulate(served, q),
-            lambda run: self.meets(setup, run), 0.1 * size, 1.0 * size, 0.06,
-        )  # fmt: skip
-
-    def baseline(self, name: str, device: str, machines: int) -> float:
-        """So many machines that do both."""
-        return self._rate(name, together(self.setups[name], device, machines, self.eager))
-
-    def stated(self, name: str) -> float:
-        """The pools as they are stated."""
-        return self._rate(name, apart(self.setups[name], eager=self.eager))
-
-    def _tuned(self, name: str, unit: str) -> tuple[float, str]:
-        """The best mix of prompt and token machines for what the stated ones draw ("w") or cost ("usd")."""
-        setup, served = self.setups[name], apart(self.setups[name], eager=self.eager)
-        each = [self.weight(setup, side, unit) for side in ("prefill", "decode")]
-        counts = (served.pools[0].replicas, served.pools[1].replicas)
-        budget = counts[0] * each[0] + counts[1] * each[1]
-        mixes = {counts}
-        mixes |= {(max(1, int(f * budget / each[0])), max(1, int((1 - f) * budget / each[1]))) for f in PROMPT_SHARES}
-        rates: dict[tuple[int, int], float] = {}
-        for mix in mixes:
-            pools = tuple(replace(p, replicas=n) for p, n in zip(served.pools, mix, strict=True))
-            rates[mix] = self._rate(name, replace(served, pools=pools))
-        best = max(rates, key=lambda m: rates[m])
-        return rates[
-            best
-        ], f"{best[0]} + {best[1]} machines (the stated {counts[0]} + {counts[1]}: {rates[counts]:.3g})"
-
-    def weight(self, setup: Setup, side: str, unit: str) -> float:
-        """Power of a machine in DGX-A100s, or its price."""
-        is_new = setup.word(f"{side}_device") == H100
-        if unit == "usd":
-            return self.setups[f"iso-power-baseline-{'h100' if is_new else 'a100'}"].number("machine_usd_per_s")
-        capped = setup.number("decode_power_frac", 1.0) if side == "decode" else 1.0
-        return (A100_PER_H100_POWER if is_new else 1.0) * capped
-
-    def over(self, name: str, unit: str, device: str, machines: int) -> tuple[float, str]:
-        """The best mix over a cluster of one kind."""
-        (ours, words), theirs = self.tuned(name, unit), self.against(name, device, machines)
-        ratio = ours / theirs if theirs else float("inf")
-        words = f"{ours:.3g} requests/s with {words} against {theirs:.3g} with {machines} {device}"
-        return ratio, f"{words}; host time from table IV"
-
 
 SPEED = (
     "which limit binds: here the median gap of 1.25 lone ones stops both clusters, at small batches, and the pool of "
@@ -201,13 +37,17 @@ PRICES = "the stated prices: 25 DGX-H100 and 26 DGX-A100 cost more than 70 DGX-A
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Clusters of equal power and cost; the price of moving caches; lone requests."""
+    """The price of moving caches; clusters of equal power and cost; lone requests."""
+    yield from _moves(paper)
     bench = Bench(paper)
     yield from _clusters(bench)
-    yield from _moves(paper)
     for claim in paper.claims:
-        if claim.id.startswith("lone-") and claim.metric.removesuffix("_p50") in TIMES:
+        if claim.metric == "energy_p50":
+            yield _energy(claim, bench.eager)
+        elif claim.id.startswith("lone-"):
             yield _lone(claim)
+        elif claim.metric == "throughput_per_cost":
+            yield _per_usd(claim, bench)
     yield from _steps(paper)
 
 
@@ -233,6 +73,19 @@ def _clusters(bench: Bench) -> Iterator[Prediction]:
     rate = bench.stated("cost-optimal-hh-coding")
     yield Prediction(claim="coding-70-rps", predicted=rate, because="27 prompt and 3 token machines", differs=SPEED)
     yield from _prices(bench.setups)
+    yield _mismatched(bench)
+
+
+def _mismatched(bench: Bench) -> Prediction:
+    """What machines that were numbered for the coding trace lose on conversations."""
+    fits, other = bench.tuned("iso-power-ha", "w"), bench.tuned(bench.lengths_of("iso-power-ha", "coding"), "w")
+    lost = bench.mixed("iso-power-ha", other.mix)
+    words = f"{lost:.3g} requests/s with {other.mix[0]} + {other.mix[1]} machines, the best for coding, against "
+    words += f"{fits.requests_per_s:.3g} with {fits.mix[0]} + {fits.mix[1]}"
+    return Prediction(claim="mismatched-pools", predicted=1.0 - lost / fits.requests_per_s, because=words, differs=LENT)
+
+
+LENT = "the pool between the two: machines of the idle side are lent to the other in the paper, and stay idle here"
 
 
 def _drawn_frac(bench: Bench) -> float:
@@ -267,7 +120,7 @@ def _moves(paper: Paper) -> Iterator[Prediction]:
         hidden = moved_s(setup) / apart(setup).pools[0].deployment.model.num_layers
         yield Prediction(claim=f"kv-transfer-{name}", predicted=hidden, because="one layer's cache", differs=SIGNALS)
     setup = paper.setups["two-machines-a100"]
-    sent = all_equal(int(setup.number("input_p50_tokens")), int(setup.number("output_p50_tokens")), 1.0, 1)
+    sent = median(setup)
     alone = times(must(simulate(together(setup, setup.word("decode_device")), sent)))
     runs = {x: times(must(simulate(apart(setup, is_layerwise=x), sent))) for x in (True, False)}
     gap = float(alone["tbt"][0])
@@ -294,11 +147,36 @@ HOST = "the engine: late 2023, when vLLM ran without CUDA graphs; measured const
 
 
 def _lone(claim: Claim) -> Prediction:
-    setup = claim.setup
-    sent = all_equal(int(setup.number("input_p50_tokens")), int(setup.number("output_p50_tokens")), 1.0, 1)
-    found = times(must(simulate(together(setup, setup.word("device")), sent)))
+    found = lone(claim.setup)
     name = claim.metric.removesuffix("_p50")
     return Prediction(claim=claim.id, predicted=float(found[name][0]), because="median lengths", differs=HOST)
+
+
+def _energy(claim: Claim, eager: PerLayer) -> Prediction:
+    """A lone request's energy, with the host time that its own gap says."""
+    setup = claim.setup
+    run = must(simulate(together(setup, setup.word("device"), 1, eager), median(setup)))
+    words = f"eight GPUs for {run.duration_s:.3g} s; host time from table IV"
+    return Prediction(claim=claim.id, predicted=run.energy_j, because=words, differs=WHOLE_MACHINE)
+
+
+def _per_usd(claim: Claim, bench: Bench) -> Prediction:
+    """Requests a second of a machine that is never idle, over its price an hour."""
+    setup = claim.setup
+    sent = traffic(setup, float("inf"), bench.count)
+    run = must(simulate(together(setup, setup.word("device"), 1, bench.eager), sent))
+    rate = run.requests.count / run.duration_s
+    usd_per_h = 3600.0 * setup.number("machine_usd_per_s")
+    words = f"{rate:.3g} requests/s of a machine for ${usd_per_h:.3g} an hour"
+    return Prediction(claim=claim.id, predicted=rate / usd_per_h, because=words, differs=PER_USD)
+
+
+WHOLE_MACHINE = "what draws: here the GPUs; a machine's processors, fans and memory draw as well, idle or not"
+
+PER_USD = (
+    "the unit: the stated rate over the stated price asks more operations of a DGX-A100 than its peak, so it is not "
+    "requests a second over dollars an hour of one machine, and what else it is was not found"
+)
 
 
 def _steps(paper: Paper) -> Iterator[Prediction]:

@@ -1,7 +1,7 @@
 """T3: products whose tiles start the ring, against products and ring in turns; time and bytes of both."""
 
-from collections.abc import Iterator, Sequence
-from math import exp, log
+from collections.abc import Iterator
+from statistics import geometric_mean
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
@@ -24,16 +24,16 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     setup = paper.setups["t-nlg"]
     gains = speedups(setup)
     words = f"{len(gains)} sub-layers, {min(gains):.2f} to {max(gains):.2f}"
-    yield Prediction(claim="speedup", predicted=geomean(gains) - 1.0, because=words, differs=RATES)
+    yield Prediction(claim="speedup", predicted=geometric_mean(gains) - 1.0, because=words, differs=RATES)
     yield Prediction(claim="speedup-max", predicted=max(gains) - 1.0, because=words, differs=RATES)
     ours = machine(setup)
     moved = [triggered(p, ours).memory_bytes / in_turns(p, ours).memory_bytes for p in products(setup)]
     words = f"{len(moved)} sub-layers move {min(moved):.3f} to {max(moved):.3f} of the bytes"
-    yield Prediction(claim="traffic", predicted=1.0 - geomean(moved), because=words, differs=CACHE)
+    yield Prediction(claim="traffic", predicted=1.0 - geometric_mean(moved), because=words, differs=CACHE)
     yield Prediction(claim="traffic-max", predicted=1.0 - min(moved), because=words, differs=CACHE)
     large = speedups(paper.setups["large"])
     yield Prediction(
-        claim="speedup-large", predicted=geomean(large) - 1.0, differs=RATES,
+        claim="speedup-large", predicted=geometric_mean(large) - 1.0, differs=RATES,
         because=f"{len(large)} sub-layers, {min(large):.2f} to {max(large):.2f}",
     )  # fmt: skip
     for degree in (8, 16):
@@ -46,7 +46,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         for n in setup.numbers("degrees_swept")
     ]
     yield Prediction(
-        claim="writes", predicted=1.0 - geomean(fewer), because="the first chunk and the last sum are not written again"
+        claim="writes",
+        predicted=1.0 - geometric_mean(fewer),
+        because="the first chunk and the last sum are not written again",
     )
     ideal = [in_turns(p, ours).time_s / whole_s(p, ours) for p in products(setup)]
     yield Prediction(
@@ -89,8 +91,3 @@ def whole_s(product: CutProduct, ours: Machine) -> float:
     ring = ring_s(product, ours)
     alone = in_turns(product, ours).time_s - 2.0 * ring
     return max(alone, ring) + ring
-
-
-def geomean(values: Sequence[float]) -> float:
-    """Geometric mean."""
-    return exp(sum(log(v) for v in values) / len(values))

@@ -52,12 +52,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="peak-reduction", predicted=1.0 - peak / whole, differs=PEAK,
         because=f"{peak / 1e9:.1f} GB instead of {whole / 1e9:.1f} GB",
     )  # fmt: skip
-    fits = peak <= large.number("device_bytes")
-    model = get_model(large.word("model"))
-    yield Prediction(
-        claim="scale", predicted=model.num_parameters if fits else 0.0, because="the window fits into a device",
-        differs="the window does not fit into a device's memory",
-    )  # fmt: skip
 
 
 def tensor_parallel(setup: Setup, *, is_prompt: bool = False) -> tuple[float, float]:

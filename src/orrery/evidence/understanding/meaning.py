@@ -42,6 +42,14 @@ class Meaning:
     ratio: float | None = None  # after / before
     because: str = ""
 
+    def __str__(self) -> str:
+        """One sentence."""
+        head = f"{self.technique} ({self.confidence_frac:.0%} sure): "
+        if self.before is None or self.after is None:
+            return head + self.because
+        times = "" if self.ratio is None else f" ({self.ratio:.2f} times)"
+        return f"{head}{self.metric.replace('_', ' ')} {self.before:.4g} -> {self.after:.4g}{times}; {self.because}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Told:

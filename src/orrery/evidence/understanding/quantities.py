@@ -57,6 +57,9 @@ _HEAD = re.compile(
 _UNITS = tuple((unit, size, re.compile(pattern, re.IGNORECASE)) for unit, size, pattern in UNITS)
 
 
+MOST = 1e30
+"""Nobody measures as much: it is a row of digits."""
+
 DIGITS = 12
 """What is left of 35 % in binary beyond them is no figure of anybody's."""
 
@@ -78,6 +81,10 @@ class Quantity:
 
 def quantities(text: str) -> Iterator[Quantity]:
     """Every number of a text that has a unit, in order."""
+    return (quantity for quantity in _all(text) if quantity.high < MOST)
+
+
+def _all(text: str) -> Iterator[Quantity]:
     at = 0
     while found := _HEAD.search(text, at):
         kept = list(_read(text, found))

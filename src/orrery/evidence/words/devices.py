@@ -42,7 +42,6 @@ INPUTS: dict[str, str] = {
     "instruction_widths": "n of a matrix instruction tried, by comma",
     "num_warps": "in flight on one processor",
     "num_warp_registers": "that one warp can name: regular, uniform and predicates",
-    "register_file_bytes": "of one processor",
     "num_counters": "that a warp's instructions can wait for",
     "num_counter_bits": "of one of them",
     "num_stall_bits": "that say how long an instruction waits",

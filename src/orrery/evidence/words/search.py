@@ -3,8 +3,6 @@
 INPUTS: dict[str, str] = {
     "workload_ratio": "sequences at once on one device, in those of the network that a search starts from",
     "num_child_parameters": "of the network that a search ends with, at most",
-    "num_paths": "paths of a searched network that are kept in memory at once",
-    "num_candidates": "operations that one choice of a search is among",
     "num_population": "networks of one generation",
     "num_generations": "generations of an evolutionary search",
     "num_search_epochs": "passes over the training set that one network of a search is trained for",

@@ -80,14 +80,21 @@ def switched_s(tasks: Sequence[Task], machine: Machine, pieces: int = PIECES) ->
 
 def group_s(group: Sequence[Task], machine: Machine, *, is_first: bool, is_last: bool, pieces: int) -> float:
     """One group, streamed; its ends pass through the memory where they are the chain's or do not fit on chip."""
-    flops = sum(task.flops for task in group)
-    moved = sum(task.weight_bytes for task in group)
-    moved += crossing_bytes(group[0].input_bytes, machine, is_end=is_first)
-    moved += crossing_bytes(group[-1].output_bytes, machine, is_end=is_last)
-    breaks = [task for task in group[1:] if task.needs_all]
-    moved += sum(2.0 * crossing_bytes(task.input_bytes, machine, is_end=False) for task in breaks)
-    steady = max((1 + len(breaks)) * flops / machine.flops_per_s, moved / machine.memory_bytes_per_s)
+    flops, num_breaks = sum(task.flops for task in group), sum(task.needs_all for task in group[1:])
+    moved = moved_bytes(group, machine, is_first=is_first, is_last=is_last)
+    steady = max((1 + num_breaks) * flops / machine.flops_per_s, moved / machine.memory_bytes_per_s)
     return machine.start_s + steady * (1.0 + (len(group) - 1) / pieces)
+
+
+def moved_bytes(group: Sequence[Task], machine: Machine, *, is_first: bool, is_last: bool) -> float:
+    """What a group reads and writes off chip: weights, its ends, and out and in again what waits and does not fit."""
+    waiting = [task.input_bytes for task in group[1:] if task.needs_all]
+    return (
+        sum(task.weight_bytes for task in group)
+        + crossing_bytes(group[0].input_bytes, machine, is_end=is_first)
+        + crossing_bytes(group[-1].output_bytes, machine, is_end=is_last)
+        + sum(2.0 * crossing_bytes(tensor_bytes, machine, is_end=False) for tensor_bytes in waiting)
+    )
 
 
 def crossing_bytes(tensor_bytes: float, machine: Machine, *, is_end: bool) -> float:
@@ -101,9 +108,7 @@ def traffic_bytes(tasks: Sequence[Task], groups: Sequence[int], machine: Machine
         raise OutOfRange(f"groups {tuple(groups)} hold {sum(groups)} tasks; the chain has {len(tasks)}.")
     moved, begin = 0.0, 0
     for size in groups:
-        group = tasks[begin : begin + size]
-        moved += sum(task.weight_bytes for task in group)
-        moved += crossing_bytes(group[0].input_bytes, machine, is_end=begin == 0)
-        begin += size
-        moved += crossing_bytes(group[-1].output_bytes, machine, is_end=begin == len(tasks))
+        end = begin + size
+        moved += moved_bytes(tasks[begin:end], machine, is_first=begin == 0, is_last=end == len(tasks))
+        begin = end
     return moved

@@ -7,9 +7,10 @@ and multiplies activations with gradients in a kernel of its own. Yuan et al., a
 weights are taken to come from memory, as there.
 """
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
+
+from orrery.hardware.roofs import Roofs
 
 ELEMENT_BYTES = 2.0
 
@@ -67,30 +68,16 @@ class Perceptron:
         return UNFUSED_LAUNCHES[phase] * self.num_matrices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roofs:
-    """What bounds a kernel: products, memory, and operations that on-chip reads of the weights let through."""
-
-    peak_flops_per_s: float
-    memory_bandwidth_bytes_per_s: float
-    on_chip_flops_per_s: float = math.inf
-    launch_s: float = 0.0
-
-    def time_s(self, flops: float, moved_bytes: float, num_launches: int) -> float:
-        """The slowest of the roofs, or the launches where the host cannot keep up."""
-        compute_s = flops / min(self.peak_flops_per_s, self.on_chip_flops_per_s)
-        busy_s = max(compute_s, moved_bytes / self.memory_bandwidth_bytes_per_s)
-        return max(busy_s, num_launches * self.launch_s)
-
-
-def fused_s(network: Perceptron, phase: Phase, num_rows: int, rows_per_load: int, roofs: Roofs) -> float:
+def fused_s(
+    network: Perceptron, phase: Phase, num_rows: int, rows_per_load: int, roofs: Roofs, launch_s: float
+) -> float:
     """One step of ``num_rows`` rows in one kernel; the weights' gradients of training are one product a layer."""
     launches = 1 + (network.num_matrices if phase is Phase.TRAINING else 0)
-    return roofs.time_s(num_rows * network.flops(phase), num_rows * network.fused_bytes(phase, rows_per_load), launches)
+    busy_s = roofs.time_s(num_rows * network.flops(phase), num_rows * network.fused_bytes(phase, rows_per_load))
+    return max(busy_s, launches * launch_s)
 
 
-def unfused_s(network: Perceptron, phase: Phase, num_rows: int, roofs: Roofs) -> float:
-    """One step layer by layer."""
-    return roofs.time_s(
-        num_rows * network.flops(phase), num_rows * network.unfused_bytes(phase), network.unfused_launches(phase)
-    )
+def unfused_s(network: Perceptron, phase: Phase, num_rows: int, roofs: Roofs, launch_s: float) -> float:
+    """One step layer by layer, or the launches of its kernels where the host cannot keep up."""
+    busy_s = roofs.time_s(num_rows * network.flops(phase), num_rows * network.unfused_bytes(phase))
+    return max(busy_s, network.unfused_launches(phase) * launch_s)

@@ -8,13 +8,8 @@ pass reads once and writes once. Adinets and Merrill, arXiv 2206.01784.
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from orrery.hardware.device import Device
 from orrery.kernels.elementwise.rule import calibration
-
-Keys = NDArray[np.uint32]
 
 OFFSET_BYTES = 4.0
 STREAM = "add"
@@ -38,13 +33,20 @@ class RadixSort:
         """Times that every key is read or written."""
         return self.num_first_reads + self.num_passes(key_bits) * (2 + self.num_counting_reads)
 
+    @property
+    def num_offset_words(self) -> float:
+        """Words that blocks hand on in one pass, written and read, for each key."""
+        return 2.0 * 2.0**self.digit_bits / self.num_tile_keys if self.num_tile_keys else 0.0
+
+    @property
+    def num_pass_operations(self) -> float:
+        """Keys and words of offsets that one pass reads or writes, for each key."""
+        return 2.0 + self.num_counting_reads + self.num_offset_words
+
     def moved_bytes(self, num_keys: float, key_bits: int) -> float:
         """Keys, and offsets that tiles hand on."""
-        keys = self.num_crossings(key_bits) * num_keys * key_bits / 8.0
-        if not self.num_tile_keys:
-            return keys
-        offsets = 2.0**self.digit_bits * OFFSET_BYTES * num_keys / self.num_tile_keys
-        return keys + 2.0 * self.num_passes(key_bits) * offsets
+        offsets = self.num_passes(key_bits) * self.num_offset_words * OFFSET_BYTES
+        return num_keys * (self.num_crossings(key_bits) * key_bits / 8.0 + offsets)
 
 
 def sort_s(way: RadixSort, num_keys: float, key_bits: int, device: Device) -> float:
@@ -53,31 +55,3 @@ def sort_s(way: RadixSort, num_keys: float, key_bits: int, device: Device) -> fl
     kernels = way.num_first_reads + way.num_passes(key_bits) * (1 + 2 * way.num_counting_reads)
     streamed = measured["bandwidth_frac"] * device.memory_bandwidth_bytes_per_s
     return way.moved_bytes(num_keys, key_bits) / streamed + kernels * measured["overhead_s"]
-
-
-def sorted_keys(keys: Keys, digit_bits: int) -> tuple[Keys, int]:
-    """The keys in order, by counting all digits first and one sweep a digit; and how many keys were read or written."""
-    passes = -(-32 // digit_bits)
-    mask = np.uint32((1 << digit_bits) - 1)
-    digits = [(keys >> np.uint32(digit_bits * i)) & mask for i in range(passes)]
-    starts = [np.cumsum(np.bincount(d, minlength=int(mask) + 1)) for d in digits]
-    moved, current = keys.size, keys.copy()
-    for i, ends in enumerate(starts):
-        digit = (current >> np.uint32(digit_bits * i)) & mask
-        first = np.concatenate(([0], ends[:-1]))
-        placed = np.empty_like(current)
-        rank = _rank_of_equals(digit)
-        placed[first[digit] + rank] = current
-        moved, current = moved + 2 * keys.size, placed
-    return current, moved
-
-
-def _rank_of_equals(digit: Keys) -> NDArray[np.int64]:
-    """For each place, how many equal digits stand before it."""
-    order = np.argsort(digit, kind="stable")
-    ordered = digit[order]
-    begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    runs = np.diff(np.append(begins, digit.size))
-    rank = np.empty(digit.size, dtype=np.int64)
-    rank[order] = np.arange(digit.size) - np.repeat(begins, runs)
-    return rank

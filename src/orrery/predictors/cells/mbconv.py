@@ -11,9 +11,7 @@ from functools import cache
 from itertools import accumulate
 
 from orrery.predictors.cells.kernels import (
-    ELEMENT_BYTES,
     Block,
-    Kernel,
     Place,
     classified,
     depthwise,
@@ -43,19 +41,6 @@ def inverted(to: Place, inputs: int, window: int, widening: int, stride: int) ->
     widened = (product(entered, inputs), each(entered), each(entered)) if widening > 1 else ()
     ends = (summed(to),) if stride == 1 and inputs == to.channels else ()
     return (*widened, depthwise(middle, window**2), each(middle), each(middle), product(to, wide), each(to), *ends)
-
-
-def kept_bytes(block: Block) -> float:
-    """What a backward pass needs of a block: the output of every product and of every pass, half of what it moves."""
-    return sum(_kept_bytes(kernel) for kernel in block)
-
-
-def _kept_bytes(kernel: Kernel) -> float:
-    if kernel.m:
-        return kernel.m * kernel.n * ELEMENT_BYTES
-    if kernel.flops:  # depthwise: all it moves but one read a tap
-        return kernel.moved_bytes - kernel.flops / 2 * ELEMENT_BYTES
-    return kernel.moved_bytes / 2
 
 
 def _stem(batch: int) -> Block:

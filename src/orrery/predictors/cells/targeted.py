@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from orrery.predictors.cells.latency import Floats, Machine
-from orrery.predictors.cells.mbconv import kept_bytes
+from orrery.predictors.cells.latency import Machine
 from orrery.predictors.cells.search import search
-from orrery.predictors.cells.space import Cells, Chosen, Space
+from orrery.predictors.cells.space import Cells
 from orrery.predictors.learn.extra import learning_package
 
 WORK_WEIGHT = 10.0
@@ -46,14 +45,6 @@ def found_for(machine: Machine, wanted_flops: float, num_runs: int, steps: int, 
     has_work = flops >= wanted_flops
     best = int(np.where(has_work, latency_s, np.inf).argmin() if has_work.any() else flops.argmax())
     return Targeted(cell=cells[best : best + 1], latency_s=float(latency_s[best]), flops=float(flops[best]))
-
-
-def kept_in_memory(space: Space, batch: int, num_paths: int) -> Floats:
-    """Bytes that a search's backward pass keeps: with so many paths of every choice, and with one, each a mean."""
-    means = [np.mean([kept_bytes(block) for block in step.blocks])
-             for step in space.route(batch) if isinstance(step, Chosen)]  # fmt: skip
-    fixed = sum(kept_bytes(step) for step in space.route(batch) if not isinstance(step, Chosen))
-    return np.array([fixed + num_paths * sum(means), fixed + sum(means)], dtype=np.float64)
 
 
 def _quietly() -> None:

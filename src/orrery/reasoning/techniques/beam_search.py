@@ -2,24 +2,28 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import ClassVar
 
 from orrery.base.knobs import check_above, check_range
 from orrery.base.technique import Technique
+from orrery.reasoning.choice import ShapeKnobs
 from orrery.reasoning.graph import Call, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
-    """``num_beams`` paths live on after each of ``num_steps`` steps, together continued ``width`` ways."""
+class Knobs(ShapeKnobs):
+    """``num_beams`` paths (0: the root of the width) live on after each step, together continued ``width`` ways."""
 
+    samples: ClassVar[str] = "width"
     width: int = 16
-    num_beams: int = 4
+    num_beams: int = 0
     num_steps: int = 8
     lookahead_steps: int = 0
 
     def __post_init__(self) -> None:
         check_above(self, "width", 0)
-        check_range(self, "num_beams", 1, self.width)
+        check_range(self, "num_beams", 0, self.width)
         check_above(self, "num_steps", 0)
         check_range(self, "lookahead_steps", 0, self.num_steps)
 
@@ -27,10 +31,10 @@ class Knobs:
 def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
     """A step for all candidates, a look ahead where asked for, and the score of each; beams share their prompt only."""
     prompt, n = problem.prompt_tokens, knobs.width
-    step = problem.answer_tokens / knobs.num_steps
+    step, beams = problem.answer_tokens / knobs.num_steps, knobs.num_beams or ceil(sqrt(n))
     before: tuple[str, ...] = ()
     for i in range(knobs.num_steps):
-        path, kept = i * step, min(knobs.num_beams, n) * i * step
+        path, kept = i * step, beams * i * step
         yield Call(
             name=f"step {i}", after=before, count=n, context_tokens=prompt + path, distinct_tokens=prompt + kept,
             fresh_tokens=prompt if i == 0 else 0.0, output_tokens=step,

@@ -2,20 +2,28 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.reasoning.choice import Choice, ShapeKnobs
 from orrery.reasoning.graph import Call, Problem, answers, readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class Knobs(ShapeKnobs):
     """``num_samples`` answers."""
 
+    samples: ClassVar[str] = "num_samples"
     num_samples: int = 16
 
     def __post_init__(self) -> None:
         check_above(self, "num_samples", 0)
+
+    @property
+    def choice(self) -> Choice:
+        """The best by one score each."""
+        return Choice(by="check", num_tries=self.num_samples)
 
 
 def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:

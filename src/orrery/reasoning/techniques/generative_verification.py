@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.reasoning.choice import Choice, ShapeKnobs
 from orrery.reasoning.graph import Call, Problem, answers, readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class Knobs(ShapeKnobs):
     """A check is ``check_ratio`` times as long as an answer."""
 
+    samples: ClassVar[str] = "num_solutions"
     num_solutions: int = 16
     num_checks: int = 4
     check_ratio: float = 1.0
@@ -19,6 +22,11 @@ class Knobs:
     def __post_init__(self) -> None:
         for name in ("num_solutions", "num_checks", "check_ratio"):
             check_above(self, name, 0)
+
+    @property
+    def choice(self) -> Choice:
+        """The one with the most yes."""
+        return Choice(by="check", num_tries=self.num_solutions, num_checks=self.num_checks)
 
 
 def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:

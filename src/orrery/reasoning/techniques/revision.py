@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.reasoning.choice import Choice, ShapeKnobs
 from orrery.reasoning.graph import Call, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class Knobs(ShapeKnobs):
     """``num_chains`` of ``num_rounds`` answers; a round sees at most ``seen_rounds`` answers before it."""
 
+    samples: ClassVar[str] = "num_rounds"
     num_rounds: int = 4
     num_chains: int = 1
     seen_rounds: int = 4
@@ -19,6 +22,11 @@ class Knobs:
     def __post_init__(self) -> None:
         for name in ("num_rounds", "num_chains", "seen_rounds"):
             check_above(self, name, 0)
+
+    @property
+    def choice(self) -> Choice:
+        """The most frequent of the chains' last answers."""
+        return Choice(by="vote", num_tries=self.num_chains, num_rounds=self.num_rounds)
 
 
 def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:

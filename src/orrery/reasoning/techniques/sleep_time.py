@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
+from orrery.reasoning.choice import Choice, ShapeKnobs
 from orrery.reasoning.graph import Call, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class Knobs(ShapeKnobs):
     """The pass writes ``thought_ratio`` plain answers' worth; a question then takes ``online_frac`` of an answer."""
 
     num_questions: int = 1
@@ -20,6 +21,16 @@ class Knobs:
     def __post_init__(self) -> None:
         for name in ("num_questions", "thought_ratio", "notes_ratio", "online_frac"):
             check_above(self, name, 0)
+
+    @property
+    def choice(self) -> Choice:
+        """There is only one."""
+        return Choice(by="vote")
+
+    @property
+    def num_answers(self) -> int:
+        """Every question about the context."""
+        return self.num_questions
 
 
 def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:

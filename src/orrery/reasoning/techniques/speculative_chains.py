@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orrery.base.knobs import check_above, check_range
 from orrery.base.technique import Technique
+from orrery.reasoning.choice import Choice, ShapeKnobs
 from orrery.reasoning.graph import Call, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class Knobs(ShapeKnobs):
     """``num_chains`` of ``num_blocks`` blocks each; ``rejected_frac`` of the blocks are written again."""
 
+    samples: ClassVar[str] = "num_chains"
     num_chains: int = 16
     num_blocks: int = 5
     rejected_frac: float = 0.4
@@ -20,6 +23,11 @@ class Knobs:
         check_above(self, "num_chains", 0)
         check_above(self, "num_blocks", 0)
         check_range(self, "rejected_frac", 0, 1)
+
+    @property
+    def choice(self) -> Choice:
+        """The most frequent of the chains' answers, each as good as the large model's."""
+        return Choice(by="vote", num_tries=self.num_chains)
 
 
 def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:

@@ -1,0 +1,93 @@
+"""What one answer takes when many calls are made for it, as a person reads it in a terminal."""
+
+from collections.abc import Callable
+from dataclasses import fields
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from orrery.base.units import text
+from orrery.cli.output import console
+from orrery.cli.scatter import LETTERS, can_plot, lettered
+from orrery.scenario.answer_ways import Reasoned, Way, spent
+
+COLUMNS, HEIGHT = 96, 14
+"""Of the picture."""
+
+Row = tuple[str, Callable[[Way], str]]
+
+
+def print_answer(found: Reasoned) -> None:
+    """Every way beside one plain call, and which of them are worth their price."""
+    out = console()
+    knobs = ", ".join(
+        f"{f.name} {getattr(found.knobs, f.name)}" for f in fields(found.knobs) if f.name != found.knobs.samples
+    )
+    out.print(f"\n[bold]One answer by {found.shape}[/]{f' ({knobs})' if knobs else ''}; "
+              f"{found.num_questions} asked at once", highlight=False)  # fmt: skip
+    ways = (found.one_call, *found.ways)
+    table = Table(box=SIMPLE, pad_edge=False)
+    for heading in ("", "one call", *(_heading(way) for way in found.ways)):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=bool(heading))
+    for label, said in _rows(found):
+        table.add_row(label, *map(said, ways))
+    out.print(table)
+    if found.front and len(found.ways) > 1:
+        _draw(out, found, ways)
+
+
+def _heading(way: Way) -> str:
+    return "an answer" if way.num_samples is None else f"{way.num_samples} sample{'s' if way.num_samples > 1 else ''}"
+
+
+def _rows(found: Reasoned) -> list[Row]:
+    """Lines of the table; those that say nothing here are left out."""
+    ways = (found.one_call, *found.ways)
+    rows: list[Row] = [
+        ("calls", lambda w: f"{w.num_calls:,.4g}"), ("prompt tokens", lambda w: f"{w.prompt_tokens:,.0f}"),
+        ("  of them shared", lambda w: f"{w.shared_tokens:,.0f}"),
+        ("tokens written", lambda w: f"{w.answer_tokens:,.0f}"), ("time to the answer", lambda w: text(w.time_s, "s")),
+    ]  # fmt: skip
+    if len(found.ways) == 1:
+        rows.append(("  80 % interval", lambda w: " to ".join(
+            text(end, "s") for end in (w.time_interval.low_80, w.time_interval.high_80))))  # fmt: skip
+    if any(w.offline_s for w in ways):
+        rows.append(("time before the question", lambda w: text(w.offline_s, "s")))
+    rows.append(("cache held at most", lambda w: text(w.kv_peak_bytes, "bytes")))
+    if any(w.num_waves > 1 for w in ways):
+        rows.append(("waves, as no more fits", lambda w: f"{w.num_waves}"))
+    rows.append(("energy", lambda w: text(w.energy_j, "j")))
+    if found.one_call.usd is not None:
+        rows.append(("price", lambda w: _usd(w.usd)))
+    rows.append(("limited by", lambda w: w.bound_by))
+    if any(w.coverage_frac is not None for w in found.ways):
+        rows.append(("a sample is right", lambda w: _share(w.coverage_frac)))
+    if any(w.right_frac is not None for w in found.ways):
+        rows.append(("the answer is right", lambda w: _share(w.right_frac)))
+        rows.append(("price of a right answer", lambda w: _usd(w.usd_per_right)))
+    if front := found.front:
+        rows.append(("nothing cheaper is as good", lambda w: "yes" if w in front else "no"))
+    return rows
+
+
+def _draw(out: Console, found: Reasoned, ways: tuple[Way, ...]) -> None:
+    """How often an answer is right against its cost, where a picture says anything."""
+    if not can_plot(out):
+        return
+    is_money = found.one_call.usd is not None
+    scale = 1000.0 if is_money else 1.0
+    points = [(mark, spent(w) * scale, getattr(w, found.worth)) for mark, w in zip(LETTERS, ways, strict=False)]
+    y = "the answer is right" if found.worth == "right_frac" else "a sample is right"
+    labels = ("$ for 1,000 answers" if is_money else "J per answer", y)
+    out.print(lettered(points, labels, min(out.width, COLUMNS), HEIGHT), markup=False, highlight=False)
+    marks = [f"{mark} {_heading(w)}" for mark, w in zip(LETTERS[1:], found.ways, strict=False)]
+    out.print("  a one call, " + ", ".join(marks), markup=False)
+
+
+def _usd(value: float | None) -> str:
+    return "?" if value is None else f"${value:.3g}"
+
+
+def _share(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1%}"

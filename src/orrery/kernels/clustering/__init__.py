@@ -1,0 +1,1 @@
+"""Clusterings by swaps, run on real distances, with their operations counted."""

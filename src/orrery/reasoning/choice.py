@@ -1,0 +1,35 @@
+"""What a shape says of itself beside its calls: the knob that counts its samples, and how its one answer is chosen."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One answer out of ``num_tries`` independent ones, by a vote or by what a verifier says of each.
+
+    Each try is the last of ``num_rounds``, which mend a wrong answer as likely as a first try is right and spoil none.
+    """
+
+    by: Literal["vote", "check"]
+    num_tries: int = 1
+    num_rounds: int = 1
+    num_checks: int = 1  # of each try, where a verifier chooses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeKnobs:
+    """The knobs of a shape."""
+
+    samples: ClassVar[str] = ""
+    """The knob that more samples turn up; empty where a shape has none."""
+
+    @property
+    def choice(self) -> Choice | None:
+        """How the answer is chosen; None where no law says how often that is right."""
+        return None
+
+    @property
+    def num_answers(self) -> int:
+        """Questions that one graph answers."""
+        return 1
