@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from orrery.evidence.feed.http import Reader
     from orrery.evidence.feed.store import Store
 
+YEARS = range(1900, 2200)
+"""In which papers are written and looked for."""
+
+MOST_SAID = 20
+"""Papers left out that are named on standard error; --json lists every one."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -36,7 +42,7 @@ def with_addresses(function: F) -> F:
 def with_page_year(function: F) -> F:
     """``--page-year``."""
     help = "The year of dates without one on a saved page (default: worked out)."
-    return click.option("--page-year", type=click.IntRange(1900, 2200), metavar="YEAR", help=help)(function)
+    return click.option("--page-year", type=click.IntRange(YEARS[0], YEARS[-1]), metavar="YEAR", help=help)(function)
 
 
 def open_library(path: Path | None) -> "Store":
@@ -60,18 +66,24 @@ def reader_for(source: str, base: str, pause_s: float | None) -> "Reader":
 
 def day(text: str) -> date:
     """A date as it is typed: ``2026-11-22``, or ``7d`` for seven days ago."""
-    if text.endswith("d") and text[:-1].isdigit() and len(text) < 6:
+    if text.endswith("d") and text[:-1].isdecimal() and len(text) < 6:
         return date.today() - timedelta(days=int(text[:-1]))
     try:
-        return datetime.strptime(text, "%Y-%m-%d").date()
+        found = datetime.strptime(text, "%Y-%m-%d").date()
+        if found.year not in YEARS:
+            raise ValueError
+        return found
     except ValueError:
         raise click.BadParameter(f"{text!r} is no date; write 2026-11-22, or 7d for seven days ago.") from None
 
 
 def say_skipped(skipped: "Iterable[Skipped]") -> None:
-    """One line for whatever was left out."""
-    for one in skipped:
+    """One line for whatever was left out; of many the first ones and how many more."""
+    listed = list(skipped)
+    for one in listed[:MOST_SAID]:
         print(f"skipped: {one}", file=sys.stderr)
+    if (num_more := len(listed) - MOST_SAID) > 0:
+        print(f"skipped: {num_more} more; --json lists every one.", file=sys.stderr)
 
 
 def entry_json(entry: "Entry", understood: "Understood | None" = None, library_key: str = "") -> dict[str, Any]:

@@ -57,9 +57,9 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
 ) -> int:  # fmt: skip
     """Get new papers; whatever is odd in them is left out with a line that says why, and the rest is kept."""
     from orrery.cli.own_library import open_library
-    from orrery.evidence.feed.sources import Question, source_of
+    from orrery.evidence.feed.sources import BASES, Question, source_of
 
-    named = {name: name for name in sources if not Path(name).is_file()}
+    named = {name for name in sources if name in BASES or not Path(name).is_file()}
     for name in named:
         source_of(Question(source=name))
     found: dict[str, Fetched] = {}

@@ -38,9 +38,10 @@ def COMMAND(  # noqa: N802 - the seam
     from orrery.base.errors import ScenarioError
     from orrery.cli.output import print_json
     from orrery.cli.own_library import open_library
-    from orrery.evidence.digest.desk import Desk, serve
+    from orrery.evidence.digest.desk import Desk
     from orrery.evidence.digest.letter import Sender
     from orrery.evidence.digest.post import Server, connected
+    from orrery.evidence.digest.server import serve
 
     server = Server.of(smtp, ca)
 
@@ -53,7 +54,7 @@ def COMMAND(  # noqa: N802 - the seam
     with open_library(library) as store:
         path = store.path
     with serve(Desk(path, Sender(address=sender, site=site), mail), host, port) as desk:
-        address = f"http://{host}:{desk.server_port}/subscribe"
+        address = f"http://{f'[{host}]' if ':' in host else host}:{desk.server_port}/subscribe"
         if is_json:
             print_json({"address": address})
             sys.stdout.flush()

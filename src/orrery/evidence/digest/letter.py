@@ -89,6 +89,18 @@ def confirm_letter(to: Subscription, sender: Sender, tokens: Tokens) -> EmailMes
     return letter
 
 
+def known_letter(to: Subscription, sender: Sender, tokens: Tokens) -> EmailMessage:
+    """The letter to somebody who asks again for what they get already."""
+    link = f"{sender.site}/unsubscribe?token={tokens.make('leave', to.id)}"
+    letter = _letter(to.address, "You get this already: new papers on AI compute", sender, f"known|{to.id}|{link}")
+    letter.set_content(
+        f"Somebody asked for a digest of new papers to be sent to {to.address}.\n\n"
+        f"It is, every {to.wanted.frequency}, and nothing has changed. To end it, open this link:\n\n{link}\n\n"
+        "To get other papers or at other times, end it and ask again.\n"
+    )
+    return letter
+
+
 def _letter(to: str, subject: str, sender: Sender, unique: str) -> EmailMessage:
     letter = EmailMessage(policy=SEVEN_BIT)
     letter["Subject"] = subject

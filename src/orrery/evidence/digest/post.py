@@ -111,6 +111,7 @@ class Connection:
     def hand_over(self, letter: EmailMessage) -> tuple[Handed, str]:
         """What became of the letter, and what the server said."""
         content = letter.as_bytes(policy=LETTER)
+        self._wait(PATIENCE_S)
         try:
             for code, said in (
                 self._client.mail(letter["From"].addresses[0].addr_spec),
@@ -122,8 +123,8 @@ class Connection:
         except (smtplib.SMTPException, OSError) as error:
             return "refused", str(error)
         try:
-            with self._patience():
-                code, said = self._client.data(content)
+            self._wait(LETTER_PATIENCE_S)
+            code, said = self._client.data(content)
         except smtplib.SMTPDataError as error:  # it refused before it took any of the letter
             with suppress(smtplib.SMTPException, OSError):
                 self._client.rset()
@@ -132,12 +133,7 @@ class Connection:
             return "unsure", str(error)
         return ("sent" if code == 250 else "refused"), f"{code} {said.decode(errors='replace')}"
 
-    @contextmanager
-    def _patience(self) -> Generator[None]:
-        """As long as it takes to hand over a whole letter."""
-        connection = self._client.sock
-        if connection:
-            connection.settimeout(LETTER_PATIENCE_S)
-        yield
+    def _wait(self, patience_s: float) -> None:
+        """For answers from now on."""
         if self._client.sock:
-            self._client.sock.settimeout(PATIENCE_S)
+            self._client.sock.settimeout(patience_s)

@@ -1,7 +1,9 @@
 """To FP8 and back: a small decoder whose operands lose bits, over seeds and learning rates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
+from orrery.base.experiment import Row
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.numerics.experiments.registry import get_experiment
@@ -9,16 +11,22 @@ from orrery.numerics.experiments.registry import get_experiment
 BASE, FEW_MANTISSA, FEW_EXPONENT = "e8m7", "e8m1", "e3m7"
 
 
+@cache
+def rows_of(steps: int) -> Mapping[str, Row]:
+    """What every format comes to after so many steps."""
+    return {str(row["format"]): row for row in get_experiment("fp8-and-back")(steps=steps)}
+
+
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Sharpness, loss and failures by format."""
     steps = int(paper.setups["decoder"].number("num_steps"))
-    rows = {str(row["format"]): row for row in get_experiment("fp8-and-back")(steps=steps)}
+    rows, fewer = rows_of(steps), paper.setups["decoder"].word("weights_format")
 
     def said(column: str) -> str:
         return ", ".join(f"{name} {float(row[column]):.3g}" for name, row in rows.items())
 
     def ratio(column: str) -> float:
-        return float(rows[FEW_MANTISSA][column]) / float(rows[BASE][column])
+        return float(rows[fewer][column]) / float(rows[BASE][column])
 
     differs = "a small decoder in its first steps; the paper trains language models for days"
     for claim, column in (("sharpness-rises", "sharpness_frac"), ("loss-rises", "loss")):

@@ -21,10 +21,11 @@ SMALL_LOSS_FRAC = 0.05
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
-    """Errors at two numbers of samples, the spread at equal work, and the search."""
+    """The spread at equal work, errors at two numbers of samples, and the search."""
     setup = paper.setups["p100"]
     batch, steps = int(setup.number("num_batch")), int(setup.number("num_steps"))
     machine = bench(get_device(setup.word("device")), darts(), batch)
+    yield spread(machine, setup.numbers("flops_swept")[0])
     sizes = tuple(map(int, setup.numbers("samples_swept")))
     rows = {row["num_samples"]: row for row in predicted(machine, sizes, 0, steps, ignore) if row["rule"] == PERCEPTRON}
     fewer, more = (float(rows[size]["mean_error_frac"]) for size in sizes)
@@ -37,7 +38,6 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="past-40k", predicted=fewer / more, because=f"{fewer:.2%} with {sizes[0]:,}, {more:.2%} with {sizes[1]:,}"
     )
-    yield spread(machine, setup.numbers("flops_swept")[0])
     found = searched(machine, 0, steps, ignore)
     little, by_work = reduction_at(found, "latency", SMALL_LOSS_FRAC), reduction_at(found, "multiply-adds", EQUAL_FRAC)
     yield Prediction(

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from orrery.base.experiment import Row
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.reproduce.prediction import Prediction
@@ -11,7 +13,9 @@ from orrery.predictors.studies.which_acceleration import choosers
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Ratios of mean regrets, and how often the best one is chosen."""
-    rows = {(str(row["unseen"]), str(row["chooser"])): row for row in choosers(stored_history())}
+    shipped = stored_history()
+    history = shipped.rows(np.arange(min(len(shipped.tasks), int(paper.setups["history"].number("num_tasks")))))
+    rows = {(str(row["unseen"]), str(row["chooser"])): row for row in choosers(history)}
     for claim, unseen, rival in (
         ("regret-of-chance", "tasks", "chance"), ("regret-of-one-for-all", "tasks", "one for all"),
         ("regret-on-unseen-devices", "devices", "one for all"),

@@ -1,6 +1,7 @@
 """QFX: what a toy network loses with trained and with fixed binary points; integers that give the same numbers."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -25,7 +26,7 @@ NUM_INPUTS = 1000
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Losses, then bits."""
     setup = paper.setups["toy"]
-    rows = EXPERIMENT()
+    rows = rows_of()
     for claim, baseline in BASELINES.items():
         yield loss_ratio(setup, rows, claim, baseline)
     for claim, num_powers in (("same-numbers", 0), ("multiplier-free", NUM_POWERS)):
@@ -33,6 +34,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             claim=claim, predicted=equal_frac(num_powers),
             because=f"outputs of {NUM_INPUTS} inputs from whole numbers and shifts alone, against casts of floats",
         )  # fmt: skip
+
+
+@cache
+def rows_of() -> tuple[Row, ...]:
+    """Losses of every width and every way to set points."""
+    return EXPERIMENT()
 
 
 def loss_ratio(setup: Setup, rows: tuple[Row, ...], claim: str, baseline: str) -> Prediction:

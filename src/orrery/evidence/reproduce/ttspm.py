@@ -11,11 +11,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """Accuracy of all tries less that of one."""
     (claim,) = (claim for claim in paper.claims if not claim.missing)
     setup = claim.setup
-    p, tries, ceiling = setup.number("success_frac"), setup.number("num_tries"), setup.number("ceiling_frac")
-    enough = saturation_tries(p, setup.number("least_gain_frac"), ceiling)
-    found = ceiling * float(coverage(p, tries))
+    once, tries, ceiling = setup.number("success_frac"), setup.number("num_tries"), setup.number("ceiling_frac")
+    enough = saturation_tries(once / ceiling, setup.number("least_gain_frac"), ceiling)
+    found = ceiling * float(coverage(once / ceiling, tries))
     yield Prediction(
-        claim=claim.id, predicted=found - ceiling * p,
+        claim=claim.id, predicted=found - once,
         because=f"{found:.1%} of questions alike have a right answer among {tries:g}; after {enough} tries another one "
         "adds less than a point",
         differs="questions that are not alike, some of which no try solves, and the vote that has to find a right "

@@ -29,7 +29,7 @@ DEVICES = {"a100": ("a100-sxm-40gb", (1, 2, 4, 8)), "v100": ("v100-sxm-32gb", (1
 
 BATCHES = tuple(2**n for n in range(10))  # see [unstated] batches
 NUM_PROBLEMS = 164
-PROMPT_TOKENS, PROMPT_SPREAD, ANSWER_TOKENS = 150, 0.5, 12  # see [unstated] lengths
+PROMPT_TOKENS, PROMPT_SPREAD = 150, 0.5  # see [unstated] lengths
 LOGIT_BYTES = 6.0
 """HuggingFace keeps the logits of every position of a prompt, in 16 bits and again in 32."""
 
@@ -76,12 +76,13 @@ def prompts() -> Ints:
 def static(words: Setup, model: str, device: str) -> Settings:
     """HuggingFace pipelines: problems a second by batch size and number of GPUs, for the settings that fit."""
     name, counts = DEVICES[device]
+    answer = int(words.number("output_tokens"))
     found: dict[tuple[int, int], float] = {}
     for n in counts:
         d = deployment(words, device=name, model=model, layout=f"tp1 pp{n}", engine="transformers")
         for b in BATCHES:
-            if fits(d, b):
-                found[b, n] = NUM_PROBLEMS / static_s(d, b)
+            if fits(d, b, answer):
+                found[b, n] = NUM_PROBLEMS / static_s(d, b, answer)
     return found
 
 
@@ -91,7 +92,7 @@ def groups(batch: int) -> tuple[Ints, Ints]:
     return np.diff(np.append(starts, NUM_PROBLEMS)), np.maximum.reduceat(prompts(), starts)
 
 
-def static_s(d: Deployment, batch: int) -> float:
+def static_s(d: Deployment, batch: int, answer_tokens: int) -> float:
     """All problems in padded batches, one after the other; layers lie on several devices, which take turns."""
     sizes, longest = groups(batch)
     none = np.zeros_like(sizes)
@@ -101,28 +102,28 @@ def static_s(d: Deployment, batch: int) -> float:
     )  # fmt: skip
     later = Batch(
         prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none, decode_sequences=sizes,
-        decode_context_tokens=longest + ANSWER_TOKENS // 2,
+        decode_context_tokens=longest + answer_tokens // 2,
     )  # fmt: skip
     host_s = d.engine.step_s + d.engine.per_sequence_s * sizes
-    steps_s = (ANSWER_TOKENS - 1) * (step(d, later).time_s + host_s)
+    steps_s = (answer_tokens - 1) * (step(d, later).time_s + host_s)
     return float(np.sum(step(d, first).time_s + host_s + steps_s))
 
 
-def fits(d: Deployment, batch: int) -> bool:
+def fits(d: Deployment, batch: int, answer_tokens: int) -> bool:
     """Whether the largest padded batch, its caches and the logits of all its positions fit."""
     sizes, longest = groups(batch)
     tokens = int((sizes * longest).max())
     memory = memory_of(replace(d, max_num_batched_tokens=tokens, max_num_seqs=batch, memory_utilization_frac=1.0))
     if isinstance(memory, Infeasible):
         return False
-    caches = float((sizes * memory.cache.sequence_bytes(float(longest.max()) + ANSWER_TOKENS)).max())
+    caches = float((sizes * memory.cache.sequence_bytes(float(longest.max()) + answer_tokens)).max())
     return caches + LOGIT_BYTES * tokens * d.model.vocab_size <= memory.kv_capacity_bytes
 
 
 def continuous(words: Setup, model: str, device: str) -> Settings:
     """vLLM: problems a second by the limit of sequences and the tensor degree, for the settings that fit."""
     name, counts = DEVICES[device]
-    load = of_lengths(prompts(), np.full(NUM_PROBLEMS, ANSWER_TOKENS), inf)
+    load = of_lengths(prompts(), np.full(NUM_PROBLEMS, int(words.number("output_tokens"))), inf)
     found: dict[tuple[int, int], float] = {}
     for n in counts:
         for b in BATCHES:
