@@ -9,11 +9,12 @@ from rich.text import Text
 
 from orrery.cli.output import console
 from orrery.cli.scatter import raster
-from orrery.evidence.amounts import amount, input_text, metric_name
+from orrery.evidence.amounts import amount, input_name, input_text, metric_name
 from orrery.evidence.find.crossing import Point, Reading
 from orrery.evidence.find.entry import Mechanism, PaperEntry
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.judge.page import reported
+from orrery.evidence.words import INPUTS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +82,8 @@ def print_reading(out: "Console", curve: Reading) -> None:
     """The sentence, then a line for each value of the input: | is where nothing is gained, o what is predicted."""
     out.print(curve.sentence, markup=False)
     against = f" against {curve.baseline}" if curve.baseline else ""
-    out.print(f"  {metric_name(curve.metric)}{against}", style="dim", markup=False)
+    over = f"over {input_name(curve.input)} ({INPUTS[curve.input].removesuffix(', by comma')})"
+    out.print(f"  {metric_name(curve.metric)}{against}, {over}", style="dim", markup=False)
     names = [input_text(curve.input, point.value) for point in curve.points]
     ends = [point.predicted for point in curve.points] + ([] if curve.neutral is None else [curve.neutral])
     for name, point in zip(names, curve.points, strict=True):

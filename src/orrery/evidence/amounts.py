@@ -73,7 +73,11 @@ def input_name(name: str) -> str:
 
     >>> [input_name(n) for n in ("link_bytes_per_s", "num_experts", "num_batch", "input_mean_tokens", "hit_frac")]
     ['link bandwidth', 'number of experts', 'batch', 'input mean tokens', 'hit share']
+    >>> input_name("num_requests_per_s"), input_name("slo_tpot_s")
+    ('requests a second', 'SLO TPOT')
     """
+    if name.endswith("_per_s") and not name.endswith("_bytes_per_s"):
+        return _shortened([*name.removesuffix("_per_s").removeprefix("num_").split("_"), "a", "second"])
     words = name.removesuffix("_swept").removesuffix("_per_s").split("_")
     if name.endswith("_bytes_per_s"):
         words = [*(word for word in words[:-1] if word != "bandwidth"), "bandwidth"]

@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.evidence.digest import desk as desks
-from orrery.evidence.digest.desk import Desk, serve
+from orrery.evidence.digest import server as servers
+from orrery.evidence.digest.desk import Desk
+from orrery.evidence.digest.server import serve
 from orrery.evidence.digest.subscription import Subscriptions, Wanted
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -135,7 +136,7 @@ def test_a_mail_server_that_is_away_is_said(store, sender):
 
 
 def test_a_client_that_dawdles_is_cut_off_and_others_are_served(store, sender, monkeypatch):
-    monkeypatch.setattr(desks, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(servers, "PATIENCE_S", 0.3)
     site = Site(store, sender)
     try:
         with socket.create_connection(("127.0.0.1", site.server.server_port), timeout=5) as slow:

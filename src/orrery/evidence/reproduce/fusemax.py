@@ -72,7 +72,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(
         claim="utilization", predicted=float(np.mean(busy)), because=f"{min(busy):.3f} to {max(busy):.3f} by length"
     )
-    yield from (_single(paper, claim) for claim in paper.claims if claim.origin == "artifact")
+    yield from (_single(paper, claim) for claim in paper.claims if claim.origin == "artifact" and not claim.missing)
 
 
 def _single(paper: Paper, claim: Claim) -> Prediction:

@@ -134,7 +134,7 @@ def _arrive(w, order, route, i, now_s):
         count_event(w, now_s, B_ARRIVALS, 1.0)
     lane = _route(w, route, i)
     w.counts[ARRIVED] += 1
-    if lane < 0:
+    if lane < 0 or w.exit.size == 0:
         w.req[i, STATUS] = FAILED
         leave_run(w, i, now_s)
         return
