@@ -1,6 +1,5 @@
 """Requests that are not served, said in the form of vLLM's errors."""
 
-from http import HTTPStatus
 from typing import Any
 
 KINDS = {
@@ -26,7 +25,3 @@ class Refusal(Exception):
             "error": {"message": self.message, "type": KINDS[self.status], "param": self.param, "code": self.status}
         }
 
-
-def phrase(status: int) -> str:
-    """A status in HTTP's words."""
-    return HTTPStatus(status).phrase

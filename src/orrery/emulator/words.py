@@ -19,6 +19,7 @@ PASSAGE = tuple(f" {word}" for word in _ORDER)
 FIRST = tuple(word.capitalize() for word in _ORDER)
 """The same words at the start of an answer."""
 
+_TOKENS = tuple(word.encode() for word in PASSAGE)
 _LETTERS = (0, *accumulate(map(len, PASSAGE)))
 
 
@@ -50,6 +51,11 @@ class Answer:
     def text(self, first: int, end: int) -> str:
         """What the tokens from ``first`` to before ``end`` say."""
         return self.word(first) if end == first + 1 else "".join(map(self.word, range(first, end)))
+
+    def tokens(self) -> list[bytes]:
+        """The answer as the tokeniser would cut it."""
+        found = [_TOKENS[k % LENGTH] for k in range(self.start, self.start + self.num_tokens)]
+        return [FIRST[self.start % LENGTH].encode(), *found[1:]]
 
     def stop_at(self, stops: list[str], min_tokens: int, keeps: bool) -> None:
         """End at the earliest of some strings, which is left out of the text unless it is kept."""

@@ -20,7 +20,6 @@ from orrery.evidence.digest.render import as_html, as_text
 from orrery.evidence.digest.subscription import Subscription, checked_address
 from orrery.evidence.digest.tokens import Tokens
 
-
 SEVEN_BIT = default.clone(cte_type="7bit")
 """Every mail server takes such a letter as it is, so that a signature on it holds."""
 
@@ -48,13 +47,12 @@ def _checked_site(site: str) -> str:
     """An address to which the paths of the pages can be added, and that can stand in a header as it is."""
     try:
         parts = urlsplit(site)
-        is_here = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
         is_web = bool(parts.hostname) and _SITE.fullmatch(site) is not None
     except ValueError:
-        is_here = is_web = False
+        parts, is_web = urlsplit(""), False
     if not is_web:
         raise ScenarioError(f"site: {site!r} is no address of a site; write one such as https://papers.example.org.")
-    if parts.scheme != "https" and not is_here:
+    if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise ScenarioError(f"site: {site!r} is not https; mail programs follow no other link to unsubscribe.")
     return site
 
