@@ -119,6 +119,16 @@ def test_gains_and_costs_are_a_sentence_each(key):
         assert said not in paper.mechanism
 
 
+@pytest.mark.parametrize("key", reproduced_keys())
+def test_a_curve_of_a_cost_says_that_less_is_better(key):
+    """Else the reader is told that it helps where it hurts."""
+    paper = get_paper(key)
+    if paper.sweep:
+        (claim,) = (claim for claim in paper.claims if claim.id == paper.sweep.claim)
+        is_cost = claim.reading == "less than" or claim.metric.endswith(("overhead", "drop", "latency_increase"))
+        assert paper.sweep.better == "less" or not is_cost
+
+
 @every
 def test_every_input_says_where_it_stands(key):
     for setup in get_paper(key).setups.values():

@@ -41,6 +41,19 @@ def test_verdict(reading: str, low: float, high: float, predicted: float, expect
     assert verdict(claim_of(reading=reading, low=low, high=high), predicted) == expected
 
 
+@pytest.mark.parametrize(
+    ("reading", "predicted", "expected"),
+    [
+        ("value", 0.989, "repeats"), ("value", 0.985, "misses"), ("value", 0.995, "misses"),
+        ("at least", 0.999, "repeats"), ("at least", 0.95, "misses"), ("less than", 0.95, "repeats"),
+    ],
+)  # fmt: skip
+def test_of_a_large_reduction_what_remains_must_be_met(reading: str, predicted: float, expected: str) -> None:
+    claim = claim_of(reading=reading, low=0.99, high=0.99, unit="frac", metric="energy_reduction")
+    assert verdict(claim, predicted) == expected
+    assert verdict(replace(claim, metric="accuracy"), 0.95) == "repeats"
+
+
 def test_verdict_without_a_prediction_is_what_was_reported() -> None:
     assert verdict(claim_of(), None) == "reported only"
 

@@ -80,7 +80,7 @@ def _id(store: "Store", key: str) -> str:
 
 def _title(store: "Store", id: str) -> str:
     from orrery.evidence.feed.kept import get_entry
-    from orrery.evidence.understanding.trending import filed_entry
+    from orrery.evidence.understanding.interests import filed_entry
 
     entry = get_entry(store, id) or filed_entry(id)
     return entry.title if entry else ""

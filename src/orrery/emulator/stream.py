@@ -24,8 +24,10 @@ class Choice:
     """How far one answer is. Times are the service's."""
 
     job: Job
-    number: int  # the simulator's, of the request
+    number: int  # of the request, in the simulator
+    replica: int = 0
     num_tokens: int = 0
+    admitted_s: float = 0.0
     first_s: float = 0.0
     last_s: float = 0.0
     end: End = ""

@@ -16,6 +16,9 @@ from orrery.evidence.understanding.weights import Array, Weights, shipped
 
 TITLE_TIMES = 3
 
+_STEMS: dict[str, str] = {}
+"""Word -> stem, of those that were asked for: most words of a paper stand in the one before."""
+
 
 def layer_of(title: str, abstract: str) -> tuple[str, float]:
     """The likeliest layer and the chance that it is right; empty and 0 for words that say nothing."""
@@ -31,9 +34,9 @@ def layer_of(title: str, abstract: str) -> tuple[str, float]:
 def counted(title: str, abstract: str) -> Counter[str]:
     """How often each stem stands in a paper."""
     heads, bodies = _told(title), _told(abstract)
-    stem = stems({*heads, *bodies})
-    count = Counter(stem.get(word, word) for word in heads * TITLE_TIMES + bodies)
-    return count
+    if new := {word for word in (*heads, *bodies) if word not in _STEMS}:
+        _STEMS.update({word: word for word in new} | stems(new))
+    return Counter(_STEMS[word] for word in heads * TITLE_TIMES + bodies)
 
 
 def _told(text: str) -> list[str]:

@@ -7,14 +7,15 @@ settings on top. A technique that no setting turns on is said to be one.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orrery.base.errors import OrreryError
 from orrery.base.technique import discover, technique_folders
 from orrery.evidence.feed.entry import Understood
 from orrery.evidence.understanding.switches import Door, Switch, switch_of
-from orrery.scenario.ask import CannotBe, estimate
-from orrery.scenario.schema import Scenario, read_scenario
+
+if TYPE_CHECKING:  # what asks scenarios takes long to import, and most readers have none
+    from orrery.scenario.schema import Scenario
 
 SIMULATED_REQUESTS = 200
 """Of a run, where the scenario does not say."""
@@ -63,7 +64,7 @@ class _Told:
 class Deployment:
     """A reader's scenario, asked about one technique after the other; each is computed once."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: "Scenario") -> None:
         self.scenario = scenario
         self._told: dict[str, _Told] = {}
         self._figures: dict[str, Figures] = {}
@@ -134,6 +135,8 @@ class Deployment:
 
     def _answer(self, door: Door, settings: Mapping[str, Any]) -> Figures:
         """Figures of a scenario; none where it is infeasible. The same question is computed once."""
+        from orrery.scenario.schema import read_scenario
+
         scenario = read_scenario(settings)
         key = f"{door} {scenario.model_dump_json(exclude_defaults=True)}"
         if key not in self._figures:
@@ -156,14 +159,17 @@ def _settings(switch: Switch, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     return on, base, off
 
 
-def _estimated(scenario: Scenario) -> Figures:
+def _estimated(scenario: "Scenario") -> Figures:
+    from orrery.scenario.ask import CannotBe, estimate
+
     answer = estimate(scenario)
     if isinstance(answer, CannotBe):
         return {}
     return {name: float(getattr(answer.estimate, name)) for name in _SIMULATED}
 
 
-def _simulated(scenario: Scenario) -> Figures:
+def _simulated(scenario: "Scenario") -> Figures:
+    from orrery.scenario.ask import CannotBe
     from orrery.scenario.simulate import simulate
 
     answer = simulate(scenario)
@@ -173,7 +179,8 @@ def _simulated(scenario: Scenario) -> Figures:
     return {name: float(found[key]) * size for name, (key, size) in _SIMULATED.items()}
 
 
-def _trained(scenario: Scenario) -> Figures:
+def _trained(scenario: "Scenario") -> Figures:
+    from orrery.scenario.ask import CannotBe
     from orrery.scenario.train import train
 
     answer = train(scenario)

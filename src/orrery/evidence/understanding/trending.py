@@ -10,21 +10,17 @@ interest  the most of: chance of a followed layer, chance of a followed techniqu
 Every part stands beside the score with a line that says where it comes from.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 from orrery.evidence.feed.entry import Entry, Understood
-from orrery.evidence.feed.kept import Count, all_entries, counts_of, first_seen, get_entry
+from orrery.evidence.feed.kept import Count, all_entries, counts_of, first_seen
 from orrery.evidence.feed.marks import Marks, read_marks
 from orrery.evidence.feed.store import Store
-from orrery.evidence.feed.text import title_id, title_key
-from orrery.evidence.find.document import LIBRARY
-from orrery.evidence.find.fields import columns
-from orrery.evidence.find.likeness import Likeness
-from orrery.evidence.find.made import document_of_entry
+from orrery.evidence.feed.text import title_key
 from orrery.evidence.find.shelf import library
-from orrery.evidence.find.terms import terms
+from orrery.evidence.understanding.interests import Interests
 from orrery.evidence.understanding.understand import understood
 
 DAYS = {"day": 1, "week": 7, "month": 31}
@@ -34,8 +30,6 @@ HALF_FULL_PER_DAY = 5.0
 """Votes and comments a day that count half of what any number can."""
 
 INTEREST_WEIGHT, READ_WEIGHT = 1.5, 4.0
-LEAST_INTEREST = 0.1
-"""Of likeness; what is less alike than this is as unlike as anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +76,7 @@ def trending(
             library_key=filed.get(e.id) or filed.get(title_key(e.title), ""),
             parts=(
                 _recency(e, seen[e.id], until, DAYS[by] / 2.0), _velocity(e, counts.get(e.id, []), until),
-                interests.part(i, e, told[e.id]), *_read(e, marks),
+                _interest(*interests.strongest(i)), *_read(e, marks),
             ),
         )
         for i, e in enumerate(listed)
@@ -93,12 +87,6 @@ def trending(
 def files_by_name() -> dict[str, str]:
     """Keys of paper files by arXiv id and by title."""
     return {name: d.key for d in library() for name in (d.arxiv, title_key(d.title)) if name}
-
-
-def filed_entry(id: str) -> Entry | None:
-    """A paper that has a file, as a feed would bring it: in our words instead of the authors'."""
-    found = next((d for d in library() if id in (d.arxiv, title_id(d.title))), None)
-    return Entry(id=id, title=found.title, abstract=found.text, source=LIBRARY) if found else None
 
 
 def _days(entry: Entry) -> list[date]:
@@ -133,49 +121,10 @@ def _num(count: Count) -> int:
     return (count.num_votes or 0) + (count.num_comments or 0)
 
 
+def _interest(value: float, because: str) -> ScorePart:
+    return ScorePart(name="interest", value=INTEREST_WEIGHT * value, because=because)
+
+
 def _read(entry: Entry, marks: Marks) -> Iterator[ScorePart]:
     if entry.id in marks.read:
         yield ScorePart(name="read", value=-READ_WEIGHT, because="you have read it")
-
-
-class Interests:
-    """How much each of some papers is what a reader follows and upvoted."""
-
-    def __init__(
-        self, store: Store, marks: Marks, entries: Sequence[Entry], told: Mapping[str, Understood]
-    ) -> None:  # fmt: skip
-        self._marks = marks
-        liked = [e for id in sorted(marks.upvoted) if (e := get_entry(store, id) or filed_entry(id))]
-        more = {**told, **understood(store, liked)}
-        self._words: Likeness | None = None
-        self._asked: list[tuple[str, list[str], str]] = []
-        if liked or marks.words:
-            documents = [columns(document_of_entry(e, more[e.id])) for e in (*entries, *liked)]
-            self._words = Likeness(documents)
-            said = [(f"like {words!r}, which you follow", terms(words), "") for words in marks.words]
-            liked_terms = [
-                (f"like {e.title!r}, which you upvoted", terms(f"{e.title} {e.abstract}"), e.id) for e in liked
-            ]
-            self._asked = said + liked_terms
-        self._scores = [self._words.scores(query) for _, query, _ in self._asked] if self._words else []
-
-    def part(self, place: int, entry: Entry, told: Understood) -> ScorePart:
-        """The strongest interest that a paper meets."""
-        found = [(value, because) for value, because in self._met(place, entry, told) if value >= LEAST_INTEREST]
-        if not found:
-            nothing = not (self._marks.layers or self._marks.techniques or self._asked)
-            because = "you follow nothing yet" if nothing else "nothing that you follow"
-            return ScorePart(name="interest", value=0.0, because=because)
-        value, because = max(found)
-        return ScorePart(name="interest", value=INTEREST_WEIGHT * value, because=because)
-
-    def _met(self, place: int, entry: Entry, told: Understood) -> Iterator[tuple[float, str]]:
-        if told.layer in self._marks.layers:
-            yield told.layer_confidence_frac, f"layer {told.layer}, which you follow"
-        for name, sure in told.techniques:
-            if name in self._marks.techniques:
-                yield sure, f"technique {name}, which you follow"
-        for (because, query, liked), scores in zip(self._asked, self._scores, strict=True):
-            if self._words and liked != entry.id:
-                shared = ", ".join(self._words.because(query, place, 3))
-                yield min(1.0, float(scores[place])), f"{because}{f': {shared}' if shared else ''}"

@@ -13,8 +13,11 @@ from orrery.evidence.understanding.layer import layer_of
 from orrery.evidence.understanding.techniques import techniques_of
 from orrery.evidence.understanding.weights import shipped
 
-RULES = "1"
+RULES = "2"
 """Changes when a rule changes, so that papers are understood anew."""
+
+BATCH_PAPERS = 100
+"""What is kept at once: whoever is stopped has lost no more."""
 
 
 def understand(entry: Entry) -> Understood:
@@ -32,21 +35,34 @@ def understood(
     """Every paper understood, by id: as it was kept, or now where its words, the rules or the library have changed."""
     rows = store.rows("select entry, made_by, body from understood")
     kept = {row["entry"]: (row["made_by"], row["body"]) for row in rows}
-    house = "|".join((RULES, shipped().mark, ",".join(paper_keys())))
+    rules = house()
     found: dict[str, Understood] = {}
     fresh: list[tuple[str, str, str]] = []
     for i, entry in enumerate(entries):
         on_progress(i, len(entries))
-        mark = sha256("|".join((house, entry.title, entry.abstract)).encode()).hexdigest()[:24]
+        mark = sha256("|".join((rules, entry.title, entry.abstract)).encode()).hexdigest()[:24]
         made_by, body = kept.get(entry.id, ("", ""))
         if made_by == mark:
             found[entry.id] = _read(body)
         else:
             found[entry.id] = understand(entry)
             fresh.append((entry.id, mark, json.dumps(asdict(found[entry.id]), ensure_ascii=False)))
+            if len(fresh) == BATCH_PAPERS:
+                _keep(store, fresh)
+    _keep(store, fresh)
+    return found
+
+
+def house() -> str:
+    """What the understanding of a paper hangs on besides its words."""
+    return "|".join((RULES, shipped().mark, ",".join(paper_keys())))
+
+
+def _keep(store: Store, fresh: list[tuple[str, str, str]]) -> None:
+    """What was understood into the library, and off the list."""
     if fresh:
         store.many("insert or replace into understood values (?, ?, ?)", fresh)
-    return found
+        fresh.clear()
 
 
 def _read(body: str) -> Understood:
