@@ -42,6 +42,18 @@ techniques = ["chunked-prefill"]
 [sources.paper]
 title = "Our own measurements"
 retrieved = "2026-11"
+
+[[setup]]
+name = "one"
+
+[[claim]]
+id = "goodput"
+metric = "goodput_ratio"
+reported = 1.4
+unit = "ratio"
+setup = "one"
+from = "paper"
+at = "table 1"
 """
 
 
@@ -126,6 +138,10 @@ def test_marks_move_papers_and_are_listed(said, page):
         (("fetch", "--source", "arxive"), "There is no source 'arxive'. Did you mean 'arxiv'"),
         (("fetch", "--since", "yesterday"), "write 2026-11-22, or 7d"),
         (("fetch", "--max", "0"), "0"),
+        (("fetch", "--since", "\u00b2d"), "write 2026-11-22, or 7d"),
+        (("trending", "--date", "0001-01-01"), "write 2026-11-22, or 7d"),
+        (("mark", "caf\udce9", "--read"), "write it in UTF-8"),
+        (("mark", "a title " * 60, "--read"), "There is no paper"),
         (("trending", "--layer", "servin"), "Did you mean 'serving'"),
         (("trending", "--by", "year"), "year"),
         (("add", "no-such-file.toml"), "neither a file nor an arXiv id"),
@@ -145,12 +161,20 @@ def test_own_paper_files_are_checked_kept_and_found(said, tmp_path, library):
     assert json.loads(out)["files"] == {"our-runs": str(library.parent / "papers" / "our-runs.toml")}
     assert get_paper("our-runs").title == "Our own measurements"
     assert said("papers", "add", own)[0] == 0, "the same once more"
+    code, out, err = said("reproduce", "our-runs", "--json")
+    (claim,) = json.loads(out)["claims"]
+    assert (code, claim["verdict"], claim["predicted"]) == (0, "reported only", None)
+    assert "a paper of your own" in claim["because"]
+    assert "Wrote" not in err
     own.write_text(OWN.replace("2026\n", "2025\n"))
     code, _, err = said("papers", "add", own)
     assert (code, "write --replace" in err) == (2, True)
     assert said("papers", "add", own, "--replace")[0] == 0
-    for name, text, why in (("bad.toml", OWN + "colour = 1\n", "unknown key"), ("distserve.toml", OWN, "comes with"),
-                            ("Our Runs.toml", OWN, "small letters")):  # fmt: skip
+    for name, text, why in (
+        ("bad.toml", "colour = 1\n" + OWN, "unknown key"), ("distserve.toml", OWN, "comes with"),
+        ("Our Runs.toml", OWN, "small letters"), ("odd.toml", OWN.replace("2026\n", '"2026"\n'), "write a number"),
+        ("odd.toml", "claim = 5\n" + OWN.partition("[[claim]]")[0], "of the wrong kind"),
+    ):  # fmt: skip
         (tmp_path / name).write_text(text)
         code, _, err = said("papers", "add", tmp_path / name)
         assert (code, why in err) == (2, True), name
@@ -194,3 +218,20 @@ def test_trending_tries_a_paper_in_the_readers_deployment(said, page, tmp_path):
     assert any(
         m["metric"] in ("output_tokens_per_s", "ttft_s") and m["ratio"] > 0.5 for m in fair["meaning"] if m["ratio"]
     )
+
+
+def test_a_file_of_a_familiar_name_does_not_stand_in_for_a_source(said, page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arxiv").write_text(PAGE)
+    with answering(404, b"") as url:
+        code, _, err = said("papers", "fetch", "--arxiv-url", url)
+    assert (code, "answers 404" in err) == (1, True)
+
+
+def test_of_much_that_is_left_out_the_first_is_said(said, tmp_path):
+    many = tmp_path / "many.txt"
+    many.write_text("\n".join(f"Title {i}" for i in range(500)))
+    code, _, err = said("papers", "fetch", "--source", many)
+    assert code == 0
+    assert len(err.splitlines()) == 21
+    assert "480 more; --json lists every one" in err

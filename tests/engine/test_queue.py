@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orrery.engine.queue._kernel import clock_of, popped, pushed, removed, set_moment
+from orrery.engine.queue._kernel import clock_of, popped, pushed, set_moment
 
 KEYS = st.lists(st.sampled_from([0.0, 1.0, 2.5, 7.0, -3.0]), min_size=1, max_size=40)
 
@@ -13,48 +13,32 @@ KEYS = st.lists(st.sampled_from([0.0, 1.0, 2.5, 7.0, -3.0]), min_size=1, max_siz
 @given(KEYS, st.data())
 def test_a_queue_leaves_by_key_then_by_item(keys, data):
     n = len(keys)
-    stored, links, ranks = np.zeros(n), np.full((n, 2), -1), np.arange(n)
+    stored, links = np.zeros(n), np.full((n, 2), -1)
     root, waiting, left = -1, [], []
     for item, key in enumerate(keys):
-        root = pushed(root, item, key, stored, links, ranks)
+        root = pushed(root, item, key, stored, links)
         waiting.append((key, item))
         if waiting and data.draw(st.booleans()):
             left.append(root)
             assert root == min(waiting)[1]
             waiting.remove(min(waiting))
-            root = popped(root, stored, links, ranks)
+            root = popped(root, stored, links)
     while root >= 0:
         assert root == min(waiting)[1]
         waiting.remove(min(waiting))
         left.append(root)
-        root = popped(root, stored, links, ranks)
+        root = popped(root, stored, links)
     assert not waiting
     assert sorted(left) == list(range(n))
 
 
 def test_two_queues_share_the_arrays():
-    arrays = np.zeros(4), np.full((4, 2), -1), np.arange(4)
-    a = pushed(pushed(-1, 0, 5.0, *arrays), 1, 4.0, *arrays)
-    b = pushed(pushed(-1, 2, 1.0, *arrays), 3, 0.5, *arrays)
+    keys, links = np.zeros(4), np.full((4, 2), -1)
+    a = pushed(pushed(-1, 0, 5.0, keys, links), 1, 4.0, keys, links)
+    b = pushed(pushed(-1, 2, 1.0, keys, links), 3, 0.5, keys, links)
     assert (a, b) == (1, 3)
-    assert popped(a, *arrays) == 0
-    assert popped(b, *arrays) == 2
-
-
-@settings(deadline=None)
-@given(KEYS, st.data())
-def test_one_leaves_from_the_middle_and_equals_go_by_rank(keys, data):
-    n = len(keys)
-    ranks = np.array(data.draw(st.permutations(range(n))))
-    arrays, root = (np.zeros(n), np.full((n, 2), -1), ranks), -1
-    for item, key in enumerate(keys):
-        root = pushed(root, item, key, *arrays)
-    gone = data.draw(st.integers(0, n - 1))
-    root, left = removed(root, gone, *arrays), []
-    while root >= 0:
-        left.append(root)
-        root = popped(root, *arrays)
-    assert left == sorted((i for i in range(n) if i != gone), key=lambda i: (keys[i], ranks[i]))
+    assert popped(a, keys, links) == 0
+    assert popped(b, keys, links) == 2
 
 
 @settings(deadline=None)

@@ -16,10 +16,11 @@ from orrery.evidence.reproduce.verdict import verdict
 
 KEYS = reproduced_keys()
 SLOW = (
-    "bytescale", "checkfree", "cloudformer", "comet-w4a4kv4", "distserve", "domino", "fedcompass", "flashattention-3",
-    "fp4-design-space", "fp8-and-back", "fp8-vs-bf16-training", "fuyou", "gemm-ada-rf", "gnnpipe",
-    "help-latency-predictor", "la-dnas", "meta-learning-acceleration-choice", "minifloat-fpga-ptq", "nanoflow",
-    "ncpp-perfcastdb", "qfx", "realhf", "sarathi-serve", "semi-pd", "splitwise", "tokenweave",
+    "apex-simulator", "bytescale", "checkfree", "cloudformer", "comet-w4a4kv4", "distserve", "domino",
+    "ets-tree-search", "fasterpam", "fedcompass", "flashattention-3", "fp4-design-space", "fp8-and-back",
+    "fp8-vs-bf16-training", "fuyou", "gemm-ada-rf", "gnnpipe", "help-latency-predictor", "la-dnas", "layered-prefill",
+    "masha", "melange", "meta-learning-acceleration-choice", "minifloat-fpga-ptq", "nanoflow", "ncpp-perfcastdb",
+    "polca", "proxylessnas", "qfx", "realhf", "sarathi-serve", "semi-pd", "splitwise", "tokenweave",
     "vllm-hyperparameters", "xr-npe",
 )  # fmt: skip
 """Trained, drawn, searched or served for seconds."""

@@ -51,7 +51,5 @@ def test_a_token_that_rides_along_costs_little() -> None:
 
 def test_apart_gains_with_longer_prompts() -> None:
     setup = get_paper("distserve").setups["figure-1"]
-    short, long = (
-        next(distserve_figure_1.figure_1(given(setup, input_tokens=n), 2048)).predicted for n in (64, 1024)
-    )
+    short, long = (next(distserve_figure_1.figure_1(given(setup, input_tokens=n), 2048)).predicted for n in (64, 1024))
     assert short < 1.0 < long

@@ -17,7 +17,6 @@ from orrery.execution.speculation import Speculation
 from orrery.hardware.cluster import Cluster
 from orrery.serving.requests import Requests
 from orrery.serving.simulation import _kernel as loop
-from orrery.serving.simulation import prepare as tables_door
 from orrery.serving.simulation import rules
 from orrery.serving.simulation import simulate as door
 from orrery.serving.simulation.result import TIMELINE
@@ -63,7 +62,7 @@ def play(service, requests, *, concurrency=0, blocks=None, spare_blocks=None, se
     if spare_blocks is not None:
         longest = int((requests.input_tokens + requests.output_tokens).max())
         blocks = -(-longest // BLOCK_TOKENS) + spare_blocks
-    assemble, build = tables_door.assemble, door.build
+    assemble, build = door.assemble, door.build
 
     def limited(service, sizes):
         a = assemble(service, sizes)
@@ -82,7 +81,7 @@ def play(service, requests, *, concurrency=0, blocks=None, spare_blocks=None, se
         found.append(build(*args, **named))
         return found[-1]
 
-    with patch.object(tables_door, "assemble", limited), patch.object(door, "build", kept):
+    with patch.object(door, "assemble", limited), patch.object(door, "build", kept):
         result = door.simulate(service, requests, concurrency=concurrency)
     return found[0], result
 
@@ -180,7 +179,7 @@ def plain_python():
             if hasattr(value, "py_func"):
                 found.append(patch.object(module, name, value.py_func))
     found += [patch.object(rules, "rule_of", lambda technique: technique.rule)]
-    found += [patch.object(tables_door, "rule_of", lambda technique: technique.rule)]
+    found += [patch.object(door, "rule_of", lambda technique: technique.rule)]
     return found
 
 

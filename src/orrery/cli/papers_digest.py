@@ -131,7 +131,8 @@ def _send(
     else:
         for one in sent:
             print(_line(one))
-        print(f"{sum(s.outcome == 'sent' for s in sent)} letters sent.")
+        num_sent = sum(s.outcome == "sent" for s in sent)
+        print(f"{num_sent} letter{'' if num_sent == 1 else 's'} sent.")
     for address, period in doubtful:
         print(f"orrery: the letter of {period} to {address} may have arrived; it is not sent again.", file=sys.stderr)
     return 1 if any(s.outcome in ("refused", "unsure") for s in sent) else 0
@@ -139,4 +140,5 @@ def _send(
 
 def _line(sent: "Sent") -> str:
     said = f": {sent.said}" if sent.outcome in ("refused", "unsure") else ""
-    return f"{sent.address}: {sent.outcome}, {sent.num_papers} papers of {sent.period}{said}"
+    papers = f"{sent.num_papers} paper{'' if sent.num_papers == 1 else 's'}"
+    return f"{sent.address}: {sent.outcome}, {papers} of {sent.period}{said}"

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from orrery.evidence.understanding.meaning import Meaning
     from orrery.evidence.understanding.trending import Trend
 
+MOST_CLAIMS = 2
+"""Shown of one paper; --json lists every one."""
+
 EXAMPLES = """\b
 Examples:
   orrery papers trending
@@ -106,8 +109,8 @@ def _print(trend: "Trend", meanings: "Sequence[Meaning]") -> None:
     out.print("       " + ", ".join(word for word in about if word), markup=False, style="dim")
     for part in trend.parts:
         out.print(f"       {part.value:+.2f} {part.name}: {part.because}", markup=False)
-    for claim in told.claims[:2]:
-        out.print(f"       claims: {claim.text}", markup=False)
+    for text in list(dict.fromkeys(claim.text for claim in told.claims))[:MOST_CLAIMS]:
+        out.print(f"       claims: {text}", markup=False)
     for meaning in meanings:
         out.print(f"       in your deployment: {meaning}", markup=False)
 

@@ -38,29 +38,35 @@ def COMMAND(  # noqa: N802 - the seam
 ) -> int:
     """Run papers' claims again: predicted, reported, their ratio, the verdict, and why."""
     import sys
+    from dataclasses import replace
 
     from orrery.cli.output import print_json
     from orrery.cli.progress import bar
+    from orrery.evidence.judge.judged import judge
     from orrery.evidence.judge.publish import is_checkout, publish
-    from orrery.evidence.judge.run import JOURNAL, rerun
+    from orrery.evidence.judge.run import JOURNAL, Again, rerun
+    from orrery.evidence.paper_file import get_paper, paper_keys
 
     wanted = chosen(keys, layer, is_all)
+    shipped = [key for key in wanted if key in paper_keys()]
     if is_written and not is_checkout():
         raise click.UsageError("--write needs a source checkout, where the scorecard is kept; leave it out.")
     if fresh:
         JOURNAL.unlink(missing_ok=True)
     with bar("Papers") as progress:
-        found = rerun(wanted, num_workers=workers, journal=JOURNAL, progress=progress)
+        found = rerun(shipped, num_workers=workers, journal=JOURNAL, progress=progress)
+    own = {key: Again(judged=judge(get_paper(key)), curve=None) for key in wanted if key not in shipped}
+    answer = replace(found, papers={**found.papers, **own})
     if is_json:
         print_json({
-            "claims": [j.to_json() for j in found.judged],
+            "claims": [j.to_json() for j in answer.judged],
             "failed": [{"paper": key, "because": why} for key, why in found.failed.items()],
         })  # fmt: skip
     else:
-        print_claims(found)
+        print_claims(answer)
     if found.num_resumed:
         print(f"{found.num_resumed} papers had been run already; --fresh runs them again.", file=sys.stderr)
-    if is_written or (is_written is None and is_checkout()):
+    if shipped and (is_written or (is_written is None and is_checkout())):  # never the reader's own papers
         said = publish(found.papers)
         print("\n".join((*said, f"Wrote the scorecard and docs/papers.md; {len(said)} claims moved.")), file=sys.stderr)
     for key, why in found.failed.items():
@@ -69,9 +75,9 @@ def COMMAND(  # noqa: N802 - the seam
 
 
 def chosen(keys: Sequence[str], layer: str, is_all: bool) -> tuple[str, ...]:
-    """The papers that are meant, in the library's order; unknown names get the nearest known one."""
+    """The papers that are meant, in the library's order, then the reader's own; unknown names get the nearest one."""
     from orrery.base.errors import UnknownName
-    from orrery.evidence.paper_file import get_paper, paper_keys
+    from orrery.evidence.paper_file import get_paper, own_paper_keys, paper_keys
 
     known = paper_keys()
     if sum((bool(keys), bool(layer), is_all)) != 1:
@@ -81,8 +87,9 @@ def chosen(keys: Sequence[str], layer: str, is_all: bool) -> tuple[str, ...]:
     if layer:
         layers = sorted({get_paper(key).layer for key in known})
         if layer not in layers:
-            raise UnknownName("layer", layer, layers)
-    return tuple(key for key in known if is_all or key in keys or get_paper(key).layer == layer)
+            raise UnknownName("layer", layer, layers, "orrery papers list")
+    shipped = [key for key in known if is_all or key in keys or (layer and get_paper(key).layer == layer)]
+    return (*shipped, *(key for key in own_paper_keys() if key in keys))
 
 
 def print_claims(found: "Rerun") -> None:

@@ -179,13 +179,21 @@ def read_paper(path: Path) -> Paper:
     needed = ("title", "year", "layer", "kind", "fit", "mechanism", "techniques")
     _known(file, "the top", raw, {*needed, "arxiv", "url", "gains", "costs", "missing", "unstated"})
     _needed(file, "the top", raw, needed)
+    _words(file, "the top", raw, {*needed, "arxiv", "url", "gains", "costs", "missing"} - {"year", "techniques"})
+    _of_kind(file, "the top", raw, "year", int, "a number such as 2026")
+    _of_kind(file, "the top", raw, "techniques", list, 'a list such as ["ring-all-reduce"]')
+    _of_kind(file, "the top", raw, "unstated", dict, "a table")
+    techniques: list[Any] = raw["techniques"]
+    _words(file, "techniques", dict(enumerate(techniques)), range(len(techniques)))
+    _words(file, "unstated", raw.get("unstated", {}), raw.get("unstated", {}))
     _one_of(file, "the top", "kind", raw["kind"], KINDS)
     _one_of(file, "the top", "fit", raw["fit"], FITS)
     return Paper(
         key=path.stem, title=raw["title"], year=raw["year"], arxiv=raw.get("arxiv", ""), url=raw.get("url", ""),
         layer=raw["layer"], kind=raw["kind"], fit=raw["fit"], mechanism=raw["mechanism"],
         techniques=tuple(raw["techniques"]), setups=setups, claims=claims, sources=sources,
-        gains=raw.get("gains", ""), costs=raw.get("costs", ""), missing=raw.get("missing", ""), sweep=sweep, unstated=raw.get("unstated", {}),
+        gains=raw.get("gains", ""), costs=raw.get("costs", ""), missing=raw.get("missing", ""), sweep=sweep,
+        unstated=raw.get("unstated", {}),
     )  # fmt: skip
 
 
@@ -221,6 +229,7 @@ def _claim(
     needed = ("id", "metric", "reported", "unit", "from", "at")
     _known(file, where, table, {*needed, "setup", "baseline", "reading", "tolerance_frac", "given", "missing", "note"})
     _needed(file, where, table, needed if table.get("missing") else (*needed, "setup"))
+    _words(file, where, table, {*needed, "setup", "baseline", "reading", "missing", "note"} - {"reported"})
     if table["from"] not in sources:
         raise FactError(f"{file}: {where}: there is no [sources.{table['from']}]; add it or name another.")
     _one_of(file, where, "unit", table["unit"], sorted(UNITS))
@@ -290,6 +299,18 @@ def _needed(file: str, where: str, table: Mapping[str, Any], needed: tuple[str, 
     """Refuse a table that leaves out what every such table has."""
     if missing := [key for key in needed if table.get(key) in (None, "")]:
         raise FactError(f"{file}: {where}: needs {', '.join(missing)}.")
+
+
+def _words(file: str, where: str, table: Mapping[Any, Any], keys: Iterable[Any]) -> None:
+    """Refuse numbers, lists and tables where words belong."""
+    for key in keys:
+        _of_kind(file, where, table, key, str, "words in quotes")
+
+
+def _of_kind(file: str, where: str, table: Mapping[Any, Any], key: Any, kind: type, written: str) -> None:
+    """Refuse a value of another kind, where there is one."""
+    if key in table and type(table[key]) is not kind:
+        raise FactError(f"{file}: {where}: {key} is {table[key]!r}; write {written}.")
 
 
 def _one_of(file: str, where: str, key: str, word: str, known: Sequence[str]) -> None:

@@ -88,7 +88,10 @@ def test_answers_do_not_tell_who_subscribes(site, store):
     known = site.ask("POST", "/subscribe", {"address": "ann@example.org", "layers": "serving"})
     unknown = site.ask("POST", "/subscribe", {"address": "bob@example.org", "layers": "serving"})
     assert (known[0].status, known[1]) == (unknown[0].status, unknown[1])
-    assert [letter["To"] for letter in site.letters] == ["bob@example.org"]
+    again, first = site.letters
+    assert (again["To"], first["To"]) == ("ann@example.org", "bob@example.org"), "nor does the time that it takes"
+    assert "It is, every week, and nothing has changed" in again.get_content()
+    assert "confirm" not in again.get_content()
     assert Subscriptions(store).find("ann@example.org").wanted.layers == ("moe",), "a stranger changes nothing"
 
 
@@ -105,6 +108,7 @@ def test_a_client_causes_few_letters(site, store):
         ("/subscribe", {"address": "a@b.cd\r\nBcc: x@y.zz"}, 400), ("/subscribe", {"address": "a" * 5000}, 413),
         ("/subscribe", "&".join(f"a{i}=1" for i in range(500)), 400), ("/confirm?token=x", {}, 400),
         ("/unsubscribe", {}, 400), ("/nowhere", {}, 404),
+        ("/subscribe", {"address": "a@b.cd", "layers": "servng"}, 400),
     ],
 )  # fmt: skip
 def test_odd_requests_get_an_answer_that_fits(site, path, body, status):
@@ -118,6 +122,58 @@ def test_what_is_written_into_a_link_is_escaped_and_pages_load_nothing(site):
     assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
     assert reply.headers["X-Frame-Options"] == "DENY"
     assert "Python" not in (reply.headers["Server"] or "")
+
+
+def test_the_feed_is_made_once_in_a_while(site, store, monkeypatch):
+    from orrery.evidence.digest import desk as desks
+
+    made = []
+    compose = desks.compose
+    monkeypatch.setattr(desks, "compose", lambda *args, **more: made.append(1) or compose(*args, **more))
+    answers = {site.ask("GET", "/feed.atom?layers=moe,serving")[1] for _ in range(3)}
+    site.ask("GET", "/feed.atom?layers=serving, moe,moe".replace(" ", "%20"))
+    assert (len(answers), len(made)) == (1, 1)
+    assert site.ask("GET", "/feed.atom?layers=servin")[0].status == 400
+
+
+def test_an_address_gets_few_letters_whoever_asks(store, sender):
+    letters = []
+    desk = Desk(store.path, sender, letters.append)
+    asked = [desk.post("/subscribe", {}, {"address": "Ann@example.org"}, f"10.0.0.{i}").status for i in range(7)]
+    assert asked == [202] * 5 + [429] * 2
+    assert len(letters) == 5
+
+
+def test_behind_a_proxy_clients_are_told_apart(site):
+    def ask(client, address):
+        headers = {**FORM, "X-Forwarded-For": f"6.6.6.6, {client}"}
+        return site.ask("POST", "/subscribe", {"address": address}, headers)[0].status
+
+    assert [ask("1.2.3.4", f"a{i}@example.org") for i in range(6)] == [202] * 5 + [429]
+    assert ask("1.2.3.5", "b@example.org") == 202
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"HEAD / HTTP/1.1\r\n\r\n", b"200"), (b"PUT / HTTP/1.1\r\n\r\n", b"405"),
+        (b"OPTIONS * HTTP/1.1\r\n\r\n", b"405"),
+        (b"GET http://[ HTTP/1.1\r\n\r\n", b"404"), (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", b"431"),
+        (b"POST /confirm HTTP/1.1\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n", b"413"),
+        (b"POST /confirm HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"413"),
+        (b"GET / HTTP/1.1\r\nConnection: keep-alive\r\n\r\nGET /feed.atom HTTP/1.1\r\n\r\n", b"200"),
+    ],
+)  # fmt: skip
+def test_requests_at_the_edge_of_http_get_one_safe_answer(site, request_, status):
+    with socket.create_connection(("127.0.0.1", site.server.server_port), timeout=5) as raw:
+        raw.sendall(request_)
+        answer = b"".join(iter(lambda: raw.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 " + status)
+    assert b"X-Frame-Options: DENY" in head
+    assert answer.count(b"HTTP/1.0") == 1
+    assert (body == b"") == request_.startswith(b"HEAD")
 
 
 def test_the_feed_is_served(site):

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.evidence.digest import send as sending
 from orrery.evidence.digest.issue import compose
 from orrery.evidence.digest.letter import Sender, confirm_letter, digest_letter
 from orrery.evidence.digest.post import Server, connected
@@ -20,6 +22,7 @@ from orrery.evidence.digest.subscription import Subscriptions, Wanted
 from orrery.evidence.digest.tokens import Tokens
 from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.text import title_id
 
 from .conftest import TODAY, entry
 
@@ -53,6 +56,9 @@ def test_a_letter_arrives_encrypted_with_both_parts_and_the_headers(store, sende
     assert "&lt;script&gt;" in page
     link = letter["List-Unsubscribe"].split(">")[0].removeprefix("<")
     assert link in plain
+    assert f"\r\nList-Unsubscribe: <{link}>, <mailto:".encode() in envelope.content, "in one piece, as others read it"
+    assert envelope.content.isascii()
+    assert max(map(len, envelope.content.split(b"\r\n"))) <= 998
 
 
 def test_each_period_has_one_letter_and_each_paper_comes_once(store, sender, mailbox, ann):
@@ -96,6 +102,7 @@ def test_a_connection_that_breaks_after_the_letter_leaves_doubt_and_no_second_le
     (one,) = sent(store, sender, mailbox)
     assert one.outcome == "unsure"
     assert unsure(store) == (("ann@example.org", "2026-W47"),)
+    assert unsure(store) == (), "it is told once"
     mailbox.says = lambda envelope: None
     assert sent(store, sender, mailbox) == []
     assert len(mailbox.letters) == 1
@@ -132,6 +139,58 @@ def test_kill_9_while_a_letter_is_handed_over_sends_no_second_one(store, sender,
     assert unsure(store) == (("ann@example.org", "2026-W47"),)
     assert sent(store, sender, mailbox) == []
     assert mailbox.letters == []
+
+
+class Crash(BaseException):
+    """What nothing catches."""
+
+
+@pytest.mark.parametrize(
+    "point", ["before it is begun", "once it is begun", "while it is handed over", "once handed over"]
+)
+def test_wherever_it_stops_a_letter_is_never_sent_twice(store, sender, ann, monkeypatch, point):
+    handed = []
+
+    class Counting:
+        def hand_over(self, letter):
+            if point == "while it is handed over" and not handed:
+                handed.append(letter)
+                raise Crash
+            handed.append(letter)
+            return "sent", "250"
+
+    def stop(*args, **more):
+        raise Crash
+
+    begin = sending._begin
+    crashes = {
+        "before it is begun": ("_begin", stop), "once it is begun": ("_begin", lambda *args: begin(*args) and stop()),
+        "once handed over": ("_end", stop),
+    }  # fmt: skip
+    with monkeypatch.context() as patched:
+        if point in crashes:
+            patched.setattr(sending, *crashes[point])
+        with pytest.raises(Crash):
+            list(send_due(store, TODAY, sender, Counting()))
+    list(send_due(store, TODAY, sender, Counting()))
+    list(send_due(store, TODAY, sender, Counting()))
+    assert len(handed) == (0 if point == "once it is begun" else 1)
+
+
+def test_an_issue_that_was_refused_comes_again_whole(store, sender, mailbox, ann):
+    mailbox.says = lambda envelope: "452 full"
+    assert [s.num_papers for s in sent(store, sender, mailbox)] == [3]
+    mailbox.says = lambda envelope: None
+    next_week = TODAY + timedelta(days=3)
+    assert [(s.outcome, s.num_papers) for s in sent(store, sender, mailbox, next_week)] == [("sent", 3)]
+
+
+def test_a_paper_that_got_its_id_later_comes_once(store, sender, mailbox, ann):
+    nameless = entry("title:0", "A paper of a page", "Without an id.")
+    save_entries(store, [replace(nameless, id=title_id(nameless.title))], TODAY)
+    assert [s.num_papers for s in sent(store, sender, mailbox)] == [4]
+    save_entries(store, [replace(nameless, id="2611.00099")], TODAY)
+    assert [s.outcome for s in sent(store, sender, mailbox, TODAY + timedelta(days=3))] == ["empty"]
 
 
 def test_two_that_send_at_once_send_one(store, sender, mailbox, ann):
@@ -171,15 +230,37 @@ def test_ports_and_users():
     assert Server.of("smtp://localhost").is_here
 
 
-@pytest.mark.parametrize("address", ["ann", "ann@", "@b.c", "a b@c.d", "ann@localhost", "a@b.c\nBcc: x@y.z", "é@b.c"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ann",
+        "ann@",
+        "@b.c",
+        "a b@c.d",
+        "ann@localhost",
+        "a@b.c\nBcc: x@y.z",
+        "é@b.c",
+        '"a b"@c.d',
+        '"x@y.z, a"@c.d',
+        "a@[127.0.0.1]",
+        "a..b@c.d",
+        "a@b..c",
+        "a" * 65 + "@b.cd",
+    ],
+)
 def test_addresses_are_checked(store, address):
     with pytest.raises(FeedError, match="no address for letters"):
         Subscriptions(store).ask(address, Wanted(), "active")
 
 
 def test_a_site_must_be_https():
-    with pytest.raises(ScenarioError, match="not https"):
-        Sender(address="a@example.org", site="http://papers.example.org")
+    for site in ("http://papers.example.org", "http://localhost.example.org", "http://127.0.0.1.example.org"):
+        with pytest.raises(ScenarioError, match="not https"):
+            Sender(address="a@example.org", site=site)
+    for site in ("https://x.example\r\nBcc: a@b.cd", "https://", "https://[", "https://x.example/?a=b", "https://x> "):
+        with pytest.raises(ScenarioError, match="is no address of a site"):
+            Sender(address="a@example.org", site=site)
+    assert Sender(address="a@example.org", site="http://localhost:8025/").site == "http://localhost:8025"
 
 
 def test_without_a_site_there_is_no_one_click(store, ann):

@@ -129,3 +129,34 @@ def test_no_text_takes_long_to_make_plain(bad):
     started = time.perf_counter()
     plain(bad * (20_000 // len(bad)))
     assert time.perf_counter() - started < 1.0
+
+
+def test_what_a_server_answers_is_never_the_name_of_a_file(tmp_path, arxiv):
+    secret = tmp_path / "secret.xml"
+    secret.write_bytes(arxiv.feed(arxiv.entry("2611.00001", "Secret")))
+    with pytest.raises(FeedError, match="no Atom or RSS"):
+        read_atom(str(secret).encode(), "x")
+
+
+@pytest.mark.parametrize("odd", ["&#xD800;", "&#xDFFF;", "&#55296;", "&#99999999;", "&#0;", "\x00", "\u202e", "\u2028"])
+def test_odd_letters_cost_no_entry(arxiv, odd):
+    feed = arxiv.feed(arxiv.entry("2611.00001", f"Cold {odd}Tokens"), arxiv.entry("2611.00002"))
+    cold, other = read_atom(feed, "x").entries
+    assert (cold.title.replace(" ", ""), other.id) == ("ColdTokens", "2611.00002")
+
+
+def test_odd_numbers_and_days_in_a_feed_are_left_out(arxiv):
+    (entry,) = read_atom(arxiv.feed(arxiv.entry("2611.00001", published="0000-99-99"), total="\u00b2"), "x").entries
+    assert entry.published is None
+    assert read_atom(arxiv.feed(total="9" * 5000), "x").num_total is None
+
+
+def test_a_feed_with_a_prefix_is_whole(arxiv):
+    feed = b"""<a:feed xmlns:a="http://www.w3.org/2005/Atom"><a:entry><a:id>http://arxiv.org/abs/2611.00001v1</a:id>
+    <a:title>Cold Tokens</a:title><a:summary>It is cold.</a:summary></a:entry></a:feed >"""
+    read = read_atom(feed, "x")
+    assert ([e.id for e in read.entries], read.skipped) == (["2611.00001"], ())
+
+
+def test_ids_are_of_plain_digits():
+    assert whole_arxiv_id("\u0662\u0664\u0660\u0661.\u0660\u0669\u0666\u0667\u0660") == ""

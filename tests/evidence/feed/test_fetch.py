@@ -143,6 +143,17 @@ def test_a_search_in_arxivs_own_words():
     assert asked()["sortBy"] == ["submittedDate"]
 
 
+def test_a_list_that_was_not_kept_whole_is_sent_again(server, arxiv, store, reader):
+    feed = arxiv.feed(*(arxiv.entry(f"2611.0000{i}") for i in range(1, 5)))
+    server.tell("/api", (200, {"ETag": '"same"'}, feed))
+    ask = lambda most: fetch(store, reader, Question(source="rss", base=f"{server.url}/api", most_papers=most,  # noqa: E731
+                                                     categories=(".",)), TODAY)  # fmt: skip
+    server.tell("/api/.", (200, {"ETag": '"same"'}, feed))
+    assert ask(2).saved == Saved(num_new=2)
+    assert ask(200).saved == Saved(num_new=2, num_same=2)
+    assert ask(200).num_unchanged == 1
+
+
 def test_papers_by_id(server, arxiv, store, reader):
     server.tell("/api", (200, {}, arxiv.feed(arxiv.entry("2611.00001"))))
     found = fetch_ids(store, reader, ("2611.00001", "2611.00002"), TODAY, f"{server.url}/api")

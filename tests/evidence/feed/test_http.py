@@ -122,3 +122,46 @@ def test_a_missing_package_is_named_with_what_to_install(reader, monkeypatch):
     monkeypatch.setattr(extra, "import_module", missing)
     with pytest.raises(FeedError, match=r"need httpx; install it: pip install 'orrery\[papers\]'"):
         reader.get("https://example.org/")
+
+
+def test_a_server_that_dawdles_is_left_alone(server, reader):
+    reader.most_s = 0.2
+
+    def trickle(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        for _ in range(100):
+            handler.wfile.write(b"x")
+            time.sleep(0.01)
+
+    server.tell("/a", trickle)
+    with pytest.raises(FeedError, match=r"not complete after 0.2 s"):
+        reader.get(f"{server.url}/a")
+    assert len(server.asked) == 1
+
+
+def test_packings_within_packings_are_refused(server, reader):
+    server.tell("/a", (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(gzip.compress(b"x"))))
+    with pytest.raises(FeedError, match="packing gzip, gzip, which nobody asked for"):
+        reader.get(f"{server.url}/a")
+    server.tell("/b", (200, {"Content-Encoding": "gzip"}, gzip.compress(b"words")))
+    assert reader.get(f"{server.url}/b").body == b"words"
+    server.tell("/c", (200, {"Content-Encoding": "gzip"}, gzip.compress(b"words" * 99)[:-12]))
+    with pytest.raises(FeedError, match="the answer broke off"):
+        reader.get(f"{server.url}/c")
+
+
+def test_headers_that_mean_nothing_are_passed_over(server, reader, fake_time):
+    server.tell("/a", (503, {"Retry-After": "\u00b2"}, b""), (200, {"ETag": '"\u00e9"'}, b"words"))
+    document = reader.get(f"{server.url}/a")
+    assert (document.etag, fake_time.waits[:1]) == ("", [4.0])
+    for target in ("http://[", f"http://{'a' * 70}.example/"):
+        server.tell("/b", (302, {"Location": target}, b""))
+        with pytest.raises(FeedError, match=r"is no (web )?address"):
+            reader.get(f"{server.url}/b")
+
+
+def test_a_proxy_that_cannot_be_used_is_named(reader, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "ftp://nowhere")
+    with pytest.raises(FeedError, match="proxy that the environment names"):
+        reader.get("http://example.invalid/")

@@ -166,3 +166,55 @@ def test_what_was_committed_outlives_a_kill(tmp_path):
         assert kept % 20 == 0, "whole pages only"
         assert kept >= 20 * (done + 1)
         assert save_entries(store, [entry()], TODAY) == Saved(num_new=1)
+
+
+def test_a_table_of_a_familiar_name_makes_no_library(tmp_path):
+    other = tmp_path / "screws.sqlite"
+    with sqlite3.connect(other) as raw:
+        raw.execute("create table parts (name text)")
+    raw.close()
+    with pytest.raises(FeedError, match="another program"):
+        Store(other)
+
+
+def test_a_file_that_is_a_folder_or_was_cut_is_said_to_be_one(tmp_path):
+    with pytest.raises(FeedError, match="cannot be used as a library"):
+        Store(tmp_path)
+    path = tmp_path / "library.sqlite"
+    with Store(path) as store:
+        save_entries(store, [entry(str(i), str(i), "x" * 500) for i in range(200)], TODAY)
+    path.write_bytes(path.read_bytes()[:20_000])
+    with pytest.raises(FeedError, match="cannot be used as a library"), Store(path) as store:
+        all_entries(store)
+
+
+def test_who_waits_for_another_writer_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("orrery.evidence.feed.store.PATIENCE_S", 0.01)
+    path = tmp_path / "library.sqlite"
+    says = pytest.raises(FeedError, match="another program has been writing")
+    with Store(path) as one, Store(path) as other, one.transaction(), says:
+        save_entries(other, [entry()], TODAY)
+
+
+def test_bytes_that_are_no_letters_are_refused(store):
+    with pytest.raises(FeedError, match="write it in UTF-8"):
+        find_entry(store, "caf\udce9")
+
+
+OPENER = """
+import sys
+from pathlib import Path
+from orrery.evidence.feed.store import Store
+
+sys.stdin.readline()
+Store(Path(sys.argv[1])).close()
+"""
+
+
+def test_many_may_make_the_same_library_at_once(tmp_path):
+    command = [sys.executable, "-c", OPENER, str(tmp_path / "library.sqlite")]
+    openers = [subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    for opener in openers:
+        opener.stdin.write("go\n")
+        opener.stdin.flush()
+    assert [(opener.communicate(timeout=30)[1], opener.returncode) for opener in openers] == [("", 0)] * 4

@@ -4,12 +4,16 @@ import os
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from orrery.evidence.feed.entry import Entry
+from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.marks import follow, read_marks
 from orrery.evidence.feed.store import Store
+from orrery.evidence.understanding import interests
 from orrery.evidence.understanding.claims import claims_of
 from orrery.evidence.understanding.layer import layer_of
 from orrery.evidence.understanding.quantities import quantities
@@ -128,3 +132,32 @@ def test_the_documentation_says_what_is_measured():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     measured = done.stdout.split("**Techniques**")[0]  # the rest changes with every paper file
     assert measured.strip() in (ROOT / "docs" / "new-papers.md").read_text(encoding="utf-8")
+
+
+def test_rows_of_digits_are_no_claims():
+    abstract = f"It improves throughput by up to {'9' * 400}x over vLLM, and latency by 2.5x."
+    assert [c.high for c in claims_of(abstract)] == [2.5]
+
+
+def test_likeness_is_kept_until_marks_or_papers_change(tmp_path, monkeypatch):
+    day = date(2026, 11, 22)
+    papers = [Entry(id=f"2611.0000{i}", title=t, abstract=f"About {t} in depth.", source="t", published=day)
+              for i, t in enumerate(("caches of keys", "meshes of optics", "drives and caches"))]  # fmt: skip
+    times = []
+    compared = interests._compared
+    monkeypatch.setattr(interests, "_compared", lambda *args: times.append(1) or compared(*args))
+    with Store(tmp_path / "library.sqlite") as store:
+        save_entries(store, papers, day)
+        follow(store, [("words", "caches")])
+
+        def strongest():
+            met = interests.Interests(store, read_marks(store), papers, understood(store, papers))
+            return [met.strongest(i) for i in range(3)]
+
+        first = strongest()
+        assert [value >= 0.1 for value, _ in first] == [True, False, True]
+        assert first[0][1].startswith("like 'caches', which you follow")
+        assert (strongest(), len(times)) == (first, 1)
+        follow(store, [("words", "optics")])
+        assert strongest()[1][0] > 0.1
+        assert len(times) == 2

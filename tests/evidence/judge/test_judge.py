@@ -16,6 +16,7 @@ from orrery.evidence.judge.page import page, reported
 from orrery.evidence.judge.plot import draw
 from orrery.evidence.judge.run import Again, rerun
 from orrery.evidence.judge.scorecard import (
+    Drawn,
     Scorecard,
     has_moved,
     moved,
@@ -193,9 +194,11 @@ def test_curves_are_kept_beside_the_claims(scorecard: Path) -> None:
     )
     swept = replace(paper, sweep=Sweep(claim="speedup-avx512", input="num_cores", values=facts))
     curve = across(swept)
-    card = Scorecard(papers={}, curves={paper.key: curve.predicted})
+    card = Scorecard(papers={}, curves={paper.key: Drawn.of(curve)})
     assert recorded_curve(swept, card) == curve
-    assert recorded_curve(paper, replace(card, curves={paper.key: (1.0,)})) is None
+    other = replace(Drawn.of(curve), sweep="speedup-avx512 across num_cores: 1, 6, 10")
+    assert recorded_curve(swept, replace(card, curves={paper.key: other})) is None
+    assert recorded_curve(paper, Scorecard(papers={}, curves={})) is None
     assert not has_moved(paper.key, curve, 0.01, card)
     assert has_moved(paper.key, replace(curve, predicted=tuple(1.02 * x for x in curve.predicted)), 0.01, card)
     assert has_moved(paper.key, None, 0.01, card)

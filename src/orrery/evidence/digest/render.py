@@ -29,8 +29,8 @@ def lines_of(item: Item) -> Iterator[tuple[str, str]]:
     if told.layer:
         like = ", ".join(name for name, _ in told.techniques)
         yield "about", f"{told.layer}{f', like {like}' if like else ''}"
-    for claim in told.claims[:CLAIMS]:
-        yield "claims", f"{claim.metric.replace('_', ' ')} {_amount(claim.low, claim.high, claim.unit, claim.reading)}"
+    claims = (f"{c.metric.replace('_', ' ')} {_amount(c.low, c.high, c.unit, c.reading)}" for c in told.claims)
+    yield from (("claims", claim) for claim in list(dict.fromkeys(claims))[:CLAIMS])
     for meaning in item.meanings:
         yield "for you", str(meaning)
     if item.because:

@@ -123,6 +123,7 @@ class _Server(ThreadingHTTPServer):
     """A client that hangs up is no news."""
 
     daemon_threads = True
+    request_queue_size = 2 * MOST_AT_ONCE
 
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exception(), OSError):

@@ -113,20 +113,26 @@ class Reader:
         late.daemon = True
         late.start()
         try:
-            with _client(url, self.silence_s) as client, client.stream(
-                "GET", url, headers=headers, extensions={"trace": watch}
-            ) as answer:
+            with (
+                _client(url, self.silence_s) as client,
+                client.stream("GET", url, headers=headers, extensions={"trace": watch}) as answer,
+            ):
                 yield answer
+            if watch.is_ended:  # a body without a length looks whole when it is cut
+                raise self._late(url)
         except (httpx.InvalidURL, UnicodeError) as error:
             raise FeedError(f"{shown(url)}: is no address: {error}.") from None
         except httpx.TimeoutException:
             raise _Failed(f"no answer within {self.silence_s:g} s") from None
         except httpx.TransportError as error:
             if watch.is_ended:
-                raise FeedError(f"{shown(url)}: the answer was not complete after {self.most_s:g} s.") from None
+                raise self._late(url) from None
             raise _Failed(f"the connection failed ({type(error).__name__}: {error})") from None
         finally:
             late.cancel()
+
+    def _late(self, url: str) -> FeedError:
+        return FeedError(f"{shown(url)}: the answer was not complete after {self.most_s:g} s.")
 
     def _document(self, url: str, answer: Any) -> Document:
         head: Any = answer.headers

@@ -17,7 +17,12 @@ def add_paper(path: Path, library: Path | None, *, replaces: bool = False) -> tu
         content = path.read_bytes()
     except OSError as error:
         raise FactError(f"{path}: cannot be read: {error.strerror}.") from None
-    paper = read_paper(path)
+    try:
+        paper = read_paper(path)
+    except (TypeError, AttributeError, KeyError, ValueError) as error:
+        if isinstance(error, FactError):
+            raise
+        raise FactError(f"{path.name}: is no paper file; a line of it is of the wrong kind ({error}).") from None
     if not _KEY.fullmatch(paper.key):
         raise FactError(f"{path.name}: its name is the paper's key; rename it to small letters, digits and hyphens.")
     if paper.key in paper_keys():

@@ -78,7 +78,8 @@ def entry_of(
         key=paper.key, title=paper.title, year=paper.year, layer=paper.layer, kind=paper.kind, fit=paper.fit,
         arxiv=paper.arxiv, links=_links(paper), mechanism=paper.mechanism, techniques=techniques,
         other_mechanisms=tuple(name for name in paper.techniques if name not in {t.name for t in techniques}),
-        gains=paper.gains, costs=paper.costs, modules=modules_behind(paper.key), curve=curve, no_curve=no_curve, claims=recorded((paper.key,), card), missing=paper.missing,
+        gains=paper.gains, costs=paper.costs, modules=modules_behind(paper.key), curve=curve,
+        no_curve=no_curve, claims=recorded((paper.key,), card), missing=paper.missing,
         unstated=paper.unstated, related=_related(paper, finder) if finder else (),
     )  # fmt: skip
 

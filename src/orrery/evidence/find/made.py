@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from orrery.evidence.feed.entry import Entry, Understood
 from orrery.evidence.amounts import amount
+from orrery.evidence.feed.entry import Entry, Understood
 from orrery.evidence.find.document import Document
 from orrery.evidence.paper_file import Claim, Paper
 

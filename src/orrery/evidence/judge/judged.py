@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orrery.base.errors import OrreryError
-from orrery.evidence.paper_file import Claim, Paper
+from orrery.evidence.paper_file import Claim, Paper, paper_keys
 from orrery.evidence.reproduce.prediction import Prediction, predict, reproduced_keys
 from orrery.evidence.reproduce.verdict import EXPLAINED_BEYOND_FRAC, Verdict, ratio, verdict
+
+OWN = "a paper of your own: no mechanism of orrery has been tied to its claims"
+"""Why nothing is predicted for what a reader has added."""
 
 
 class Unjudged(OrreryError):
@@ -46,6 +49,10 @@ class Judged:
 
 def judge(paper: Paper) -> tuple[Judged, ...]:
     """Every claim of a paper, in the order of its file; those that can be are run again here and now."""
+    if paper.key not in paper_keys():
+        return tuple(
+            Judged(paper=paper.key, claim=claim, predicted=None, because=claim.missing or OWN) for claim in paper.claims
+        )
     found = {p.claim: p for p in predict(paper)} if paper.key in reproduced_keys() else {}
     _is_complete(paper, found)
     return tuple(_judged(paper, claim, found.get(claim.id)) for claim in paper.claims)

@@ -19,8 +19,9 @@ open stands there under `[unstated]` with what is assumed for it. The prediction
 change of the code is held against (`src/orrery/evidence/accuracy.toml`).
 
 *repeats*: within the claim's tolerance (20 % unless its file says otherwise) of the reported number or range; bounds
-("at least", "less than") from their side only; of a reduction by more than half, what remains must be as near. *misses*: outside; the last column says which input or mechanism
-explains it, as far as we know. *reported only*: nothing here predicts it, and the list says what is missing.
+("at least", "less than") from their side only; of a reduction by more than half, what remains must be as near.
+*misses*: outside; the last column says which input or mechanism explains it, as far as we know. *reported only*:
+nothing here predicts it, and the list says what is missing.
 
 ![Predicted against reported, on logarithmic axes, one point a claim](papers.svg)
 """

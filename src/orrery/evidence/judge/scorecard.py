@@ -39,7 +39,21 @@ class Scorecard:
     """What was predicted: for each claim of each paper, and at each value of a paper's sweep."""
 
     papers: Mapping[str, Mapping[str, Scored]]
-    curves: Mapping[str, tuple[float, ...]]
+    curves: Mapping[str, "Drawn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A curve as the file has it: which claim across which values, in words, and what was predicted there."""
+
+    sweep: str
+    predicted: tuple[float, ...]
+
+    @staticmethod
+    def of(curve: Curve) -> "Drawn":
+        """What the file will say of a curve."""
+        values = ", ".join(f"{x:g}" if isinstance(x, float) else str(x) for x in curve.values)
+        return Drawn(sweep=f"{curve.claim.id} across {curve.input}: {values}", predicted=curve.predicted)
 
 
 @cache
@@ -48,7 +62,7 @@ def read_scorecard(path: Path = ACCURACY) -> Scorecard:
     papers, curves = read_papers(path)
     return Scorecard(
         papers={key: {claim: _scored(entry) for claim, entry in lines.items()} for key, lines in papers.items()},
-        curves={key: tuple(map(float, predicted)) for key, predicted in curves.items()},
+        curves={key: Drawn(sweep=c["sweep"], predicted=tuple(map(float, c["predicted"]))) for key, c in curves.items()},
     )
 
 
@@ -71,9 +85,12 @@ def recorded(keys: Iterable[str], card: Scorecard | None = None) -> tuple[Judged
 
 
 def recorded_curve(paper: Paper, card: Scorecard | None = None) -> Curve | None:
-    """The paper's sweep as the file has it; None where it has none."""
-    predicted = (card or read_scorecard()).curves.get(paper.key, ())
-    return Curve.of(paper, predicted) if paper.sweep and len(predicted) == len(paper.sweep.values) else None
+    """The paper's sweep as the file has it; None where it has none, or another one."""
+    drawn = (card or read_scorecard()).curves.get(paper.key)
+    if drawn is None or paper.sweep is None:
+        return None
+    curve = Curve.of(paper, drawn.predicted)
+    return curve if Drawn.of(curve).sweep == drawn.sweep else None
 
 
 def moved(judged: Iterable[Judged], by_frac: float, card: Scorecard | None = None) -> tuple[str, ...]:
@@ -90,8 +107,10 @@ def moved(judged: Iterable[Judged], by_frac: float, card: Scorecard | None = Non
 
 def has_moved(key: str, curve: Curve | None, by_frac: float, card: Scorecard | None = None) -> bool:
     """Whether a paper's curve is further than ``by_frac`` from the file's anywhere."""
-    was, now = (card or read_scorecard()).curves.get(key, ()), curve.predicted if curve else ()
-    return len(was) != len(now) or not all(_is_near(a, b, by_frac) for a, b in zip(was, now, strict=True))
+    was, now = (card or read_scorecard()).curves.get(key), Drawn.of(curve) if curve else None
+    if was is None or now is None or was.sweep != now.sweep:
+        return was is not now
+    return not all(_is_near(a, b, by_frac) for a, b in zip(was.predicted, now.predicted, strict=True))
 
 
 def write_scorecard(papers: Mapping[str, Again], path: Path = ACCURACY) -> tuple[str, ...]:
@@ -103,8 +122,10 @@ def write_scorecard(papers: Mapping[str, Again], path: Path = ACCURACY) -> tuple
     for key, again in papers.items():
         old = before.papers.get(key, {})
         lines[key] = {j.claim.id: _kept(old.get(j.claim.id), j) for j in again.judged if j.predicted is not None}
-        if has_moved(key, again.curve, STILL_FRAC, before):
-            curves[key] = again.curve.predicted if again.curve else ()
+        if again.curve is None:
+            curves.pop(key, None)
+        elif has_moved(key, again.curve, STILL_FRAC, before):
+            curves[key] = Drawn.of(again.curve)
     write_papers(_text(Scorecard(papers=lines, curves=curves)), path)
     read_scorecard.cache_clear()
     return said
@@ -128,8 +149,8 @@ def _text(card: Scorecard) -> str:
         out += [_line(claim, lines[claim.id]) for claim in get_paper(key).claims if claim.id in lines]
     out += ["", "[curves]"]
     for key in sorted(card.curves.keys() & known):
-        if card.curves[key] and get_paper(key).sweep:
-            out.append(f"{key} = [{', '.join(_toml(x) for x in card.curves[key])}]")
+        numbers = ", ".join(_toml(x) for x in card.curves[key].predicted)
+        out.append(f"{key} = {{ sweep = {json.dumps(card.curves[key].sweep)}, predicted = [{numbers}] }}")
     return "\n".join([*out, ""])
 
 

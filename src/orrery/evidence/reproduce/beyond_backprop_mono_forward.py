@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Iterator
-from functools import cache
 
 from orrery.base.knobs import NoKnobs
 from orrery.catalog.devices import get_device
-from orrery.evidence.paper_file import Claim, Paper, Setup, get_paper
+from orrery.evidence.paper_file import Claim, Paper, Setup
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.training.small.pricing import Price, mean, price
 from orrery.training.small.techniques import backpropagation, cascaded_forward, forward_forward, mono_forward

@@ -17,7 +17,6 @@ from orrery.planner.rlhf.plan import Plan
 from orrery.planner.rlhf.search import space_of
 from orrery.planner.rlhf.techniques import disjoint, searched, symmetric, zero3
 
-
 GATHERED = (
     "every token waits for a gather of all layers over the network; the hybrid engine of DeepSpeed-Chat keeps some of "
     "them, which is not modelled"

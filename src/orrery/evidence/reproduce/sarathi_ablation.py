@@ -19,8 +19,8 @@ ANSWERS = 32
 """Answers in the step that objectives are counted in: [unstated] full_prefill."""
 
 FEW_REQUESTS = (
-    "the budget: the artifact's script has half of the paper's, which shortens gaps and delays first tokens; where whole "
-    "prompts run, the longest of 128 log-normal lengths, which make the 99th percentile of the gaps"
+    "the budget: the artifact's script has half of the paper's, which shortens gaps and delays first tokens; where "
+    "whole prompts run, the longest of 128 log-normal lengths, which make the 99th percentile of the gaps"
 )
 
 

@@ -1,1 +1,0 @@
-"""The shapes of answers: whole, and as streams of events."""
