@@ -51,7 +51,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="parallel-energy", predicted=1.0 - share / best, because=f"{share:g} times the watts, {best:.2f} times "
         "as fast", differs=WATTS,
     )  # fmt: skip
-    yield Prediction(claim="parallel-latency", predicted=1.0 - 1.0 / best, because=f"{best:.2f} times as fast")
+    yield Prediction(
+        claim="parallel-latency",
+        predicted=1.0 - 1.0 / best,
+        because=f"{best:.2f} times as fast",
+        differs="how the serial parts and the waits of the cores are shared out among the loops",
+    )
     slower = per_loop(other, lambda loop: elsewhere(other, loop) / together(pulp, loop, native))
     yield Prediction(
         claim="m4", predicted=mean(slower.values()), because=listed(slower),
