@@ -28,6 +28,9 @@ MOST_MISSING = 6
 """Reasons for what is not predicted, likewise."""
 
 PLOT_COLUMNS = 48
+LEAST = {"claim": 20, "ratio": 5, "verdict": 8}
+"""Letters of a column that stay on one line, however narrow the terminal."""
+
 STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
 
 
@@ -111,9 +114,12 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
     if not shown:
         out.print("It claims no number.")
         return
-    table = Table(box=SIMPLE, pad_edge=False)
-    for column in ("claim", "metric", "against", "reported", "predicted", "ratio", "verdict"):
-        table.add_column(column, justify="right" if column in ("ratio", "predicted") else "left", overflow="fold")
+    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("claim", "of what", "reported", "predicted", "ratio", "verdict"):
+        table.add_column(
+            column, justify="right" if column in ("ratio", "predicted") else "left", overflow="fold",
+            min_width=LEAST[column] if column in LEAST else None,
+        )  # fmt: skip
     for j in shown:
         table.add_row(*map(escape, _cells(j)), f"[{STYLES[j.verdict]}]{_verdict(j)}[/]")
     out.print(table)
@@ -136,8 +142,9 @@ def _is_waiting(j: Judged) -> bool:
 
 
 def _cells(j: Judged) -> tuple[str, ...]:
+    against = f" against {j.claim.baseline}" if j.claim.baseline else ""
     return (
-        j.claim.id, metric_name(j.claim.metric), j.claim.baseline, reported(j),
+        j.claim.id, metric_name(j.claim.metric) + against, reported(j),
         "" if j.predicted is None else amount(j.predicted, j.claim.unit), "" if j.ratio is None else f"{j.ratio:.2f}",
     )  # fmt: skip
 
