@@ -28,8 +28,11 @@ MOST_MISSING = 6
 """Reasons for what is not predicted, likewise."""
 
 PLOT_COLUMNS = 48
-LEAST = {"claim": 20, "ratio": 5, "verdict": 8}
-"""Letters of a column that stay on one line, however narrow the terminal."""
+WHOLE = ("predicted", "ratio", "verdict")
+"""Columns that a narrow terminal does not break into lines."""
+
+CLAIM_LETTERS = 22
+"""Of a claim's name on one line."""
 
 STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
 
@@ -116,10 +119,9 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
         return
     table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("claim", "of what", "reported", "predicted", "ratio", "verdict"):
-        table.add_column(
-            column, justify="right" if column in ("ratio", "predicted") else "left", overflow="fold",
-            min_width=LEAST[column] if column in LEAST else None,
-        )  # fmt: skip
+        justify = "right" if column in ("ratio", "predicted") else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in WHOLE)
+    table.columns[0].width = min(CLAIM_LETTERS, max(len(j.claim.id) for j in shown))
     for j in shown:
         table.add_row(*map(escape, _cells(j)), f"[{STYLES[j.verdict]}]{_verdict(j)}[/]")
     out.print(table)
