@@ -28,7 +28,7 @@ MOST_MISSING = 6
 """Reasons for what is not predicted, likewise."""
 
 PLOT_COLUMNS = 48
-WHOLE = ("predicted", "ratio", "verdict")
+WHOLE = ("ratio", "verdict")
 """Columns that a narrow terminal does not break into lines."""
 
 CLAIM_LETTERS = 22
