@@ -1,12 +1,16 @@
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
+
+settings.register_profile("orrery", deadline=None)  # how long a busy machine takes is no property of the code
+settings.load_profile("orrery")
 
 
 def _deploy(

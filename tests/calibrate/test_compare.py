@@ -69,7 +69,7 @@ def measured(rows, fault="", severity=0.0, *, noise=0.03, seed=0, times=1.0):
         pytest.param("host-bound", 10.0, marks=pytest.mark.slow),
         pytest.param("pcie-instead-of-nvlink", 0.5, marks=pytest.mark.slow),
         ("slow-fabric", 0.1),
-        ("data-loader", 2500.0),
+        pytest.param("data-loader", 2500.0, marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_of_training_is_named_first_with_its_severity(fault, severity):

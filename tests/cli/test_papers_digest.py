@@ -85,12 +85,19 @@ def test_bad_input_says_what_to_write(words, says, library, capsys):
     assert says in capsys.readouterr().err
 
 
+def hears_interrupts():
+    """A child of a shell's background job ignores Ctrl-C unless it is told otherwise."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_others_subscribe_in_a_browser(library):
     command = [
         sys.executable, "-m", "orrery", "papers", "serve", "--port", "0", "--library", str(library), "--json",
         "--site", "https://papers.example.org", "--smtp", "smtp://127.0.0.1:1", "--from", "papers@example.org",
     ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_interrupts
+    ) as process:
         try:
             said = "".join(iter(process.stdout.readline, "}\n")) + "}"
             address = json.loads(said)["address"]

@@ -17,12 +17,21 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXIT = re.compile(r"#\s*exit (\d)")  # a command that is meant to fail says so: # exit 3
 
 
+SLOW = {
+    "docs/calibrate-my-machine.md-1", "docs/calibrate-runs.md-1", "docs/how-many-gpus.md-3", "docs/training.md-3",
+    "docs/models/predictors.md-2", "docs/models/predictors.md-3", "docs/models/predictors.md-4",
+    "docs/models/predictors.md-5", "docs/under-load.md-3",
+}  # fmt: skip
+"""Blocks that take many seconds: they train, search or wait for a quiet machine."""
+
+
 def blocks(language):
     """(page and number, text) of every fenced block in that language."""
     for page in PAGES:
         found = [text for word, text in FENCE.findall(page.read_text(encoding="utf-8")) if word == language]
         for number, text in enumerate(found, start=1):
-            yield pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
+            name = f"{page.relative_to(ROOT)}-{number}"
+            yield pytest.param(text, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
 
 
 def commands(text):

@@ -39,7 +39,12 @@ EXPERTS = model_of_shape(
 
 
 @pytest.mark.parametrize(
-    "job", [job_of(), job_of("gpt3-1.3b", 8, 16), job_of(EXPERTS, 16, 32)], ids=["13b", "1.3b", "experts"]
+    "job",
+    [
+        pytest.param(job_of(), id="13b"),
+        pytest.param(job_of("gpt3-1.3b", 8, 16), id="1.3b"),
+        pytest.param(job_of(EXPERTS, 16, 32), id="experts", marks=pytest.mark.slow),
+    ],
 )
 def test_pruning_changes_nothing(job):
     pruned, brute = search(job, Wanted()), search(job, Wanted(), prunes=False)
@@ -69,7 +74,7 @@ def test_the_best_is_the_best_of_all_tried_one_by_one():
         bad = np.zeros(len(x), dtype=bool)
         for mask in broken(job, x).values():
             bad |= mask
-        for i in np.flatnonzero(~bad)[::7]:  # a seventh of them, each alone
+        for i in np.flatnonzero(~bad)[::23]:  # some of them, each alone
             steps = step_of(job, columns_of([x.layout(int(i))]))
             if steps.memory_bytes[0] <= have:
                 fastest = min(fastest, float(steps.time_s[0]))

@@ -58,6 +58,7 @@ def test_quality_has_diminishing_returns():
     assert quality[1] - quality[0] > quality[2] - quality[1] > 0.0
 
 
+@pytest.mark.slow
 def test_the_latency_in_the_loss_makes_cells_faster_at_little_quality(monkeypatch):
     monkeypatch.setattr(latency_aware_search, "NUM_SAMPLES", 8000)
     rows = searched(bench(P100, darts(), 32), 0, 300, ignore)
@@ -68,6 +69,7 @@ def test_the_latency_in_the_loss_makes_cells_faster_at_little_quality(monkeypatc
     assert reduction_at(rows, "latency", EQUAL_FRAC) > reduction_at(rows, "multiply-adds", EQUAL_FRAC)
 
 
+@pytest.mark.slow
 def test_ten_timings_rank_best_with_what_was_learnt_elsewhere():
     rng = np.random.default_rng(3)
     rules = {

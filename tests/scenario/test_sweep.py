@@ -103,6 +103,7 @@ def test_a_bug_in_one_run_does_not_stop_the_others(monkeypatch):
     assert found.runs[1]["completed"] == 100
 
 
+@pytest.mark.slow
 def test_two_processes_say_bit_for_bit_what_one_does():
     over = ["rate=4,8", "policy=chunked-prefill,prefill-first"]
     one = sweep(over=over, jobs=1, **ONE)
