@@ -4,41 +4,44 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orrery.engine.queue._kernel import clock_of, popped, pushed, set_moment
+from orrery.engine.queue._kernel import clock_of, popped, pushed, removed, set_moment
 
 KEYS = st.lists(st.sampled_from([0.0, 1.0, 2.5, 7.0, -3.0]), min_size=1, max_size=40)
 
 
 @settings(deadline=None)
 @given(KEYS, st.data())
-def test_a_queue_leaves_by_key_then_by_item(keys, data):
+def test_a_queue_leaves_by_key_then_by_rank(keys, data):
     n = len(keys)
+    ranks = np.array(data.draw(st.permutations(range(n))))
     stored, links = np.zeros(n), np.full((n, 2), -1)
     root, waiting, left = -1, [], []
     for item, key in enumerate(keys):
-        root = pushed(root, item, key, stored, links)
-        waiting.append((key, item))
+        root = pushed(root, item, key, stored, links, ranks)
+        waiting.append((key, ranks[item], item))
         if waiting and data.draw(st.booleans()):
-            left.append(root)
-            assert root == min(waiting)[1]
-            waiting.remove(min(waiting))
-            root = popped(root, stored, links)
+            first = min(waiting) if data.draw(st.booleans()) else data.draw(st.sampled_from(waiting))
+            assert root == min(waiting)[-1]
+            root = removed(root, first[-1], stored, links, ranks)
+            waiting.remove(first)
+            left.append(first[-1])
     while root >= 0:
-        assert root == min(waiting)[1]
+        assert root == min(waiting)[-1]
         waiting.remove(min(waiting))
         left.append(root)
-        root = popped(root, stored, links)
+        root = popped(root, stored, links, ranks)
     assert not waiting
     assert sorted(left) == list(range(n))
 
 
 def test_two_queues_share_the_arrays():
-    keys, links = np.zeros(4), np.full((4, 2), -1)
-    a = pushed(pushed(-1, 0, 5.0, keys, links), 1, 4.0, keys, links)
-    b = pushed(pushed(-1, 2, 1.0, keys, links), 3, 0.5, keys, links)
+    keys, links, ranks = np.zeros(4), np.full((4, 2), -1), np.arange(4)
+    a = pushed(pushed(-1, 0, 5.0, keys, links, ranks), 1, 4.0, keys, links, ranks)
+    b = pushed(pushed(-1, 2, 1.0, keys, links, ranks), 3, 0.5, keys, links, ranks)
     assert (a, b) == (1, 3)
-    assert popped(a, keys, links) == 0
-    assert popped(b, keys, links) == 2
+    assert removed(a, 0, keys, links, ranks) == 1
+    assert popped(a, keys, links, ranks) == -1
+    assert popped(b, keys, links, ranks) == 2
 
 
 @settings(deadline=None)

@@ -17,6 +17,7 @@ from orrery.execution.speculation import Speculation
 from orrery.hardware.cluster import Cluster
 from orrery.serving.requests import Requests
 from orrery.serving.simulation import _kernel as loop
+from orrery.serving.simulation import prepare as tables_door
 from orrery.serving.simulation import rules
 from orrery.serving.simulation import simulate as door
 from orrery.serving.simulation.result import TIMELINE
@@ -54,15 +55,14 @@ def pools_of(fleet):
     return (Pool(deployment=deployment(kind), replicas=3 if fleet == "three" else 1),)
 
 
-def play(service, requests, *, concurrency=0, blocks=None, spare_blocks=None, seats=None, budget=None,
-         host_blocks=0, change=lambda a: a):  # fmt: skip
-    """Simulate with caches of ``blocks`` blocks (or of as many as the longest request needs, and some to spare),
-    ``seats`` and ``budget`` tokens a lane, and any other change to the tables; the world, and its result."""
-    found = []
+def limiting(requests, *, blocks=None, spare_blocks=None, seats=None, budget=None, host_blocks=0,
+             change=lambda a: a):  # fmt: skip
+    """A patch that gives the fleet caches of ``blocks`` blocks (or of as many as the longest request needs, and some to
+    spare), ``seats`` and ``budget`` tokens a lane, and any other change to the tables."""
     if spare_blocks is not None:
         longest = int((requests.input_tokens + requests.output_tokens).max())
         blocks = -(-longest // BLOCK_TOKENS) + spare_blocks
-    assemble, build = door.assemble, door.build
+    assemble = tables_door.assemble
 
     def limited(service, sizes):
         a = assemble(service, sizes)
@@ -77,11 +77,18 @@ def play(service, requests, *, concurrency=0, blocks=None, spare_blocks=None, se
         lanes[:, k.BUDGET] = budget or lanes[:, k.BUDGET]
         return change(replace(a, lanes=lanes, capacity=capacity, host_capacity=host))
 
+    return patch.object(tables_door, "assemble", limited)
+
+
+def play(service, requests, *, concurrency=0, **limits):
+    """Simulate under limits; the world, and its result."""
+    found, build = [], door.build
+
     def kept(*args, **named):
         found.append(build(*args, **named))
         return found[-1]
 
-    with patch.object(door, "assemble", limited), patch.object(door, "build", kept):
+    with limiting(requests, **limits), patch.object(door, "build", kept):
         result = door.simulate(service, requests, concurrency=concurrency)
     return found[0], result
 
@@ -179,7 +186,7 @@ def plain_python():
             if hasattr(value, "py_func"):
                 found.append(patch.object(module, name, value.py_func))
     found += [patch.object(rules, "rule_of", lambda technique: technique.rule)]
-    found += [patch.object(door, "rule_of", lambda technique: technique.rule)]
+    found += [patch.object(tables_door, "rule_of", lambda technique: technique.rule)]
     return found
 
 

@@ -35,7 +35,7 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
     at = math.inf if rate is None or scenario.concurrency is not None else rate
     law = scenario.arrivals or "poisson"
     knobs: dict[str, Any] = dict(read_knobs(scenario.knob)["arrivals"])
-    question, answer = _length(scenario, "input"), _length(scenario, "output")
+    question, answer = length_of(scenario, "input"), length_of(scenario, "output")
     if scenario.turns is not None:
         traffic = Conversations(
             num_turns=scenario.turns, think_s=scenario.think_s if scenario.think_s is not None else 30.0,
@@ -68,7 +68,7 @@ def _replayed(scenario: Scenario, rate: float, seed: int) -> Requests:
     return found
 
 
-def _length(scenario: Scenario, side: str) -> Length:
+def length_of(scenario: Scenario, side: str) -> Length:
     """One side's lengths: constant where no spread is given, else lognormal unless the scenario names a law."""
     mean, std = getattr(scenario, f"{side}_tokens"), getattr(scenario, f"{side}_tokens_std")
     if mean is None:

@@ -18,7 +18,7 @@ class Setting:
     least: float = 1
     most: float = 1_000_000
     excludes_least: bool = False
-    commands: frozenset[str] = frozenset({"estimate", "why", "plan", "simulate"})
+    commands: frozenset[str] = frozenset({"estimate", "why", "plan", "simulate", "emulate"})
 
     @property
     def flag(self) -> str:
@@ -39,10 +39,12 @@ class Setting:
 ONE = frozenset({"estimate", "why"})
 PLAN = frozenset({"plan"})
 SIMULATE = frozenset({"simulate"})
-SERVING = ONE | PLAN | SIMULATE
+STEPS = SIMULATE | {"emulate"}
+TRAFFIC = ONE | PLAN | SIMULATE
+SERVING = ONE | PLAN | STEPS
 TRAIN = frozenset({"train"})
 EVERY = SERVING | TRAIN
-"""Commands, by what they are about."""
+"""Commands, by what they are about: ``STEPS`` serve a deployment step by step, ``TRAFFIC`` knows what is to come."""
 
 
 def count(
@@ -66,7 +68,7 @@ def number(
     )  # fmt: skip
 
 
-def switch(name: str, help: str, *, commands: frozenset[str] = SIMULATE) -> Setting:
+def switch(name: str, help: str, *, commands: frozenset[str] = STEPS) -> Setting:
     """True or false."""
     return Setting(name=name, kind="switch", help=help, example="true", commands=commands)
 

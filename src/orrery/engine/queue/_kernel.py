@@ -2,8 +2,8 @@
 """Priority queues over items 0, 1, …, and a clock of several machines.
 
 Any number of pairing heaps share arrays with one entry an item, so a queue costs nothing until something waits
-in it [fredman-1986]. Smaller keys leave first; equal keys leave in order of the item. The clock is a tournament: each
-machine has one next moment, the earliest wins, and a change replays log2(machines) matches.
+in it [fredman-1986]. Smaller keys leave first; equal keys leave in order of the items' ranks. The clock is a
+tournament: each machine has one next moment, the earliest wins, and a change replays log2(machines) matches.
 """
 
 import numpy as np
@@ -14,13 +14,13 @@ CHILD, SIBLING = range(2)
 
 
 @njit(cache=True)
-def merged(a, b, keys, links):
+def merged(a, b, keys, links, ranks):
     """The root of two heaps put together; either may be empty."""
     if a < 0:
         return b
     if b < 0:
         return a
-    if keys[b] < keys[a] or (keys[b] == keys[a] and b < a):
+    if keys[b] < keys[a] or (keys[b] == keys[a] and ranks[b] < ranks[a]):
         a, b = b, a
     links[b, SIBLING] = links[a, CHILD]
     links[a, CHILD] = b
@@ -28,16 +28,16 @@ def merged(a, b, keys, links):
 
 
 @njit(cache=True)
-def pushed(root, item, key, keys, links):
+def pushed(root, item, key, keys, links, ranks):
     """The root after ``item`` joins with ``key``."""
     keys[item] = key
     links[item, CHILD] = -1
     links[item, SIBLING] = -1
-    return merged(root, item, keys, links)
+    return merged(root, item, keys, links, ranks)
 
 
 @njit(cache=True)
-def popped(root, keys, links):
+def popped(root, keys, links, ranks):
     """The root after the smallest item, which is ``root``, left: its children are merged in pairs, then together."""
     rest, pairs = links[root, CHILD], -1
     links[root, CHILD] = -1
@@ -49,16 +49,27 @@ def popped(root, keys, links):
             rest = links[b, SIBLING]
             links[b, SIBLING] = -1
         links[a, SIBLING] = -1
-        both = merged(a, b, keys, links)
+        both = merged(a, b, keys, links, ranks)
         links[both, SIBLING] = pairs
         pairs = both
     root = -1
     while pairs >= 0:
         following = links[pairs, SIBLING]
         links[pairs, SIBLING] = -1
-        root = merged(root, pairs, keys, links)
+        root = merged(root, pairs, keys, links, ranks)
         pairs = following
     return root
+
+
+@njit(cache=True)
+def removed(root, item, keys, links, ranks):
+    """The root after ``item``, which is in the heap, left: those before it leave too, and come back."""
+    before = -1
+    while root != item:
+        following = popped(root, keys, links, ranks)
+        before = pushed(before, root, keys[root], keys, links, ranks)
+        root = following
+    return merged(before, popped(item, keys, links, ranks), keys, links, ranks)
 
 
 @njit(cache=True)

@@ -50,6 +50,7 @@ from orrery.serving.simulation.holding._kernel import (
     enter_next,
     fits_lane,
     leave_run,
+    tokens_left,
     touch_at_turn,
     touch_lane,
 )
@@ -66,8 +67,10 @@ from orrery.serving.simulation.tables._kernel import (
     B_ARRIVALS,
     BEGAN,
     CLIENT,
+    EMITTED,
     ENTER,
     EVENTS,
+    FAILED,
     HOT,
     INNER,
     INPUT,
@@ -78,6 +81,7 @@ from orrery.serving.simulation.tables._kernel import (
     MOVING,
     N_DECODES,
     N_PROMPTS,
+    NEVER,
     ORDER,
     OUTER,
     OUTPUT,
@@ -98,8 +102,10 @@ from orrery.serving.simulation.tables._kernel import (
 
 @njit(**INNER)
 def _route(w, route, i):
-    """The lane that a new request goes to."""
+    """The lane that a new request goes to; -1 if there is none."""
     lanes = w.entry
+    if lanes.size == 0:
+        return -1
     if lanes.size == 1:
         return lanes[0]
     home = -1
@@ -120,11 +126,17 @@ def _route(w, route, i):
 
 @njit(**INNER)
 def _arrive(w, order, route, i, now_s):
-    """A request comes: it is sent to a lane and queues there, or is refused because it can never fit."""
-    w.when[i, ARRIVED_S] = now_s
-    count_event(w, now_s, B_ARRIVALS, 1.0)
+    """A request comes, or comes back from a machine that was lost: it is sent to a lane and queues there, or is refused
+    because it can never fit."""
+    if w.when[i, ARRIVED_S] != w.when[i, ARRIVED_S]:
+        w.when[i, ARRIVED_S] = now_s
+        count_event(w, now_s, B_ARRIVALS, 1.0)
     lane = _route(w, route, i)
     w.counts[ARRIVED] += 1
+    if lane < 0 or w.exit.size == 0:
+        w.req[i, STATUS] = FAILED
+        leave_run(w, i, now_s)
+        return
     w.req[i, LANE] = lane
     tokens, last = w.req[i, INPUT] + w.req[i, OUTPUT], exit_lane(w, lane, i)
     if last < 0 or not fits_lane(w, last, tokens) or not fits_lane(w, lane, w.req[i, INPUT]):
@@ -137,7 +149,7 @@ def _arrive(w, order, route, i, now_s):
     key = order(now_s, w.when[i, PRIORITY], float(w.req[i, INPUT]), float(w.req[i, OUTPUT]), start, w.knobs[ORDER])
     w.req[i, STATUS] = WAITING
     w.rates[lane, LOAD_REQUESTS] += 1.0
-    w.rates[lane, LOAD_TOKENS] += tokens
+    w.rates[lane, LOAD_TOKENS] += tokens_left(w, i)
     w.key[i] = key
     touch_lane(w, lane, now_s)
     enqueue(w, i, lane)
@@ -178,14 +190,15 @@ def _turn(w, grant, swap, transfer, overlap, unit, now_s):
         wake_others(w, unit, now_s)
 
 
-def _run(w, grant, order, route, overlap, transfer, swap):
-    """Serve every request; arrivals go before events, events before steps of the same moment."""
-    n = w.req.shape[0]
+def _run(w, until_s, most_rows, grant, order, route, overlap, transfer, swap):
+    """Serve every request, or up to ``until_s``, or until more than ``most_rows`` are reported; the last moment at
+    which something happened. Arrivals go before events, events before steps of the same moment."""
+    n = NEVER if w.rules.reports else w.req.shape[0]
     if w.rules.concurrency:
         for _ in range(w.rules.concurrency):
             enter_next(w, 0.0)
     now_s = 0.0
-    while w.counts[SERVED] < n:
+    while w.counts[SERVED] < n and w.counts[EMITTED] <= most_rows:
         unit = w.winners[1]
         event = w.counts[EVENTS]
         step_s = w.moments[unit]
@@ -193,15 +206,16 @@ def _run(w, grant, order, route, overlap, transfer, swap):
         arrive_s = np.inf
         if not w.rules.concurrency and w.counts[UPCOMING] < w.order.size:
             arrive_s = w.when[w.order[w.counts[UPCOMING]], ENTER]
-        now_s = min(arrive_s, event_s, step_s)
-        if now_s == np.inf:
+        moment_s = min(arrive_s, event_s, step_s)
+        if moment_s > until_s:
             break
+        now_s = moment_s
         if arrive_s <= event_s and arrive_s <= step_s:
             i = w.order[w.counts[UPCOMING]]
             w.counts[UPCOMING] += 1
             _arrive(w, order, route, i, now_s)
         elif event_s <= step_s:
-            w.counts[EVENTS] = popped(event, w.due_s, w.event_links)
+            w.counts[EVENTS] = popped(event, w.due_s, w.event_links, w.number)
             if w.req[event, STATUS] == MOVING:
                 source = w.req[event, SOURCE]
                 touch_lane(w, source, now_s)

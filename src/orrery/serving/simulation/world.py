@@ -11,6 +11,7 @@ from orrery.execution.compression import Compression, kept_tokens
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.memory._kernel import Memory, memory_of
+from orrery.serving.simulation.prepare import Prepared
 from orrery.serving.simulation.result import GAP_BINS_PER_DECADE, GAP_DECADES, STEP, TIMELINE
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
@@ -34,40 +35,41 @@ class Window:
     rows: int = 0
 
 
-def build(
-    service: Service, requests: Requests, assembled: Assembled, rules: tables.Rules, knobs: Floats, *,
-    block_tokens: int, blocks_each: int, seed: int, window: Window, budget_tokens: int,
-) -> tables.World:  # fmt: skip
-    """Everything at time 0: nobody has come, every cache is empty. ``budget_tokens`` > 0 overrides the lanes' own."""
+def build(service: Service, requests: Requests, prepared: Prepared, *, seed: int, window: Window) -> tables.World:
+    """Everything at time 0: nobody has come, every cache is empty."""
+    assembled, blocks_each = prepared.assembled, prepared.blocks_each
     n, lanes = requests.count, assembled.lanes.shape[0]
     table = assembled.lanes.copy()
     roles = table[:, tables.ROLE]
-    if budget_tokens:
-        table[:, tables.BUDGET] = budget_tokens
+    if prepared.budget_tokens:
+        table[:, tables.BUDGET] = prepared.budget_tokens
     units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
     return tables.World(
-        rules=rules, knobs=knobs, req=_requests(service, requests),
-        when=_times(service, requests),
+        rules=prepared.switches, knobs=prepared.knobs, req=_requests(service, requests),
+        when=_times(service, requests), number=np.arange(n),
         order=np.flatnonzero(requests.after < 0) if requests.after.size else np.arange(n),
-        prefix_start=requests.prefix_start if blocks_each else np.zeros(1, dtype=np.int64),
+        prefix_start=requests.prefix_start[:-1] if blocks_each else np.zeros(1, dtype=np.int64),
+        prefix_end=requests.prefix_start[1:] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_ids=requests.prefix_ids if blocks_each else np.zeros(1, dtype=np.int64),
         draws=stream(seed, "router").random((n, 2)) if service.router == "power-of-two" else np.zeros((n, 2)),
         key=np.zeros(n), links=np.full((n, 2), -1, dtype=np.int64), due_s=np.zeros(n),
         event_links=np.full((n, 2), -1, dtype=np.int64),
         home=np.full(_distinct(requests.session), -1, dtype=np.int64), tag=np.zeros(1 + _distinct(requests.client)),
-        counts=np.array([-1, 0, 0, 0, 0], dtype=np.int64), lanes=table, rates=assembled.rates.copy(),
+        counts=np.array([-1, 0, 0, 0, 0, 0], dtype=np.int64), lanes=table, rates=assembled.rates.copy(),
         seats=np.zeros((lanes, len(tables.SEATS), min(n, int(table[:, tables.MAX_SEQS].max()))), dtype=np.int64),
         step=np.zeros((lanes, 9)), entry=np.flatnonzero(roles != tables.ANSWERS),
         exit=np.flatnonzero(roles != tables.PROMPTS), unit_lane=assembled.unit_lane,
         unit_machine=assembled.unit_machine, units=np.column_stack([np.full(units, np.nan), np.zeros(units)]),
         moments=moments, winners=winners, machines=assembled.machines.copy(), stage_share=assembled.stage_share,
-        stage_s=np.zeros((stages.size, int(stages.max()))), memory=_memory(assembled, requests, blocks_each),
-        held=assembled.held, block_tokens=block_tokens, blocks_each=blocks_each, surfaces=assembled.surfaces,
+        stage_s=np.zeros((stages.size, int(stages.max()))), slowness=np.ones(stages.size),
+        memory=_memory(assembled, requests, blocks_each),
+        held=assembled.held, block_tokens=prepared.block_tokens, blocks_each=blocks_each, surfaces=assembled.surfaces,
         num_variants=assembled.num_variants, kept=assembled.kept, num_layers=assembled.num_layers,
         lending_s=assembled.lending_s, cost=np.zeros((2, 4)), routing=np.zeros((3, lanes)),
         gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES), timeline=np.zeros((BINS, len(TIMELINE))),
         log=np.zeros((window.rows, len(STEP))), totals=_totals(window),
+        tally=np.zeros((lanes, 6), dtype=np.int64), emitted=np.zeros((0, 3), dtype=np.int64), emitted_s=np.zeros(0),
     )  # fmt: skip
 
 

@@ -91,6 +91,8 @@ from orrery.serving.simulation.tables._kernel import (
     STATUS,
     STEPS,
     SWAPPED,
+    T_HIT,
+    T_QUERIED,
     TRANSFER,
     TURN,
     TWIN,
@@ -190,6 +192,8 @@ def _admit_prompt(w, i, lane, granted, cached_ids):
     w.req[i, COMPUTED] = cached
     if w.when[i, ADMITTED_S] != w.when[i, ADMITTED_S]:
         w.req[i, CACHED] = cached
+        w.tally[lane, T_QUERIED] += w.req[i, INPUT]
+        w.tally[lane, T_HIT] += cached
     w.req[i, STATUS] = PREFILLING
     w.seats[lane, SEAT_PROMPTS, w.lanes[lane, NUM_PROMPTS]] = i
     w.seats[lane, SEAT_GRANTS, w.lanes[lane, NUM_PROMPTS]] = granted
@@ -219,7 +223,7 @@ def cached_ids_of(w, i, pool):
         return 0
     first = w.prefix_start[i]
     most = (w.req[i, INPUT] + w.req[i, MADE] - 1) // (w.blocks_each * w.block_tokens)
-    return found(w.memory, pool, w.prefix_ids, first, min(most, w.prefix_start[i + 1] - first))
+    return found(w.memory, pool, w.prefix_ids, first, min(most, w.prefix_end[i] - first))
 
 
 @njit(**INNER)
@@ -246,7 +250,7 @@ def _admit(w, grant, swap, transfer, lane, now_s, budget, taken):
             if not _admit_prompt(w, i, lane, granted, cached_ids):
                 break
             taken += granted
-        w.lanes[lane, WAITING_ROOT] = popped(i, w.key, w.links)
+        w.lanes[lane, WAITING_ROOT] = popped(i, w.key, w.links, w.number)
         w.lanes[lane, NUM_WAITING] -= 1
         w.counts[ADMITTED] += 1
         w.req[i, TURN] = w.counts[ADMITTED]

@@ -16,9 +16,12 @@ from orrery.serving.simulation.holding._kernel import (
     enqueue,
     finish_request,
     fits_lane,
+    give_back,
     leave_prompts,
+    leave_run,
     leave_seat,
     mark_done,
+    report,
     return_one,
     share_prefix,
     spread_over,
@@ -46,6 +49,7 @@ from orrery.serving.simulation.tables._kernel import (
     DRAFTED,
     DROPPED,
     ENERGY,
+    FAILED,
     FINISH,
     FIRST,
     GAP_BINS_PER_DECADE,
@@ -102,6 +106,9 @@ from orrery.serving.simulation.tables._kernel import (
     SPLIT,
     STATUS,
     STEPS,
+    T_ANSWERED,
+    T_PROMPTED,
+    T_STEPS,
     TOTAL_STEPS,
     TWIN,
     UNIT,
@@ -122,13 +129,29 @@ def _emit(w, target, i, lane, now_s):
     else:
         w.when[i, FIRST] = now_s
         w.rates[lane, LOAD_TOKENS] -= w.req[i, INPUT]
+        w.tally[lane, T_PROMPTED] += w.req[i, INPUT]
     w.when[i, LAST] = now_s
+    w.tally[lane, T_ANSWERED] += 1
+    if w.rules.reports:
+        report(w, i, now_s, 1, 0)
     if w.lanes[lane, ROLE] != PROMPTS and (w.rules.holds_batch or w.req[i, MADE] < w.req[i, OUTPUT]):
         join_batch(w, i, lane)
     elif w.req[i, MADE] >= w.req[i, OUTPUT]:
         finish_request(w, i, now_s)
-    else:
+    elif target >= 0:
         _hand_over(w, i, lane, target, now_s)
+    else:
+        _fail(w, i, lane, now_s)
+
+
+@njit(**INNER)
+def _fail(w, i, lane, now_s):
+    """A prompt is computed, and nobody is left to take it over."""
+    give_back(w, i)
+    w.rates[lane, LOAD_REQUESTS] -= 1.0
+    w.rates[lane, LOAD_TOKENS] -= w.req[i, OUTPUT] - w.req[i, MADE]
+    w.req[i, STATUS] = FAILED
+    leave_run(w, i, now_s)
 
 
 @njit(**INNER)
@@ -141,8 +164,9 @@ def _hand_over(w, i, lane, target, now_s):
     w.rates[target, LOAD_REQUESTS] += 1.0
     w.rates[lane, LOAD_TOKENS] -= rest
     w.rates[target, LOAD_TOKENS] += rest
+    w.req[i, LANE] = target
     if w.lanes[lane, POOL] == w.lanes[target, POOL]:
-        w.req[i, STATUS], w.req[i, LANE] = MOVING, target
+        w.req[i, STATUS] = MOVING
         w.lanes[target, RESERVED] += 1
         w.seats[target, SEAT_READY, w.lanes[target, NUM_READY]] = i
         w.lanes[target, NUM_READY] += 1
@@ -192,7 +216,7 @@ def book_prompts(w, lane, now_s):
             _drop(w, i)
         target = exit_lane(w, lane, i)
         _emit(w, target, i, lane, now_s)
-        if target != lane:
+        if target >= 0 and target != lane:
             wake_lane(w, target, now_s)
     w.lanes[lane, LAYERS_ALL] = 0
 
@@ -240,6 +264,7 @@ def book_decodes(w, lane, now_s):
     w.lanes[lane, STEPS] += 1
     w.lanes[lane, CONTEXT] += decodes
     w.rates[lane, LOAD_TOKENS] -= live
+    w.tally[lane, T_ANSWERED] += live
     for k in range(w.lanes[lane, NUM_FRESH]):
         _gap(w, now_s - w.when[w.seats[lane, SEAT_FRESH, k], LAST], 1.0)
     if live > w.lanes[lane, NUM_FRESH]:
@@ -248,6 +273,8 @@ def book_decodes(w, lane, now_s):
     w.rates[lane, DECODED_S] = now_s
     if w.rules.draft_levels:
         _accept(w, lane, now_s)
+    elif w.rules.reports:
+        _report_decodes(w, lane, now_s)
     if not w.rules.holds_batch and w.lanes[lane, NEXT_END] <= w.lanes[lane, STEPS]:
         _end_seats(w, lane, now_s)
 
@@ -260,6 +287,14 @@ def _live(w, lane):
         if w.seats[lane, SEAT_END_DUE, seat] > w.lanes[lane, STEPS]:
             live += 1
     return live
+
+
+@njit(**INNER)
+def _report_decodes(w, lane, now_s):
+    """Tell of a token of every request whose answer was not complete before the step."""
+    for seat in range(w.lanes[lane, NUM_DECODING]):
+        if w.seats[lane, SEAT_END_DUE, seat] >= w.lanes[lane, STEPS]:
+            report(w, w.seats[lane, SEAT_DECODING, seat], now_s, 1, 0)
 
 
 @njit(**INNER)
@@ -292,15 +327,18 @@ def _accept(w, lane, now_s):
         made = w.req[i, MADE] + w.lanes[lane, STEPS] - w.req[i, JOINED]
         most = min(w.rules.draft_levels, w.req[i, OUTPUT] - made)
         accepted = 0
-        while accepted < most and _uniform(i, made + accepted) < w.knobs[ACCEPT, accepted]:
+        while accepted < most and _uniform(w.number[i], made + accepted) < w.knobs[ACCEPT, accepted]:
             accepted += 1
         w.req[i, MADE] += accepted
         w.req[i, COMPUTED] += accepted
         w.lanes[lane, CONTEXT] += accepted
         w.rates[lane, LOAD_TOKENS] -= accepted
+        w.tally[lane, T_ANSWERED] += accepted
         w.totals[ACCEPTED] += accepted
         w.totals[DRAFTED] += w.rules.checked_tokens
         count_event(w, now_s, B_DECODE, float(accepted))
+        if w.rules.reports:
+            report(w, i, now_s, 1 + accepted, 0)
         w.seats[lane, SEAT_END_DUE, seat] = w.lanes[lane, STEPS] if made + accepted >= w.req[i, OUTPUT] else NEVER
 
 
@@ -355,6 +393,7 @@ def note_step(w, unit, start_s, now_s):
     spread_over(w.timeline, w.totals[WIDTH], B_BUSY, start_s, now_s, 1.0)
     w.totals[ENERGY] += w.units[unit, SPENT]
     w.totals[TOTAL_STEPS] += 1.0
+    w.tally[w.unit_lane[unit], T_STEPS] += 1
     w.totals[BUSY] += now_s - start_s
 
 

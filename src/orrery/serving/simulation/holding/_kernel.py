@@ -26,6 +26,10 @@ from orrery.serving.simulation.tables._kernel import (
     DEPLOYMENT,
     DONE,
     DROPPED,
+    E_END,
+    E_NUMBER,
+    E_TOKENS,
+    EMITTED,
     ENTER,
     EVENTS,
     FAR,
@@ -36,6 +40,7 @@ from orrery.serving.simulation.tables._kernel import (
     HOST_LATENCY_S,
     HOT,
     INNER,
+    INPUT,
     JOINED,
     LANE,
     LAST,
@@ -74,6 +79,7 @@ from orrery.serving.simulation.tables._kernel import (
     SWAPPED,
     SWAPPED_BYTES,
     SWAPPED_S,
+    T_PREEMPTED,
     TURN,
     UNIT,
     UPCOMING,
@@ -113,7 +119,7 @@ def share_prefix(w, i):
         return
     lane, first = w.req[i, LANE], w.prefix_start[i]
     tokens = min(w.req[i, COMPUTED], w.req[i, BLOCKS] * w.block_tokens)
-    whole = min(tokens // (w.blocks_each * w.block_tokens), w.prefix_start[i + 1] - first)
+    whole = min(tokens // (w.blocks_each * w.block_tokens), w.prefix_end[i] - first)
     if whole > w.req[i, SHARED]:
         held = w.held[w.lanes[lane, DEPLOYMENT]]
         publish(w.memory, w.lanes[lane, POOL], w.prefix_ids, first, w.req[i, SHARED], whole, held, w.blocks_each)
@@ -152,7 +158,16 @@ def leave_prompts(w, lane, seat):
 @njit(**INNER)
 def schedule_event(w, i, due_s):
     """Something of request ``i`` is due then: it comes, or its cache does."""
-    w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links)
+    w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links, w.number)
+
+
+@njit(**INNER)
+def report(w, i, now_s, tokens, end):
+    """Tell whoever listens: a request has so many tokens more, or ends so."""
+    row = w.counts[EMITTED]
+    w.emitted[row, E_NUMBER], w.emitted[row, E_TOKENS], w.emitted[row, E_END] = w.number[i], tokens, end
+    w.emitted_s[row] = now_s
+    w.counts[EMITTED] = row + 1
 
 
 @njit(**INNER)
@@ -160,6 +175,8 @@ def leave_run(w, i, now_s):
     """A request is done or refused: its followers come. In a closed loop the first of them takes its place, and where
     nobody follows, the next request does."""
     w.counts[SERVED] += 1
+    if w.rules.reports:
+        report(w, i, now_s, 0, w.req[i, STATUS])
     follower = w.req[i, FIRST_FOLLOWER]
     if follower >= 0:
         w.req[follower, PLACE] = w.req[i, PLACE]
@@ -328,7 +345,9 @@ def own_blocks(held, blocks, want, free):
 def fits_lane(w, lane, tokens):
     """Whether a sequence can ever be held: by the lane's pool and, where caches are lent, one other pool."""
     held, blocks = w.held[w.lanes[lane, DEPLOYMENT]], (tokens + w.block_tokens - 1) // w.block_tokens
-    return held[blocks] <= w.lanes[lane, POOLED] and (w.lending_s < 0.0 or _fits_in_two(w, lane, blocks))
+    if blocks >= held.size or held[blocks] > w.lanes[lane, POOLED]:
+        return False
+    return w.lending_s < 0.0 or _fits_in_two(w, lane, blocks)
 
 
 @njit(**INNER)
@@ -408,15 +427,23 @@ def preempt(w, swap, needy, i, now_s):
         w.req[i, STATUS] = WAITING
     give_back(w, i)
     w.req[i, PREEMPTED] += 1
+    w.tally[lane, T_PREEMPTED] += 1
     count_event(w, now_s, B_PREEMPTED, 1.0)
     enqueue(w, i, lane)
+
+
+@njit(**INNER)
+def tokens_left(w, i):
+    """Tokens to come of a request, its prompt's until its first token is out."""
+    left = max(0, w.req[i, OUTPUT] - w.req[i, MADE])
+    return left if w.req[i, MADE] else left + w.req[i, INPUT]
 
 
 @njit(**HOT)
 def enqueue(w, i, lane):
     """A request waits at a lane."""
     w.lanes[lane, NUM_WAITING] += 1
-    w.lanes[lane, WAITING_ROOT] = pushed(w.lanes[lane, WAITING_ROOT], i, w.key[i], w.key, w.links)
+    w.lanes[lane, WAITING_ROOT] = pushed(w.lanes[lane, WAITING_ROOT], i, w.key[i], w.key, w.links, w.number)
 
 
 @njit(**INNER)

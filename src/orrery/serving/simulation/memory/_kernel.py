@@ -205,3 +205,20 @@ def release(m, pool, request, amount, ids, first, shared):
         if m.users[node] == 0:
             m.evictable[pool] += m.node_bytes[node]
             _append(m, sentinel, node)
+
+
+@njit(cache=True)
+def forget(m, pool):
+    """A pool that nobody uses any more loses its content, on the device and on the host."""
+    level = m.node_bytes.size
+    device, host = 2 * level + pool, 2 * level + m.capacity.size + pool
+    while m.behind[device] != device:
+        _unlink(m, m.behind[device])
+    for node in range(pool * m.num_ids, (pool + 1) * m.num_ids):
+        m.users[node] = ABSENT
+    m.free[pool], m.evictable[pool] = m.capacity[pool], 0
+    while m.behind[host] != host:
+        node = m.behind[host] - level
+        _unlink(m, m.behind[host])
+        m.on_host[node] = 0
+        m.host_free[pool] += m.node_bytes[node]

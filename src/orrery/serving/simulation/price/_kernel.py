@@ -151,7 +151,7 @@ def price_step(w, overlap, swap, unit, now_s):
         w.totals[HOST_BOUND] += step_s
     if load_s > 0.0:
         step_s = max(step_s, load_s) if w.rules.load_hides else step_s + load_s
-    step_s += delay_s
+    step_s = (step_s + delay_s) * w.slowness[machine]
     w.units[unit, BEGAN] = now_s
     stages = w.machines[machine, STAGES]
     if stages == 1:

@@ -22,11 +22,12 @@ ROUTE_RULE = types.int64(
 OVERLAP_RULE = types.float64(*[types.float64] * 6, NUMBERS)
 TRANSFER_RULE = types.float64(*[types.float64] * 3, NUMBERS)
 
-TO_COME, WAITING, PREFILLING, DECODING, MOVING, SWAPPED, DONE, REFUSED = range(8)
+TO_COME, WAITING, PREFILLING, DECODING, MOVING, SWAPPED, DONE, REFUSED, FAILED = range(9)
 """What a request is doing."""
 BOTH, PROMPTS, ANSWERS = range(3)
 """What a lane serves."""
 NEVER = 2**62
+FOREVER_S = float(np.finfo(np.float64).max)
 
 REQUEST = (
     "status", "input", "output", "computed", "made", "joined", "blocks", "shared", "lane", "turn", "source",
@@ -88,8 +89,13 @@ STAGES, SPLIT = range(2)
 """``machines``: pipeline stages; which split of its compute units is in force."""
 KEPT, COMPRESS_S = range(2)
 """``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token."""
-EVENTS, ADMITTED, SERVED, UPCOMING, ARRIVED = range(5)
+EVENTS, ADMITTED, SERVED, UPCOMING, ARRIVED, EMITTED = range(6)
 """``counts``: root of the queue of events; then how many."""
+T_STEPS, T_PROMPTED, T_ANSWERED, T_PREEMPTED, T_QUERIED, T_HIT = range(6)
+"""``tally``, by lane: steps (of its unit, at the first lane), tokens of computed prompts and of answers, preemptions,
+prompt tokens that were looked up in the prefix cache, and those found."""
+E_NUMBER, E_TOKENS, E_END = range(3)
+"""``emitted``: whose tokens, how many, and the status of a request that ended (0: it goes on)."""
 GRANT, ORDER, ROUTE, OVERLAP, TRANSFER, SWAP, ACCEPT = range(7)
 """``knobs``: rows, of the rules that are called by address; and the chance of each level of guesses to hold."""
 
@@ -131,6 +137,7 @@ class Rules(NamedTuple):
     overlaps_sends: bool  # pipeline stages send while they compute the next batch
     concurrency: int  # closed loop: requests in flight; 0 = open
     needs_prefix: bool  # the router asks how much of a prompt each lane holds
+    reports: bool  # requests come while the clock moves, and every token is told; otherwise all are known before
 
 
 class World(NamedTuple):
@@ -140,8 +147,10 @@ class World(NamedTuple):
     knobs: Floats
     req: Ints
     when: Floats
+    number: Ints  # of each request, in order of arrival: equals in a queue go by it
     order: Ints  # requests that follow nobody, by time
-    prefix_start: Ints
+    prefix_start: Ints  # by request: its part of the ids
+    prefix_end: Ints
     prefix_ids: Ints
     draws: Floats  # (request, 2): uniform numbers for the router
     key: Floats  # of the lanes' queues
@@ -165,6 +174,7 @@ class World(NamedTuple):
     machines: Ints
     stage_share: Floats  # by machine: of a pass, on the slowest pipeline stage
     stage_s: Floats  # (machine, stage): free from
+    slowness: Floats  # by machine: how much longer its steps take
     memory: memory.Memory
     held: Ints  # (deployment, blocks): bytes of a sequence of so many blocks
     block_tokens: int
@@ -180,6 +190,9 @@ class World(NamedTuple):
     timeline: Floats  # (bins, columns)
     log: Floats  # (rows, columns): steps inside the window
     totals: Floats
+    tally: Ints
+    emitted: Ints  # (rows, columns), and when
+    emitted_s: Floats
 
 
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}

@@ -1,0 +1,233 @@
+# pyright: basic
+"""What happens to a live run from outside: a client hangs up, a machine is lost.
+
+Both take a request out of whatever holds it: the queue of events (on its way here, or its cache on its way to another
+lane), a lane's queue, the prompts under way, a seat in the batch, a seat kept for it. A step in flight runs to its end,
+as kernels that are launched do; the next one finds the seat and the blocks free.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import config, njit
+
+from orrery.engine.fingerprint import stamped
+from orrery.engine.queue._kernel import (
+    pushed,
+    removed,
+    set_moment,
+)
+from orrery.serving.simulation._kernel import SOURCES, run
+from orrery.serving.simulation.booking._kernel import (
+    wake_lane,
+)
+from orrery.serving.simulation.holding._kernel import (
+    give_back,
+    leave_prompts,
+    leave_run,
+    leave_seat,
+    release_blocks,
+    schedule_event,
+    share_prefix,
+    tokens_left,
+    touch_lane,
+)
+from orrery.serving.simulation.memory._kernel import (
+    forget,
+)
+from orrery.serving.simulation.tables._kernel import (
+    BEGAN,
+    BLOCKS,
+    COMPUTED,
+    DECODING,
+    DONE,
+    EVENTS,
+    FAILED,
+    INNER,
+    LANE,
+    LAYERS_ALL,
+    LAYERS_LEFT,
+    LINK_S,
+    LOAD_REQUESTS,
+    LOAD_TOKENS,
+    MOVING,
+    NEVER,
+    NEXT_END,
+    NUM_DECODING,
+    NUM_PROMPTS,
+    NUM_READY,
+    NUM_WAITING,
+    OUTER,
+    POOL,
+    PREFILLING,
+    RESERVED,
+    SEAT_DECODING,
+    SEAT_PROMPTS,
+    SEAT_READY,
+    SOURCE,
+    SOURCE_BLOCKS,
+    SOURCE_LENDER,
+    SOURCE_LENT,
+    SOURCE_SHARED,
+    SPENT,
+    STATUS,
+    SWAPPED,
+    TO_COME,
+    UNIT,
+    WAITING,
+    WAITING_ROOT,
+    World,
+)
+
+
+def runner_of(w: World, calls: Sequence[Callable[..., Any]]) -> Callable[..., float]:
+    """The loop as compiled for such tables: a call of it does not look at the type of each table again, which would
+    take longer than to simulate a step."""
+    if getattr(config, "DISABLE_JIT", False):
+        return run
+    given = (w, -np.inf, 0, *calls)
+    run(*given)
+    return run.overloads[tuple(run.typeof_pyval(x) for x in given)].entry_point
+
+
+def expect(w: World, i: int, due_s: float) -> None:
+    """Request ``i`` comes then."""
+    w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links, w.number)
+
+
+@njit(**INNER)
+def _seat_of(w, lane, kind, count, i):
+    """The seat of a kind that a request sits in."""
+    seat = 0
+    while seat < count and w.seats[lane, kind, seat] != i:
+        seat += 1
+    return seat
+
+
+@njit(**INNER)
+def _leave_ready(w, lane, i):
+    """Give up the seat that is kept for a request: its cache has come, or needed not move."""
+    w.lanes[lane, NUM_READY] -= 1
+    for k in range(_seat_of(w, lane, SEAT_READY, w.lanes[lane, NUM_READY], i), w.lanes[lane, NUM_READY]):
+        w.seats[lane, SEAT_READY, k] = w.seats[lane, SEAT_READY, k + 1]
+
+
+@njit(**INNER)
+def _leave_place(w, lane, i):
+    """Take a request out of the queue or the batch that it is in."""
+    status = w.req[i, STATUS]
+    if status in (WAITING, SWAPPED):
+        w.lanes[lane, WAITING_ROOT] = removed(w.lanes[lane, WAITING_ROOT], i, w.key, w.links, w.number)
+        w.lanes[lane, NUM_WAITING] -= 1
+    elif status == PREFILLING:
+        leave_prompts(w, lane, _seat_of(w, lane, SEAT_PROMPTS, w.lanes[lane, NUM_PROMPTS], i))
+    elif status == MOVING:
+        w.lanes[lane, RESERVED] -= 1
+        if w.req[i, SOURCE] >= 0:
+            w.counts[EVENTS] = removed(w.counts[EVENTS], i, w.due_s, w.event_links, w.number)
+        else:
+            _leave_ready(w, lane, i)
+    else:
+        leave_seat(w, lane, _seat_of(w, lane, SEAT_DECODING, w.lanes[lane, NUM_DECODING], i))
+
+
+@njit(**INNER)
+def _leave_source(w, i, now_s):
+    """The lane that computed a prompt holds its cache no longer."""
+    touch_lane(w, w.req[i, SOURCE], now_s)
+    release_blocks(w, i, w.req[i, SOURCE], w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
+                   w.req[i, SOURCE_LENT])  # fmt: skip
+    w.req[i, SOURCE] = -1
+    w.req[i, SOURCE_BLOCKS] = w.req[i, SOURCE_SHARED] = w.req[i, SOURCE_LENT] = 0
+
+
+@njit(**INNER)
+def _let_go(w, i, now_s):
+    """A request leaves every table but its own row, with all that it holds; what others can use of its prompt stays."""
+    if w.req[i, STATUS] == TO_COME:
+        w.counts[EVENTS] = removed(w.counts[EVENTS], i, w.due_s, w.event_links, w.number)
+        return
+    lane = w.req[i, LANE]
+    touch_lane(w, lane, now_s)
+    _leave_place(w, lane, i)
+    if w.req[i, SOURCE] >= 0:
+        _leave_source(w, i, now_s)
+    if w.req[i, STATUS] == DECODING or w.req[i, STATUS] == DONE:
+        share_prefix(w, i)
+    give_back(w, i)
+    if w.req[i, STATUS] != DONE:
+        w.rates[lane, LOAD_REQUESTS] -= 1.0
+        w.rates[lane, LOAD_TOKENS] -= tokens_left(w, i)
+
+
+@njit(**INNER)
+def _wake_all(w, now_s):
+    """Every lane where somebody waits looks again: there may be room now."""
+    for lane in range(w.lanes.shape[0]):
+        if w.lanes[lane, NUM_WAITING] > 0:
+            wake_lane(w, lane, now_s)
+
+
+def _withdraw(w, i, now_s):
+    """The client of request ``i`` hung up."""
+    _let_go(w, i, now_s)
+    w.req[i, STATUS] = FAILED
+    _wake_all(w, now_s)
+
+
+@njit(**INNER)
+def _stands_on(w, i, machine):
+    """Whether a request is on a machine, or cache of it is."""
+    status = w.req[i, STATUS]
+    if status == TO_COME or status > DONE or (status == DONE and w.req[i, BLOCKS] == 0):
+        return False
+    return _is_of(w, w.req[i, LANE], machine) or _is_of(w, w.req[i, SOURCE], machine)
+
+
+@njit(**INNER)
+def _is_of(w, lane, machine):
+    """Whether a lane, which may be none (-1), belongs to a machine."""
+    return lane >= 0 and w.unit_machine[w.lanes[lane, UNIT]] == machine
+
+
+@njit(**INNER)
+def _stop(w, unit):
+    """A unit's step in flight is lost."""
+    w.units[unit, BEGAN], w.units[unit, SPENT] = np.nan, 0.0
+    set_moment(w.moments, w.winners, unit, np.inf)
+    for lane in range(w.unit_lane[unit], w.unit_lane[unit + 1]):
+        w.step[lane, :] = 0.0
+        w.lanes[lane, LAYERS_ALL] = w.lanes[lane, LAYERS_LEFT] = 0
+        w.lanes[lane, NEXT_END] = NEVER
+        w.rates[lane, LINK_S] = 0.0
+        forget(w.memory, w.lanes[lane, POOL])
+
+
+def _lose(w, machine, now_s, retries):
+    """A machine is lost with all that it holds. Its requests go back to the router, which knows the tokens that they
+    have so far, so that only their cache is computed again; or they fail."""
+    for i in range(w.req.shape[0]):
+        if not _stands_on(w, i, machine):
+            continue
+        is_over = w.req[i, STATUS] == DONE
+        _let_go(w, i, now_s)
+        if is_over:
+            continue
+        w.req[i, COMPUTED] = 0
+        if retries:
+            w.req[i, STATUS] = TO_COME
+            schedule_event(w, i, now_s)
+        else:
+            w.req[i, STATUS] = FAILED
+            leave_run(w, i, now_s)
+    for unit in range(w.unit_machine.size):
+        if w.unit_machine[unit] == machine:
+            _stop(w, unit)
+    w.stage_s[machine, :] = 0.0
+    _wake_all(w, now_s)
+
+
+PATHS = (__file__, *(str(m.__file__) for m in SOURCES))
+withdraw = njit(**OUTER)(stamped(_withdraw, *PATHS))
+lose = njit(**OUTER)(stamped(_lose, *PATHS))

@@ -1,0 +1,258 @@
+"""The simulator's loop with an open end: it runs up to a moment, takes what has come meanwhile, and runs on.
+
+The loop, its tables and its techniques are those of ``simulate``, so the same arrivals are served at the same moments
+to the bit. What differs is where requests come from and where tokens go: a request is written into a free row of the
+tables and waits in the queue of events until its front end is through; every booked step appends a row for each token
+that it made. A row is free again when its request has ended and holds nothing, so a run may last for ever.
+
+A token's time is the end of the step that made it; the first one's, less the submission, is the time to first token
+that ``simulate`` counts, front end included.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Iterable
+from math import inf, isfinite
+
+import numpy as np
+
+from orrery.base.errors import ScenarioError
+from orrery.engine.streams import stream
+from orrery.execution.compression import kept_tokens
+from orrery.execution.memory import Infeasible
+from orrery.serving.live._kernel import expect, lose, runner_of, withdraw
+from orrery.serving.live.doors import Doors
+from orrery.serving.live.prefixes import Prefixes
+from orrery.serving.live.recent import Recent
+from orrery.serving.live.result import Course, Emitted, Snapshot
+from orrery.serving.live.snapshot import snapshot_of
+from orrery.serving.live.world import ROWS, empty_world, sizes_of
+from orrery.serving.requests import Floats, Ints
+from orrery.serving.simulation.assemble import Sizes
+from orrery.serving.simulation.prepare import Prepared, blocks_of, prepare
+from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.tables import _kernel as tables
+
+MOST_REQUESTS = 16_384
+"""Unfinished requests at a time, where the caller does not say."""
+
+
+class Live:
+    """A service whose clock moves as the caller says. Times are seconds of that clock, which starts at 0."""
+
+    def __init__(self, service: Service, prepared: Prepared, *, max_requests: int, seed: int) -> None:
+        self._service, self._prepared = service, prepared
+        self._world = empty_world(service, prepared, max_requests, seed)
+        self._run = runner_of(self._world, prepared.calls)
+        self._doors = Doors(service, self._world)
+        self._blank = self._world.req[0].copy()
+        self._draws = stream(seed, "router") if service.router == "power-of-two" else None
+        self._free = deque(range(max_requests))
+        self._lingering: list[int] = []  # ended, but in a batch that stays together
+        self._row_of: dict[int, int] = {}
+        self._ended: dict[int, int] = {}  # rows of those whose end is still to be told,
+        self._told: dict[int, int] = {}  # and of those of whom the last advance told it
+        self._prefixes, self._sessions, self._clients = Prefixes(), Recent(), Recent()
+        self._count, self._clock_s = 0, 0.0
+        self._rows: list[Ints] = []
+        self._times: list[Floats] = []
+
+    @staticmethod
+    def of(
+        service: Service, *, seed: int = 0, max_requests: int = MOST_REQUESTS, sizes: Sizes | None = None,
+        prefix_block_tokens: int | None = None,
+    ) -> "Live | Infeasible":  # fmt: skip
+        """A service at time 0, with empty caches; Infeasible where a model does not fit.
+
+        ``sizes`` are the longest and usual sequences that may come (the model's context otherwise: longer ones are
+        refused); a shared prefix block has ``prefix_block_tokens``, the engine's block where it is not said.
+        """
+        engine = service.pools[0].deployment.engine
+        shared = engine.block_tokens if prefix_block_tokens is None else prefix_block_tokens
+        block_tokens, blocks_each = blocks_of(service, shared)
+        found = sizes or sizes_of(service, block_tokens)
+        if isinstance(found, Infeasible):
+            return found
+        prepared = prepare(service, found, blocks_each=blocks_each, reports=True)
+        if isinstance(prepared, Infeasible):
+            return prepared
+        return Live(service, prepared, max_requests=max_requests, seed=seed)
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    def submit(
+        self, *, now_s: float, input_tokens: int, output_tokens: int, priority: float = 0.0, session: Hashable = -1,
+        client: Hashable = 0, prefix_ids: Iterable[Hashable] = (),
+    ) -> int:  # fmt: skip
+        """A request comes at ``now_s`` (or now, if that is past); its id: 0, 1, 2, … in order of submission.
+
+        ``prefix_ids`` name the leading blocks of its tokens, prompt then answer, by anything that is equal where the
+        blocks are, and their past; ``session`` -1 is none; lower priorities go first.
+        """
+        if input_tokens < 1 or output_tokens < 1 or not isfinite(now_s):
+            raise ScenarioError(
+                f"submit: got {input_tokens} + {output_tokens} tokens at {now_s} s; write at least 1 each, and a time."
+            )
+        if not self._free:
+            raise ScenarioError(f"max_requests: {len(self._row_of)} requests are unfinished already; allow more.")
+        i, number = self._free.popleft(), self._count
+        self._count += 1
+        self._row_of[number] = i
+        self._fill(i, number, input_tokens, output_tokens, priority)
+        self._name(i, session, client)
+        if self._prepared.blocks_each:
+            self._world = self._prefixes.enter(self._world, i, prefix_ids)
+        w = self._world
+        due_s = max(now_s + self._service.pools[0].deployment.engine.request_s, self._clock_s)
+        w.when[i, tables.ENTER] = due_s
+        expect(w, i, due_s)
+        return number
+
+    def cancel(self, id: int, *, now_s: float) -> None:
+        """The client hung up: the request leaves its queue or batch, and its cache is free. Nothing more is told of
+        it; of one that has ended before, nothing happens."""
+        self._run_to(now_s)
+        i = self._row_of.pop(id, None)
+        if i is not None:
+            withdraw(self._world, i, self._clock_s)
+            self._release(i)
+
+    def _fill(self, i: int, number: int, input_tokens: int, output_tokens: int, priority: float) -> None:
+        w, row = self._world, self._world.req[i]
+        row[:] = self._blank
+        row[tables.INPUT], row[tables.OUTPUT] = input_tokens, output_tokens
+        compression = self._service.compression
+        if compression.kept_tokens_frac < 1.0 or compression.budget_tokens:
+            row[tables.DROPPED] = input_tokens - kept_tokens(compression, input_tokens)
+        w.when[i] = np.nan
+        w.when[i, tables.PRIORITY], w.when[i, tables.LAST], w.number[i] = priority, 0.0, number
+        if self._draws is not None:
+            w.draws[i] = self._draws.random(2)
+
+    def _name(self, i: int, session: Hashable, client: Hashable) -> None:
+        """Who asks, and in which conversation: by small numbers."""
+        w = self._world
+        if session != -1:
+            known, is_new = self._sessions.number_of(session)
+            w.req[i, tables.SESSION] = known
+            if is_new:
+                w.home[known] = -1
+        known, is_new = self._clients.number_of(client)
+        w.req[i, tables.CLIENT] = known
+        if is_new:
+            w.tag[1 + known] = 0.0
+
+    # -- the clock ----------------------------------------------------------------------------------------------------
+
+    @property
+    def next_s(self) -> float:
+        """When something happens next, perhaps without a token; infinite while nobody is there."""
+        w = self._world
+        event = w.counts[tables.EVENTS]
+        due_s = float(w.due_s[event]) if event >= 0 else inf
+        return min(due_s, float(w.moments[w.winners[1]]))
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests in the queues of all replicas at the clock's moment."""
+        return int(self._world.lanes[:, tables.NUM_WAITING].sum())
+
+    def advance(self, until_s: float) -> Emitted:
+        """Let the clock run to ``until_s``, that moment included (infinite: until nobody is there); what came out."""
+        self._run_to(until_s)
+        told = Emitted.of(self._rows, self._times)
+        self._rows, self._times = [], []
+        self._told, self._ended = self._ended, {}
+        return told
+
+    def course(self, id: int) -> Course:
+        """What has become of a request that goes on, or whose end the last ``advance`` has told."""
+        i = self._row_of.get(id, self._told.get(id, -1))
+        if i < 0:
+            raise ScenarioError(f"course: request {id} is none that goes on or has just ended.")
+        w = self._world
+        return Course(
+            replica=int(self._doors.machine_of_lane[w.req[i, tables.LANE]]),
+            admitted_s=float(w.when[i, tables.ADMITTED_S]), cached_tokens=int(w.req[i, tables.CACHED]),
+        )  # fmt: skip
+
+    def _run_to(self, until_s: float) -> None:
+        """Run, and keep what comes out. A time that is past changes nothing."""
+        if not until_s >= self._clock_s:
+            return
+        calls, is_full = self._prepared.calls, True
+        while is_full:
+            last_s = self._run(self._world, min(until_s, tables.FOREVER_S), ROWS, *calls)
+            self._clock_s = max(self._clock_s, last_s)
+            is_full = self._world.counts[tables.EMITTED] > ROWS
+            self._take()
+        if until_s < inf:
+            self._clock_s = until_s
+
+    def _take(self) -> None:
+        """Keep the reported rows; who has ended gives back its row."""
+        w = self._world
+        count = int(w.counts[tables.EMITTED])
+        w.counts[tables.EMITTED] = 0
+        if self._lingering:
+            gone = [i for i in self._lingering if not w.req[i, tables.BLOCKS]]
+            self._lingering = [i for i in self._lingering if w.req[i, tables.BLOCKS]]
+            for i in gone:
+                self._release(i)
+        if not count:
+            return
+        table = w.emitted[:count].copy()
+        self._rows.append(table)
+        self._times.append(w.emitted_s[:count].copy())
+        for number in table[table[:, tables.E_END] != 0, tables.E_NUMBER].tolist():
+            i = self._ended[number] = self._row_of.pop(number)
+            if w.req[i, tables.BLOCKS]:
+                self._lingering.append(i)
+            else:
+                self._release(i)
+
+    def _release(self, i: int) -> None:
+        """A row is free for another request; the oldest free one is taken first, so that what a request has left in a
+        cache under its row is mostly gone by then."""
+        if self._prepared.blocks_each:
+            self._prefixes.leave(self._world, i)
+        self._free.append(i)
+
+    # -- replicas -----------------------------------------------------------------------------------------------------
+
+    def kill(self, replica: int, *, now_s: float, retry: bool = True) -> None:
+        """A replica is lost, with its caches and the step in flight. Its requests go back to the router with the tokens
+        that they have so far, or fail; so do later ones while no replica is left."""
+        self._doors.check(replica)
+        if self._service.lends_cache:
+            raise ScenarioError(
+                "kill: replicas that hold cache for each other stand and fall together; lends_cache = false."
+            )
+        self._run_to(now_s)
+        self._doors.is_up[replica] = False
+        self._world = self._doors.opened(self._world)
+        lose(self._world, replica, self._clock_s, retry)
+        self._take()
+
+    def revive(self, replica: int, *, now_s: float) -> None:
+        """A lost replica is back, with empty caches."""
+        self._doors.check(replica)
+        self._run_to(now_s)
+        self._doors.is_up[replica] = True
+        self._world = self._doors.opened(self._world)
+
+    def set_replicas(self, count: int, *, now_s: float, pool: int = 0) -> None:
+        """The first ``count`` replicas of a pool that are up take new requests; others finish what they have."""
+        self._run_to(now_s)
+        self._doors.want(count, pool)
+        self._world = self._doors.opened(self._world)
+
+    def slow(self, replica: int, factor: float) -> None:
+        """From its next step on, a replica's steps take ``factor`` times as long as they should."""
+        self._doors.check(replica)
+        if not 0.0 < factor < inf:
+            raise ScenarioError(f"factor: got {factor}; write how many times as long a step takes, such as 2.0.")
+        self._world.slowness[replica] = factor
+
+    def snapshot(self) -> Snapshot:
+        """What every replica is doing at the clock's moment."""
+        return snapshot_of(self._world, self._doors)

@@ -1,0 +1,103 @@
+"""From a service to what the loop is given: the fleet's tables, the switches, the rules and their knobs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from orrery.execution.memory import Infeasible
+from orrery.execution.overlap import device_knobs
+from orrery.execution.speculation import drafting_s, verified_tokens
+from orrery.serving.batching import Batching
+from orrery.serving.requests import Floats
+from orrery.serving.simulation.assemble import Assembled, Sizes, assemble
+from orrery.serving.simulation.rules import batching_of, knobs_of, named, policy_of, rule_of, values_of
+from orrery.serving.simulation.service import Service
+from orrery.serving.simulation.tables import _kernel as tables
+
+UNBOUNDED_TOKENS = 2**40
+"""The budget of policies that know no budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A service as the loop takes it, but for the requests."""
+
+    assembled: Assembled
+    switches: tables.Rules
+    knobs: Floats
+    calls: tuple[Callable[..., Any], ...]  # the techniques' rules, in the order in which the loop takes them
+    block_tokens: int
+    blocks_each: int  # of a shared prefix block; 0 = no prefix cache
+    budget_tokens: int  # in place of the lanes' own; 0 = as they are
+
+
+def blocks_of(service: Service, prefix_block_tokens: int) -> tuple[int, int]:
+    """Tokens of a cache block, and blocks of a shared prefix block of the traffic (0: nothing is shared).
+
+    The cache block is the engine's, or the traffic's where those are smaller or do not divide into the engine's.
+    """
+    engine, shared = service.pools[0].deployment.engine, prefix_block_tokens
+    fits = not shared or shared % engine.block_tokens == 0
+    block_tokens = engine.block_tokens if fits else int(np.gcd(shared, engine.block_tokens))
+    has_prefix = engine.has_prefix_caching if service.prefix_caching is None else service.prefix_caching
+    shares = has_prefix and shared > 0 and service.compression.kept_tokens_frac == 1.0
+    return block_tokens, shared // block_tokens if shares else 0
+
+
+def prepare(
+    service: Service, sizes: Sizes, *, blocks_each: int, concurrency: int = 0, reports: bool = False
+) -> Prepared | Infeasible:
+    """The tables and rules of a service; Infeasible where a model does not fit."""
+    assembled = assemble(service, sizes)
+    if isinstance(assembled, Infeasible):
+        return assembled
+    engine = service.pools[0].deployment.engine
+    policy = named("serving.policy", service.policy or policy_of(engine))
+    batching = batching_of(policy, service.policy_knobs, engine)
+    told = device_knobs(named("execution.overlap", service.overlap), service.pools[0].deployment)
+    seams = [
+        ("serving.queue", service.queue, service.queue_knobs), ("serving.route", service.router, service.router_knobs),
+        ("execution.overlap", service.overlap, told | dict(service.overlap_knobs)),
+        ("execution.transfer", service.transfer, service.transfer_knobs),
+        ("execution.transfer", service.swap, service.swap_knobs),
+    ]  # fmt: skip
+    found = [named(seam, name) for seam, name, _ in seams]
+    rows = [values_of(knobs_of(t, k)) for t, (_, _, k) in zip(found, seams, strict=True)]
+    return Prepared(
+        assembled=assembled, switches=_switches(service, batching, concurrency, reports),
+        knobs=_table([[float(batching.chunk_tokens)], *rows, _acceptances(service)]),
+        calls=tuple(rule_of(t) for t in (policy, *found)), block_tokens=sizes.block_tokens, blocks_each=blocks_each,
+        budget_tokens=UNBOUNDED_TOKENS if batching.waits_for_empty else 0,
+    )  # fmt: skip
+
+
+def _table(rows: list[list[float]]) -> Floats:
+    table = np.zeros((len(rows), max(map(len, rows)) + 1))
+    for to, row in zip(table, rows, strict=True):
+        to[: len(row)] = row
+    return table
+
+
+def _acceptances(service: Service) -> list[float]:
+    s = service.speculation
+    return [1.0 - (1.0 - s.acceptance_frac) ** w for w in s.widths] if s else []
+
+
+def _switches(service: Service, batching: Batching, concurrency: int, reports: bool) -> tables.Rules:
+    s, filling = service.speculation, service.filling
+    base_s = drafting_s(s, 0.0) if s else 0.0
+    return tables.Rules(
+        mixes=batching.mixes, waits_for_empty=batching.waits_for_empty, holds_batch=batching.holds_batch,
+        returns_together=batching.returns_together, pads_prompts=batching.pads_prompts,
+        reserves_output=batching.reserves_output, swaps=service.preemption == "swap",
+        evicts_by_key=service.queue == "priority", layer_group_tokens=batching.layer_group_tokens,
+        draft_levels=len(s.widths) if s else 0, checked_tokens=verified_tokens(s) - 1 if s else 0, draft_s=base_s,
+        draft_sequence_s=drafting_s(s, 1.0) - base_s if s else 0.0,
+        fill_tokens=filling.step_tokens if filling else 0, fill_until_s=filling.until_s if filling else 0.0,
+        target_s=service.split.target_s if service.split else 0.0, load_hides=service.load_hides,
+        transfer_hidden_frac=service.transfer_hidden_frac, has_overlap=service.overlap != "sequential",
+        overlaps_sends=service.overlaps_sends, concurrency=concurrency, needs_prefix=service.router == "prefix-aware",
+        reports=reports,
+    )  # fmt: skip
