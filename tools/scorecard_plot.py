@@ -1,9 +1,10 @@
-"""Predicted against measured, drawn by hand as SVG: one panel a class of work, darker where more rows fall."""
+"""Predicted against measured, drawn as SVG: one panel a class of work, darker where more rows fall."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from orrery.drawing import Pairs, parity
 from scorecard_rows import Scored, join
 from scorecard_training import STEP
 
@@ -21,24 +22,18 @@ PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pre-training: memory", "peak_memory_bytes", ("pretrain",)),
     ("fine-tuning: memory", "peak_memory_bytes", ("finetune",)),
 )
-SIDE, PAD, CELLS, COLUMNS = 190, 26, 48, 4
+NUM_COLUMNS = 4
+UNITS = {"time_s": "s", "latency_s": "s", "tpot_s": "s", STEP: "s", "peak_memory_bytes": "B"}
 
 
 def draw(scored: Sequence[Scored]) -> str:
     """The whole picture."""
-    rows = -(-len(PANELS) // COLUMNS)
-    width, height = COLUMNS * (SIDE + PAD) + PAD, rows * (SIDE + 2 * PAD) + PAD
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
-        ' aria-label="Predicted against measured, by class of work">',
-        "<style>text{font-family:ui-sans-serif,system-ui,sans-serif;font-size:11px;fill:#4a525a}"
-        ".t{font-size:12px;font-weight:600;fill:#29313a}</style>",
-    ]
-    for number, (title, metric, words) in enumerate(PANELS):
-        x = PAD + (number % COLUMNS) * (SIDE + PAD)
-        y = PAD + (number // COLUMNS) * (SIDE + 2 * PAD)
-        out += panel(x, y, title, _points(scored, metric, words))
-    return "\n".join([*out, "</svg>", ""])
+    panels = (_panel(title, metric, _points(scored, metric, words)) for title, metric, words in PANELS)
+    return parity(list(panels), title="Predicted against measured, by class of work", num_columns=NUM_COLUMNS) + "\n"
+
+
+def _panel(title: str, metric: str, s: Scored | None) -> Pairs:
+    return Pairs(title, s.measured, s.ours, UNITS.get(metric, "")) if s else Pairs(title, (), ())
 
 
 def _points(scored: Sequence[Scored], metric: str, words: tuple[str, ...]) -> Scored | None:
@@ -49,33 +44,3 @@ def _points(scored: Sequence[Scored], metric: str, words: tuple[str, ...]) -> Sc
             if mask.any():
                 chosen.append(s.take(mask))
     return join(chosen) if chosen else None
-
-
-def panel(x: int, y: int, title: str, s: Scored | None) -> list[str]:
-    """One square with logarithmic axes of equal span, the diagonal, and cells by count."""
-    out = [
-        f'<text class="t" x="{x}" y="{y - 6}">{title}</text>',
-        f'<rect x="{x}" y="{y}" width="{SIDE}" height="{SIDE}" fill="#fbfaf7" stroke="#cfc8bb"/>',
-    ]
-    if s is None:
-        return out
-    measured, ours = np.log10(s.measured), np.log10(s.ours)
-    low, high = np.quantile(measured, [0.001, 0.999])
-    low, high = low - 0.3, high + 0.3
-    counts, _, _ = np.histogram2d(measured, ours, bins=CELLS, range=[[low, high], [low, high]])
-    step = SIDE / CELLS
-    for i, j in np.argwhere(counts > 0):
-        shade = 0.15 + 0.85 * np.log1p(counts[i, j]) / np.log1p(counts.max())
-        out.append(
-            f'<rect x="{x + i * step:.1f}" y="{y + SIDE - (j + 1) * step:.1f}" width="{step:.1f}" height="{step:.1f}"'
-            f' fill="#35526b" fill-opacity="{shade:.2f}"/>'
-        )
-    out.append(f'<path d="M{x} {y + SIDE} L{x + SIDE} {y}" stroke="#b5533c" stroke-width="0.8"/>')
-    for power in range(int(np.ceil(low)), int(np.floor(high)) + 1):
-        at = x + SIDE * (power - low) / (high - low)
-        out.append(f'<text x="{at:.0f}" y="{y + SIDE + 13}" text-anchor="middle">{_tick(power)}</text>')
-    return out
-
-
-def _tick(power: int) -> str:
-    return f"10{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

@@ -16,7 +16,7 @@ import math
 import re
 
 UNIT_WORDS = frozenset({
-    "s", "hz", "bytes", "flops", "j", "w", "usd", "m2", "c", "tokens", "frac", "ratio", "bits", "db",
+    "s", "hz", "bytes", "flops", "j", "w", "usd", "m2", "c", "tokens", "frac", "ratio", "bits", "db", "px",
 })  # fmt: skip
 """Last words that a float's name may end in; ``a_per_b`` chains them."""
 
@@ -64,18 +64,66 @@ def quantity(text: str, *, name: str) -> float:
     return float(number) * scale
 
 
-_SYMBOLS = {"bytes": "B", "flops": "FLOP", "j": "J", "w": "W", "hz": "Hz", "s": "s"}
+_SYMBOLS = {"bytes": "B", "flops": "FLOP", "ops": "OP", "j": "J", "w": "W", "hz": "Hz", "s": "s"}
+_TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def text(value: float, unit: str, digits: int = 3) -> str:
     """``value`` in words a person reads: ``text(2.5e9, "bytes")`` is ``'2.5 GB'``; counted things take no prefix."""
     if not math.isfinite(value) or value == 0 or unit not in _SYMBOLS:
         return f"{value:,.{digits}g} {unit}" if abs(value) < 1000 else f"{value:,.0f} {unit}"
-    prefixes = _SMALL if unit in ("s", "j", "w") and abs(value) < 1 else {"": 1.0} if unit == "s" else _DECIMAL
-    prefix, scale = min(prefixes.items(), key=lambda p: _distance(abs(value) / p[1]))
+    prefix, scale = prefix_of(value, _SYMBOLS[unit])
     return f"{value / scale:.{digits}g} {prefix}{_SYMBOLS[unit]}"
 
 
+def si(value: float, unit: str = "", digits: int = 3) -> str:
+    """``value`` with a prefix on everything, counted things too: ``si(3400, "tokens/s")`` is ``'3.4 k tokens/s'``.
+
+    A unit is a symbol or the words of a name: ``B/s`` and ``bytes_per_s`` are the same; shares are told in percent.
+    """
+    if not math.isfinite(value):
+        return "no number" if math.isnan(value) else f"{'-' if value < 0 else ''}∞ {symbol(unit)}".rstrip()
+    if unit == "frac":
+        return f"{_plain(100 * value, digits)} %"
+    if unit == "ratio":
+        return f"{_plain(value, digits)} {_TIMES}"
+    sign = symbol(unit)
+    prefix, scale = prefix_of(value, sign.partition("/")[0], digits)
+    number = _plain(value / scale, digits)
+    if sign.startswith("$"):
+        return f"{'-' if value < 0 else ''}${number.lstrip('-')}{' ' if prefix else ''}{prefix}{sign[1:]}"
+    return f"{number} {with_prefix(prefix, sign)}".rstrip()
+
+
+def symbol(unit: str) -> str:
+    """The unit as it is written behind a number: ``bytes_per_s`` is ``B/s``, ``usd_per_h`` is ``$/h``."""
+    words = unit.replace("_per_", "/").split("/")
+    return "/".join({**_SYMBOLS, "usd": "$", "frac": "%", "ratio": _TIMES}.get(word, word) for word in words)
+
+
+def with_prefix(prefix: str, sign: str) -> str:
+    """``G`` and ``B/s`` are ``GB/s``; before words the prefix stands alone: ``k tokens/s``."""
+    shown = "µ" if prefix == "u" else prefix
+    return f"{shown}{sign}" if sign.partition("/")[0] in _SYMBOLS.values() else f"{shown} {sign}".strip()
+
+
+def _plain(number: float, digits: int) -> str:
+    """Few digits, thousands set apart, and no exponent where a person would write none."""
+    rounded = float(f"{number:.{digits}g}")
+    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < 1e7 else f"{rounded:.{digits}g}"
+
+
+def prefix_of(value: float, sign: str, digits: int = 3) -> tuple[str, float]:
+    """The prefix that brings ``value`` between 1 and 1000, among those that the unit takes."""
+    size = abs(float(f"{value:.{digits}g}"))
+    larger = {"": 1.0} if sign == "s" else _DECIMAL
+    prefixes = _SMALL if sign in ("s", "J", "W") and size < 1 else larger
+    if not size:
+        return "", 1.0
+    readable = (p for p in prefixes.items() if 1 <= size / p[1] < 1000)
+    return next(readable, None) or min(prefixes.items(), key=lambda p: _distance(size / p[1]))
+
+
 def _distance(mantissa: float) -> float:
-    """How far a mantissa is from the readable range 1 to 1000."""
-    return 0.0 if 1 <= mantissa < 1000 else abs(math.log10(mantissa) - 1.5)
+    """How far a mantissa is from the middle of the readable range 1 to 1000."""
+    return abs(math.log10(mantissa) - 1.5)

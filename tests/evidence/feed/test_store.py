@@ -6,8 +6,10 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -218,3 +220,15 @@ def test_many_may_make_the_same_library_at_once(tmp_path):
         opener.stdin.write("go\n")
         opener.stdin.flush()
     assert [(opener.communicate(timeout=30)[1], opener.returncode) for opener in openers] == [("", 0)] * 4
+
+
+def test_a_library_that_is_being_made_is_nobody_else_s(tmp_path):
+    def opened(path):
+        together.wait()
+        with Store(path) as store:
+            return len(store.rows("select * from entries"))
+
+    for n in range(20):
+        together = Barrier(8)
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(opened, [tmp_path / f"{n}.sqlite"] * 8)) == [0] * 8

@@ -168,7 +168,8 @@ def test_the_page_has_every_claim_and_what_is_missing(quick: tuple[Judged, ...])
 
 def test_the_picture_has_a_point_for_each_positive_claim(quick: tuple[Judged, ...]) -> None:
     picture = draw([*quick, replace(quick[0], predicted=-1.0), replace(quick[0], predicted=None)])
-    assert picture.count("<circle") == len(quick)
+    assert picture.count(": reported ") == len(quick)
+    assert picture.count("</svg>") == 1
     assert "holmes, above-ethernet: reported at least 1" in picture
 
 

@@ -44,7 +44,7 @@ def page(judged: Sequence[Judged], keys: Sequence[str]) -> str:
         claims[j.paper].append(j)
     papers = {key: get_paper(key) for key in keys}
     layers = sorted({p.layer for p in papers.values()}, key=lambda layer: _order(layer, papers, claims))
-    parts = [INTRO, _totals(papers, claims), ""]
+    parts = [INTRO, totals(papers, claims), ""]
     for layer in layers:
         inside = [key for key in keys if papers[key].layer == layer]
         parts += [f"## {layer.capitalize()}", "", SUMMARY]
@@ -59,7 +59,7 @@ def _order(layer: str, papers: Mapping[str, Paper], claims: Mapping[str, Sequenc
     return -told, layer
 
 
-def _totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[Judged]]) -> str:
+def totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[Judged]]) -> str:
     """The library in three sentences."""
     count = Counter(j.verdict for js in claims.values() for j in js)
     core = [key for key, paper in papers.items() if paper.fit == "core"]

@@ -1,0 +1,107 @@
+"""Values with their intervals, one below the other, beside a second value where there is one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from orrery.drawing.axis import Axis, Scale, scale
+from orrery.drawing.marks import mark
+from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, label, legend, nothing, path
+from orrery.drawing.plane import foot_ticks
+from orrery.drawing.told import left_out, not_shown
+from orrery.drawing.words import clean, px, safe, width_px
+
+MOST_ROWS = 80
+_ROW_PX, _VALUE_PX = 26.0, 110.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A value, the ends of its interval, and what others found."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    other: float | None = None
+
+
+def intervals(
+    rows: Sequence[Reading],
+    axis: Axis,
+    *,
+    title: str,
+    says: str = "",
+    names: tuple[str, str] = ("predicted, with its interval", "reported"),
+) -> str:
+    """Rows in the order given; ``names`` are those of the value and of the other."""
+    inside = [r for r in rows if axis.takes(r.value)]
+    ends = [v for r in inside for v in (r.low, r.high, r.other) if v is not None]
+    missing = left_out(len(rows) - len(inside) + sum(not axis.takes(v) for v in ends))
+    shown = inside[:MOST_ROWS]
+    if not shown:
+        return nothing(title, says, [missing])
+    body, top = heading(title, says)
+    if any(_other(r, axis) is not None for r in shown):
+        keys, top = legend([(_value(0, 0), names[0]), (_hollow(0, 0), names[1])], top)
+        body += keys
+    left = SIDE_PX + min(220.0, max(width_px(clean(r.name)) for r in shown)) + 14.0
+    along = scale(
+        axis,
+        [v for r in shown for v in (r.value, *_ends(r, axis), _other(r, axis)) if v is not None],
+        left,
+        WIDTH_PX - SIDE_PX - _VALUE_PX,
+    )
+    foot = top + _ROW_PX * len(shown) + 4.0
+    lines = "".join(f"M{px(along.at(v))} {px(top)}V{px(foot)}" for v, _ in along.ticks(72.0))
+    body.append(path(lines, "g"))
+    for row, r in enumerate(shown):
+        body += _row(r, along, top + row * _ROW_PX + 15.0, names)
+    ticks, end = foot_ticks(along, foot, _VALUE_PX)
+    many = not_shown(len(inside) - len(shown), len(inside), "rows")
+    return finish([*body, *ticks], end, title, [says, *_told(axis, shown, names[1]), many, missing])
+
+
+def _other(r: Reading, axis: Axis) -> float | None:
+    return r.other if r.other is not None and axis.takes(r.other) else None
+
+
+def _ends(r: Reading, axis: Axis) -> tuple[float, ...]:
+    return (min(r.low, r.high), max(r.low, r.high)) if axis.takes(r.low) and axis.takes(r.high) else ()
+
+
+def _value(x: float, y: float) -> str:
+    return f'<g class="orr-k1">{mark(0, x, y, 4.2, "r")}</g>'
+
+
+def _hollow(x: float, y: float) -> str:
+    return f'<g class="orr-k6">{mark(3, x, y, 4.2, "w")}</g>'
+
+
+def _row(r: Reading, along: Scale, y: float, names: tuple[str, str]) -> Iterator[str]:
+    axis, ends, other = along.axis, _ends(r, along.axis), _other(r, along.axis)
+    yield label(along.start_px - 10, y + 4, r.name, "e", along.start_px - SIDE_PX - 10)
+    between = f" ({axis.told(ends[0])} to {axis.told(ends[1])})" if ends else ""
+    beside = f"; {names[1]} {axis.told(other)}" if other is not None else ""
+    yield f"<g><title>{safe(f'{r.name}: {axis.told(r.value)}{between}{beside}')}</title>"
+    if ends:
+        low, high = (min(max(along.at(end), along.start_px), along.end_px) for end in ends)
+        bar = f"M{px(low)} {px(y)}H{px(high)}M{px(low)} {px(y - 4)}v8M{px(high)} {px(y - 4)}v8"
+        yield f'<g class="orr-k1">{path(bar, "l")}</g>'
+    yield _value(along.at(r.value), y)
+    if other is not None:
+        yield _hollow(along.at(other), y)
+    yield "</g>"
+    yield label(along.end_px + 12, y + 4, axis.told(r.value), "n", _VALUE_PX - 4)
+
+
+def _told(axis: Axis, rows: Sequence[Reading], other_name: str) -> Iterator[str]:
+    held = [(r, ends, other) for r in rows if (ends := _ends(r, axis)) and (other := _other(r, axis)) is not None]
+    if held:
+        inside = sum(ends[0] <= other <= ends[1] for _, ends, other in held)
+        yield f"The interval holds what is {other_name} in {inside} of {len(held)}"
+    for r in rows[:12]:
+        ends, other = _ends(r, axis), _other(r, axis)
+        between = f", {axis.told(ends[0])} to {axis.told(ends[1])}" if ends else ""
+        yield f"{r.name}: {axis.told(r.value)}{between}" + (f", {other_name} {axis.told(other)}" if other else "")
+    if len(rows) > 12:
+        yield f"{len(rows) - 12} more rows"
