@@ -173,6 +173,7 @@ class Live:
         return Course(
             replica=int(self._doors.machine_of_lane[w.req[i, tables.LANE]]),
             admitted_s=float(w.when[i, tables.ADMITTED_S]), cached_tokens=int(w.req[i, tables.CACHED]),
+            num_preemptions=int(w.req[i, tables.PREEMPTED]),
         )  # fmt: skip
 
     def _run_to(self, until_s: float) -> None:

@@ -45,6 +45,7 @@ class Course:
     replica: int  # that it is on, or was last
     admitted_s: float  # first time in a batch; nan: not yet
     cached_tokens: int  # of its prompt, found in the prefix cache
+    num_preemptions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,7 +22,8 @@ def simulate(
     """Serve ``requests`` with ``service``; with a ``concurrency``, each enters as an earlier one leaves.
 
     Infeasible where a model does not fit, or where not one request fits into the cache. The loop counts in ``counts``
-    (``NUM_COUNTS`` numbers), which may be memory that another process looks at: at ``SERVED``, requests that have left.
+    (``NUM_COUNTS`` numbers, the ``SERVED`` one of them requests that have left), which may be memory that another
+    process looks at meanwhile.
     """
     check(requests)
     block_tokens, blocks_each = blocks_of(service, requests.prefix_block_tokens)

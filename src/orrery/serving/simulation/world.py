@@ -22,6 +22,9 @@ BINS = 2048
 FIRST_WIDTH_S = 1e-3
 """Their width at the start."""
 
+NUM_COUNTS = tables.EMITTED + 1
+"""Numbers that the loop counts in."""
+
 MOST_CACHE_NODES = 400_000_000
 """Shared blocks x pools that a run may follow, at 40 bytes each."""
 

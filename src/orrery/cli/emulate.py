@@ -1,0 +1,124 @@
+"""``orrery emulate``: an OpenAI-compatible server with the timing of a deployment that need not exist."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orrery.cli.options import scenario_flags, scenario_from
+
+EXAMPLES = """\b
+Examples:
+  orrery emulate --model llama-3.1-8b --device h100-sxm
+  orrery emulate --model llama-3.1-70b --device h100-sxm --tp 4 --replicas 2 --output-tokens 300 --port 9000
+  orrery emulate --model llama-3.1-8b --device h100-sxm --speed 10 --max-num-queued-reqs 100 --failure-rate 0.01
+Then point any client of OpenAI's interface at http://127.0.0.1:8000/v1; /metrics has vLLM's names."""
+
+KEY = "ORRERY_API_KEY"
+
+
+@click.command("emulate", epilog=EXAMPLES)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; other than this machine: with care."
+)
+@click.option("--port", default=8000, type=click.IntRange(0, 65535), show_default=True, help="0: any free one.")
+@click.option(
+    "--speed",
+    default=1.0,
+    type=click.FloatRange(0.001, 1000),
+    metavar="X",
+    show_default=True,
+    help="How many seconds of the deployment pass in one of yours.",
+)
+@click.option(
+    "--served-model-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="The model's name in requests and answers (default: as --model is known); repeat for more.",
+)
+@click.option(
+    "--api-key",
+    envvar=KEY,
+    default="",
+    metavar="KEY",
+    help=f"Asked for on all paths under /v1 and /admin; better set {KEY} than show it in the list of processes.",
+)
+@click.option(
+    "--max-num-queued-reqs",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Requests that may wait; further ones get 429 (default: any number).",
+)
+@click.option(
+    "--failure-rate",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="FRAC",
+    help="Share of requests that fail on purpose, with 500, 503 or 429.",
+)
+@click.option(
+    "--admin",
+    "has_admin",
+    is_flag=True,
+    help="Open /admin: lose replicas, slow them, scale, make load and failures while the server runs.",
+)
+@click.option(
+    "--legacy-metrics",
+    "has_legacy_metrics",
+    is_flag=True,
+    help="Also publish names that vLLM gave up, such as vllm:gpu_cache_usage_perc.",
+)
+@scenario_flags("emulate")
+def COMMAND(  # noqa: N802 - the seam that main looks for
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, host: str, port: int, speed: float,
+    names: tuple[str, ...], api_key: str, max_num_queued_reqs: int, failure_rate: float, has_admin: bool,
+    has_legacy_metrics: bool, **flags: Any,
+) -> int:  # fmt: skip
+    """Serve OpenAI's interface as a deployment would: the same batching, queues and cache, on a clock."""
+    import asyncio
+    import gc
+    import sys
+
+    from orrery.base.errors import ScenarioError
+    from orrery.base.listening import address_of, listening
+    from orrery.cli.output import print_infeasible, print_json, print_notes
+    from orrery.cli.progress import patience
+    from orrery.scenario.ask import CannotBe
+
+    try:
+        from orrery.emulator.serve import serve
+        from orrery.emulator.start import Wishes, ready
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        raise ScenarioError(f"emulate needs {error.name}: pip install 'orrery[emulate]'.") from None
+    scenario = scenario_from(flags, scenario_file, save_scenario)
+    wishes = Wishes(
+        names=names,
+        speed_ratio=speed,
+        api_key=api_key,
+        max_queued=max_num_queued_reqs,
+        failure_frac=failure_rate,
+        has_admin=has_admin,
+        has_legacy_metrics=has_legacy_metrics,
+    )
+    with listening(host, port) as listener:
+        with patience():
+            found = ready(scenario, wishes)
+        if isinstance(found, CannotBe):
+            return print_infeasible(found, is_json)
+        print_notes(found.notes)
+        if is_json:
+            print_json({"address": address_of(listener), "models": list(found.settings.names)})
+            sys.stdout.flush()
+        print(f"Serving {found.settings.names[0]} at {address_of(listener)}/v1; Ctrl-C stops.", file=sys.stderr,
+              flush=True)  # fmt: skip
+        gc.freeze()  # the simulator's tables stay: looking through them again and again would delay tokens
+        asyncio.run(serve(found.live, found.settings, listener))
+    return 0
+
+
+NEEDED = frozenset({"uvicorn", "httptools", "msgspec", "prometheus_client"})
+"""What the extra ``emulate`` installs."""

@@ -1,0 +1,141 @@
+"""The endpoints: what each takes, what each answers, and who may ask."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from hmac import compare_digest
+
+from orrery.emulator.admin import Admin
+from orrery.emulator.answering import answer, answer_whole
+from orrery.emulator.asked import Asked, Asker
+from orrery.emulator.bodies import Chat, Claude, Completion, Embedding, read
+from orrery.emulator.exchange import Exchange, Receive, Scope, Send
+from orrery.emulator.faults import Faults
+from orrery.emulator.forms import openai
+from orrery.emulator.forms.anthropic import Message
+from orrery.emulator.forms.embedding import Embeddings
+from orrery.emulator.forms.form import Form
+from orrery.emulator.pace import Pace
+from orrery.emulator.pages import Pages
+from orrery.emulator.prompts import of_any
+from orrery.emulator.refusal import Refusal
+from orrery.emulator.settings import Settings
+from orrery.emulator.stream import Stream
+
+Handler = Callable[[Exchange], Awaitable[None]]
+
+GUARDED = ("/v1/", "/admin")
+"""Where a key is asked for, if there is one."""
+
+ANTHROPIC = "/v1/messages"
+
+MOST_NUMBERS = 2**21
+"""Of all vectors of one answer."""
+
+log = logging.getLogger("orrery.emulator")
+
+
+class App:
+    """An ASGI application."""
+
+    def __init__(self, pace: Pace, settings: Settings) -> None:
+        self._pace, self._settings = pace, settings
+        self._asker, self._faults = Asker(settings), Faults(settings.failure_frac, settings.seed)
+        self.routes: dict[str, dict[str, Handler]] = {
+            "/v1/chat/completions": {"POST": self._chat}, "/v1/completions": {"POST": self._completion},
+            "/v1/embeddings": {"POST": self._embed}, ANTHROPIC: {"POST": self._message},
+            **Pages(pace, settings, self._asker).routes,
+            **(Admin(pace, settings, self._faults).routes if settings.has_admin else {}),
+        }  # fmt: skip
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        exchange = Exchange(scope, receive, send)
+        try:
+            await self._handler(exchange)(exchange)
+        except Refusal as refusal:
+            await self._refuse(exchange, refusal)
+        except Exception:
+            log.exception("%s %s", exchange.method, exchange.path)
+            await self._refuse(exchange, Refusal(500, "The emulator failed; its log says why."))
+
+    async def _refuse(self, exchange: Exchange, refusal: Refusal) -> None:
+        if exchange.has_begun:
+            return
+        body = refusal.to_anthropic() if exchange.path.startswith(ANTHROPIC) else refusal.to_json()
+        await exchange.json(body, refusal.status, refusal.headers)
+
+    def _handler(self, exchange: Exchange) -> Handler:
+        methods = self.routes.get(exchange.path)
+        if methods is None:
+            raise Refusal(404, f"There is no {exchange.path[:200]!r} here.")
+        if exchange.path.startswith(GUARDED):
+            self._check_key(exchange)
+        if exchange.path.startswith("/admin"):
+            _check_origin(exchange)
+        handler = methods.get("GET" if exchange.method == "HEAD" else exchange.method)
+        if handler is None:
+            allow = ", ".join(methods)
+            raise Refusal(405, f"Use {allow}.", headers=((b"allow", allow.encode()),))
+        return handler
+
+    def _check_key(self, exchange: Exchange) -> None:
+        """In a time that does not tell how much of a wrong key is right."""
+        scheme, _, given = exchange.raw_header(b"authorization").partition(b" ")
+        found = given.strip() if scheme.lower() == b"bearer" else exchange.raw_header(b"x-api-key")
+        if self._settings.api_key and not compare_digest(found, self._settings.api_key.encode()):
+            raise Refusal(401, "The API key is missing or wrong; send it as authorization: Bearer KEY.")
+
+    async def _chat(self, exchange: Exchange) -> None:
+        arrived_s, body = self._pace.now_s, read(Chat, await exchange.body())
+        model = self._settings.known(body.model)
+        form = openai.Chat(_id(exchange), model, _now())
+        await answer(exchange, self._pace, self._enter(self._asker.chat(body), arrived_s), form)
+
+    async def _completion(self, exchange: Exchange) -> None:
+        arrived_s, body = self._pace.now_s, read(Completion, await exchange.body())
+        model = self._settings.known(body.model)
+        form = openai.Completion(_id(exchange), model, _now())
+        await answer(exchange, self._pace, self._enter(self._asker.completion(body), arrived_s), form)
+
+    async def _message(self, exchange: Exchange) -> None:
+        arrived_s, body = self._pace.now_s, read(Claude, await exchange.body())
+        model, asked = self._settings.known(body.model), self._asker.message(body)
+        form: Form = Message(_id(exchange), model, asked.jobs[0].answer.num_letters >= 0)
+        await answer(exchange, self._pace, self._enter(asked, arrived_s), form)
+
+    async def _embed(self, exchange: Exchange) -> None:
+        arrived_s, body = self._pace.now_s, read(Embedding, await exchange.body())
+        model, most = self._settings.known(body.model), self._settings.embedding_size
+        size = body.dimensions or most
+        if size > most:
+            raise Refusal(400, f"dimensions: got {size}; vectors have at most {most}.", "dimensions")
+        inputs = of_any(body.input, self._settings.context_tokens, "input")
+        if len(inputs) * size > MOST_NUMBERS:
+            raise Refusal(400, f"input: {len(inputs)} vectors of {size} are too many; send fewer at once.", "input")
+        form = Embeddings(_id(exchange), model, _now(), inputs, size, body.encoding_format == "base64")
+        await answer_whole(exchange, self._pace, self._enter(self._asker.embedding(body, inputs), arrived_s), form)
+
+    def _enter(self, asked: Asked, arrived_s: float) -> Stream:
+        self._faults.strike()
+        try:
+            return self._pace.submit(asked, arrived_s)
+        except Refusal as refusal:
+            self._pace.meters.refused["queue_full" if refusal.status == 429 else "closing"] += 1
+            raise
+
+
+def _check_origin(exchange: Exchange) -> None:
+    """No page in a browser may pull these levers: whoever opened it did not ask for that."""
+    site = exchange.header(b"sec-fetch-site")
+    if exchange.raw_header(b"origin") or site not in ("", "none"):
+        raise Refusal(403, "Pages in a browser may not do this; send the request without an Origin.")
+
+
+def _id(exchange: Exchange) -> str:
+    """The request's name, as answers carry it."""
+    return exchange.id.decode("ascii", "replace")
+
+
+def _now() -> int:
+    return int(time.time())

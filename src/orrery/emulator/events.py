@@ -1,0 +1,73 @@
+"""A stream's tokens on their way into the network, as events, at the moment they are due."""
+
+from orrery.emulator.exchange import Exchange
+from orrery.emulator.forms.form import Form, Usage
+from orrery.emulator.pace import Pace
+from orrery.emulator.refusal import Refusal
+from orrery.emulator.stream import Stream
+
+SAID = {
+    "refused": (400, "This request can never fit into the cache of the emulated deployment."),
+    "failed": (500, "The machine that served this request was lost."),
+    "closing": (503, "The server is shutting down."),
+}
+"""How answers end that are not given in full."""
+
+
+class Events:
+    """Sends what is pending whenever there is something; what a slow client does not take yet stays pending."""
+
+    __slots__ = ("_connection", "_form", "_has_opened", "_pace", "_sent", "_stream", "last", "last_s")
+
+    def __init__(self, exchange: Exchange, pace: Pace, stream: Stream, form: Form) -> None:
+        self._connection, self._pace, self._stream, self._form = exchange.connection, pace, stream, form
+        self._sent, self._has_opened = [0] * len(stream.choices), False
+        self.last = b""  # what is left to send when the stream is over,
+        self.last_s = 0.0  # and when that was due
+
+    def send(self) -> None:
+        """Send what is pending, but for the last events, which end the answer."""
+        stream = self._stream
+        if not self._connection.has_room or not stream.pending:
+            return
+        found, stream.pending = stream.pending, []
+        parts = [self._opening()] if not self._has_opened else []
+        for index, num_tokens, time_s, end in found:
+            if end and end != "done":
+                self._finish(b"".join([*parts, self._form.failure(Refusal(*SAID[end]).to_json())]), time_s)
+                return
+            parts.append(self._piece(index, num_tokens))
+        if not stream.num_open:
+            asked, reason = stream.asked, stream.choices[0].job.answer.reason
+            parts.append(self._form.closing(reason, usage_of(stream), asked.tells_usage))
+            self._finish(b"".join(parts), found[-1][2])
+            return
+        self._connection.write_chunk(b"".join(parts))
+        for _, _, time_s, _ in found:
+            self._pace.left(time_s)
+
+    def _opening(self) -> bytes:
+        self._has_opened = True
+        return self._form.opening(len(self._sent), usage_of(self._stream))
+
+    def _finish(self, body: bytes, due_s: float) -> None:
+        self.last, self.last_s, self._stream.on_tokens = body, due_s, None
+        self._stream.finish()
+
+    def _piece(self, index: int, num_tokens: int) -> bytes:
+        """The event for some tokens of one answer."""
+        stream = self._stream
+        answer, first = stream.choices[index].job.answer, self._sent[index]
+        end = self._sent[index] = first + num_tokens
+        usage = usage_of(stream) if stream.asked.tells_usage_always else None
+        reason = answer.reason if end == answer.num_tokens else ""
+        return self._form.piece(index, answer.text(first, end), reason, usage)
+
+
+def usage_of(stream: Stream) -> Usage:
+    """Tokens so far."""
+    return Usage(
+        prompt_tokens=stream.asked.num_prompt_tokens,
+        completion_tokens=sum(choice.num_tokens for choice in stream.choices),
+        cached_tokens=sum(choice.course.cached_tokens for choice in stream.choices[:: stream.asked.num_choices]),
+    )

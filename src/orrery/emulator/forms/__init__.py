@@ -1,0 +1,1 @@
+"""The shapes of answers: whole, and as streams of events."""

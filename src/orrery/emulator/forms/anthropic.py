@@ -1,0 +1,55 @@
+"""Messages as Anthropic's interface has them: named events around blocks of content."""
+
+from typing import Any
+
+import msgspec
+
+from orrery.emulator.forms.form import Usage
+
+REASONS = {"stop": "end_turn", "length": "max_tokens", "": ""}
+
+
+class Message:
+    """One message, whole or as events."""
+
+    def __init__(self, id: str, model: str, stops: bool) -> None:
+        self._id, self._model = f"msg_{id}", model
+        self._reasons = REASONS | {"stop": "stop_sequence" if stops else "end_turn"}
+
+    def _about(self, content: list[dict[str, str]], reason: str | None, usage: Usage) -> dict[str, Any]:
+        return {
+            "id": self._id, "type": "message", "role": "assistant", "model": self._model, "content": content,
+            "stop_reason": reason, "stop_sequence": None,
+            "usage": {
+                "input_tokens": usage.prompt_tokens - usage.cached_tokens,
+                "cache_read_input_tokens": usage.cached_tokens, "output_tokens": usage.completion_tokens,
+            },
+        }  # fmt: skip
+
+    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
+        """The message at once."""
+        return self._about([{"type": "text", "text": texts[0]}], self._reasons[reasons[0]], usage)
+
+    def opening(self, num_choices: int, usage: Usage) -> bytes:
+        """The message begins, and its only block."""
+        block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+        return _named({"type": "message_start", "message": self._about([], None, usage)}) + _named(block)
+
+    def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
+        """Some text."""
+        delta = {"type": "text_delta", "text": text}
+        return _named({"type": "content_block_delta", "index": index, "delta": delta})
+
+    def closing(self, reason: str, usage: Usage, tells_usage: bool) -> bytes:
+        """The block ends, then the message, with its usage."""
+        delta = {"stop_reason": self._reasons[reason], "stop_sequence": None}
+        last = {"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage.completion_tokens}}
+        return _named({"type": "content_block_stop", "index": 0}) + _named(last) + _named({"type": "message_stop"})
+
+    def failure(self, body: dict[str, Any]) -> bytes:
+        """The error as an event."""
+        return _named({"type": "error", "error": body["error"]})
+
+
+def _named(body: dict[str, Any]) -> bytes:
+    return f"event: {body['type']}\n".encode() + b"data: " + msgspec.json.encode(body) + b"\n\n"

@@ -1,0 +1,57 @@
+"""What every shape of an answer has: a whole body, and the pieces of a stream."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+END = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of a request."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+
+    def to_json(self) -> dict[str, Any]:
+        """In the words of OpenAI's interface."""
+        return {
+            "prompt_tokens": self.prompt_tokens, "total_tokens": self.prompt_tokens + self.completion_tokens,
+            "completion_tokens": self.completion_tokens, "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+        }  # fmt: skip
+
+
+class Whole(Protocol):
+    """One request's answers in one body."""
+
+    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> Any:
+        """The body."""
+        ...
+
+
+class Form(Whole, Protocol):
+    """The same, and as a stream. Texts hold nothing that JSON would escape."""
+
+    def opening(self, num_choices: int, usage: Usage) -> bytes:
+        """What comes with the first token, before its text."""
+        ...
+
+    def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
+        """Some text of one answer; the last with a reason."""
+        ...
+
+    def closing(self, reason: str, usage: Usage, tells_usage: bool) -> bytes:
+        """What follows the last text."""
+        ...
+
+    def failure(self, body: dict[str, Any]) -> bytes:
+        """An error in the middle of a stream."""
+        ...
+
+
+def event(body: Any) -> bytes:
+    """One event of a stream."""
+    return b"data: " + msgspec.json.encode(body) + b"\n\n"

@@ -1,0 +1,92 @@
+"""Chat and completions as OpenAI's interface has them, in vLLM's order of chunks."""
+
+from typing import Any
+
+import msgspec
+
+from orrery.emulator.forms.form import END, Usage, event
+
+GAP = b"\0"
+"""Where a chunk's text goes; no JSON holds it."""
+
+
+class _Chunked:
+    """What chunks of both have in common: a head, an answer's index, what is new, and how it ends."""
+
+    kind, whole_kind, prefix = "", "", ""
+    before, after = b"", b""
+    """Around a chunk's text."""
+
+    def __init__(self, id: str, model: str, created: int) -> None:
+        self._id, self._model, self._created = self.prefix + id, model, created
+        self._head = event(self._about(self.kind)).removesuffix(b"}\n\n")
+        self._around: dict[int, tuple[bytes, bytes]] = {}
+
+    def _about(self, kind: str) -> dict[str, Any]:
+        return {"id": self._id, "object": kind, "created": self._created, "model": self._model}
+
+    def _chunk(self, index: int, middle: bytes, reason: str, usage: Usage | None) -> bytes:
+        ends = f'"{reason}"'.encode() if reason else b"null"
+        told = b',"usage":' + msgspec.json.encode(usage.to_json()) if usage else b""
+        return b'%b,"choices":[{"index":%d,%b,"logprobs":null,"finish_reason":%b}]%b}\n\n' % (
+            self._head, index, middle, ends, told,
+        )  # fmt: skip
+
+    def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
+        """One chunk."""
+        if reason or usage:
+            return self._chunk(index, self.before + text.encode() + self.after, reason, usage)
+        around = self._around.get(index)
+        if around is None:  # most chunks differ in their text alone
+            start, _, end = self._chunk(index, self.before + GAP + self.after, "", None).partition(GAP)
+            around = self._around[index] = (start, end)
+        return b"%b%b%b" % (around[0], text.encode(), around[1])
+
+    def closing(self, reason: str, usage: Usage, tells_usage: bool) -> bytes:
+        """The usage where it is asked for, and the end."""
+        last = event({**self._about(self.kind), "choices": [], "usage": usage.to_json()}) if tells_usage else b""
+        return last + END
+
+    def failure(self, body: dict[str, Any]) -> bytes:
+        """The error as an event, and the end."""
+        return event(body) + END
+
+
+class Chat(_Chunked):
+    """``chat.completion`` and its chunks."""
+
+    kind, whole_kind, prefix = "chat.completion.chunk", "chat.completion", "chatcmpl-"
+    before, after = b'"delta":{"content":"', b'"}'
+
+    def opening(self, num_choices: int, usage: Usage) -> bytes:
+        """Who speaks, once for each answer."""
+        role = b'"delta":{"role":"assistant","content":""}'
+        return b"".join(self._chunk(index, role, "", None) for index in range(num_choices))
+
+    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
+        """All answers at once."""
+        choices = [
+            {"index": k, "message": {"role": "assistant", "content": text}, "logprobs": None, "finish_reason": reason}
+            for k, (text, reason) in enumerate(zip(texts, reasons, strict=True))
+        ]
+        return {**self._about(self.whole_kind), "choices": choices, "usage": usage.to_json()}
+
+
+class Completion(_Chunked):
+    """``text_completion`` and its chunks."""
+
+    kind = whole_kind = "text_completion"
+    prefix = "cmpl-"
+    before, after = b'"text":"', b'"'
+
+    def opening(self, num_choices: int, usage: Usage) -> bytes:
+        """Nothing: the first chunk is text."""
+        return b""
+
+    def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
+        """All answers at once."""
+        choices = [
+            {"index": k, "text": text, "logprobs": None, "finish_reason": reason}
+            for k, (text, reason) in enumerate(zip(texts, reasons, strict=True))
+        ]
+        return {**self._about(self.whole_kind), "choices": choices, "usage": usage.to_json()}

@@ -1,0 +1,160 @@
+"""``GET /metrics``: what an engine publishes, under vLLM's names, and how well the emulator keeps pace.
+
+Every replica is an engine of its own. Series exist from the start, at 0, so that rates and alerts work before the first
+request.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from orrery.emulator.meters import HISTOGRAMS, REASONS, Guesses
+from orrery.emulator.pace import Pace
+from orrery.emulator.settings import Settings
+from orrery.serving.live.result import Snapshot
+
+LABELS = ("model_name", "engine")
+GAUGES = {
+    "num_requests_running": ("running", "Requests in the batch."),
+    "num_requests_waiting": ("waiting", "Requests in the queue."),
+    "kv_cache_usage_perc": ("cache_frac", "Share of the key/value cache in use, from 0 to 1."),
+}
+COUNTERS = {
+    "num_preemptions": ("preemptions", "Requests that gave up their place in the batch."),
+    "prompt_tokens": ("prompt_tokens", "Prompt tokens, those from a cache included."),
+    "generation_tokens": ("answer_tokens", "Tokens of answers."),
+    "prefix_cache_queries": ("queried_tokens", "Prompt tokens that were looked up in the prefix cache."),
+    "prefix_cache_hits": ("hit_tokens", "Prompt tokens that were found there."),
+}
+"""vLLM's name -> the column of a snapshot, and what it is."""
+
+LEGACY_GAUGES = {"gpu_cache_usage_perc": GAUGES["kv_cache_usage_perc"]}
+LEGACY_COUNTERS = {
+    "gpu_prefix_cache_queries": COUNTERS["prefix_cache_queries"],
+    "gpu_prefix_cache_hits": COUNTERS["prefix_cache_hits"],
+}
+LEGACY_HISTOGRAMS = {"time_per_output_token_seconds": "inter_token_latency_seconds"}
+"""Names that older dashboards ask for, and what they are called now."""
+
+REJECTIONS = ("queue_full", "closing")
+
+
+class EngineMetrics(Collector):
+    """One reading of the simulator's state and of what was counted, by replica."""
+
+    def __init__(self, pace: Pace, settings: Settings) -> None:
+        self._pace, self._settings, self._model = pace, settings, settings.names[0]
+        self._meters = pace.meters
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        now = self._pace.live.snapshot()
+        replicas = range(now.is_up.size)
+        yield from self._state(now)
+        yield from self._ended(replicas)
+        yield from self._prompts(replicas)
+        yield from self._histograms(replicas)
+        if self._meters.guesses is not None:
+            yield from self._guessed(replicas, self._meters.guesses)
+        yield from self._own()
+
+    def _counter(self, name: str, says: str, rows: Iterable[tuple[int, tuple[str, ...], float]], *more: str) -> Metric:
+        """Of vLLM's counters: (replica, further labels, value)."""
+        family = CounterMetricFamily(f"vllm:{name}", says, labels=(*LABELS, *more))
+        for replica, labels, value in rows:
+            family.add_metric([self._model, str(replica), *labels], float(value))
+        return family
+
+    def _gauge(self, name: str, says: str, rows: Iterable[tuple[int, tuple[str, ...], float]], *more: str) -> Metric:
+        family = GaugeMetricFamily(f"vllm:{name}", says, labels=(*LABELS, *more))
+        for replica, labels, value in rows:
+            family.add_metric([self._model, str(replica), *labels], float(value))
+        return family
+
+    def _state(self, now: Snapshot) -> Iterator[Metric]:
+        is_old = self._settings.has_legacy_metrics
+        for names, family in (
+            (GAUGES | (LEGACY_GAUGES if is_old else {}), self._gauge),
+            (COUNTERS | (LEGACY_COUNTERS if is_old else {}), self._counter),
+        ):
+            for name, (column, says) in names.items():
+                yield family(name, says, [(k, (), x) for k, x in enumerate(getattr(now, column).tolist())])
+        waiting = now.waiting.tolist()
+        reasons = [(k, (why,), x if why == "capacity" else 0) for k, x in enumerate(waiting)
+                   for why in ("capacity", "deferred")]  # fmt: skip
+        yield self._gauge("num_requests_waiting_by_reason", "Requests in the queue, by what they wait for: room in the "
+                          "batch and the cache, or something else.", reasons, "reason")  # fmt: skip
+        names = tuple(name for name, _ in self._settings.cache_config)
+        values = tuple(value for _, value in self._settings.cache_config)
+        yield self._gauge("cache_config_info", "How the cache is cut up.",
+                          [(k, values, 1.0) for k in range(len(waiting))], *names)  # fmt: skip
+
+    def _ended(self, replicas: Sequence[int]) -> Iterator[Metric]:
+        meters = self._meters
+        ends = [(k, (why,), meters.ended[k, why]) for k in replicas for why in REASONS]
+        yield self._counter("request_success", "Answers, by how they ended.", ends, "finished_reason")
+        refused = [(0, (why,), meters.refused[why]) for why in REJECTIONS]
+        yield self._counter("admission_rejections", "Requests that were turned away.", refused, "reason")
+
+    def _prompts(self, replicas: Sequence[int]) -> Iterator[Metric]:
+        computed, cached = self._meters.computed_tokens, self._meters.cached_tokens
+        yield self._counter("prompt_tokens_cached", "Prompt tokens that were found in the prefix cache.",
+                            [(k, (), cached[k]) for k in replicas])  # fmt: skip
+        sources = {"local_compute": computed, "local_cache_hit": cached}
+        yield self._counter("prompt_tokens_by_source", "Prompt tokens, by where their keys and values came from.",
+                            [(k, (at,), of[k]) for k in replicas for at, of in sources.items()], "source")  # fmt: skip
+
+    def _histograms(self, replicas: Sequence[int]) -> Iterator[Metric]:
+        old = LEGACY_HISTOGRAMS if self._settings.has_legacy_metrics else {}
+        for name, now_called in {**{name: name for name in HISTOGRAMS}, **old}.items():
+            family = HistogramMetricFamily(f"vllm:{name}", HISTOGRAMS[now_called][0], labels=LABELS)
+            for replica in replicas:
+                found = self._meters.of(replica)[now_called]
+                family.add_metric([self._model, str(replica)], found.cumulated, found.total)
+            yield family
+
+    def _guessed(self, replicas: Sequence[int], of: dict[int, Guesses]) -> Iterator[Metric]:
+        each, found = self._settings.guessed_tokens, [(k, of.get(k) or Guesses()) for k in replicas]
+        yield self._counter("spec_decode_num_drafts", "Steps of an answer that checked guessed tokens.",
+                            [(k, (), g.num_steps) for k, g in found])  # fmt: skip
+        yield self._counter("spec_decode_num_draft_tokens", "Guessed tokens that were checked.",
+                            [(k, (), each * g.num_steps) for k, g in found])  # fmt: skip
+        yield self._counter("spec_decode_num_accepted_tokens", "Guessed tokens that held.",
+                            [(k, (), g.by_place.total()) for k, g in found])  # fmt: skip
+        places = [(k, (str(p),), g.by_place[p]) for k, g in found for p in range(self._settings.guessed_levels)]
+        yield self._counter("spec_decode_num_accepted_tokens_per_pos", "The same by their place in the row.",
+                            places, "position")  # fmt: skip
+
+    def _own(self) -> Iterator[Metric]:
+        """What no engine publishes: how far the clock can be trusted."""
+        lag = self._meters.lag.histogram
+        own = HistogramMetricFamily(
+            "orrery:predicted_vs_emulated_lag_seconds",
+            "From the moment a token was due to the moment it left, on the wall.",
+        )
+        own.add_metric([], lag.cumulated, lag.total)
+        yield own
+        speed = "Seconds of the emulated service in one of the wall's."
+        yield GaugeMetricFamily("orrery:emulator_speed_ratio", speed, value=self._settings.speed_ratio)
+        loop = self._meters.lag.loop
+        family = HistogramMetricFamily(
+            "orrery:emulator_event_loop_lag_seconds", "How late the server's own timer is served, on the wall."
+        )
+        family.add_metric([], loop.cumulated, loop.total)
+        yield family
+
+
+class Metrics:
+    """The page, in the form that the reader takes."""
+
+    def __init__(self, pace: Pace, settings: Settings) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(EngineMetrics(pace, settings))
+
+    def page(self, accept: str) -> tuple[bytes, bytes]:
+        """(text, content type)."""
+        encode, kind = choose_encoder(accept)
+        return encode(self._registry), kind.encode()

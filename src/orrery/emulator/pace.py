@@ -1,0 +1,170 @@
+"""The simulator on a clock: what happens in the service at t seconds, happens here at start + t / speed.
+
+Moments are absolute, so a late one delays none that follow. Everything that is due is computed in one go; requests that
+come together are let in together. Between events nothing runs.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from orrery.emulator.asked import Asked, Job
+from orrery.emulator.meters import Meters
+from orrery.emulator.refusal import Refusal
+from orrery.emulator.settings import Settings
+from orrery.emulator.stream import Choice, End, Stream
+from orrery.serving.live import Live
+from orrery.serving.live.live import MOST_REQUESTS
+from orrery.serving.live.result import FAILED, FINISHED, GOES_ON, REFUSED
+
+RETRY_S = 1
+"""After which a client may ask again when the queue is full."""
+
+SPARE_REQUESTS = 1024
+"""Ended ones that some batching policies keep in the batch for a while."""
+
+ENDS: dict[int, End] = {GOES_ON: "", FINISHED: "done", REFUSED: "refused", FAILED: "failed"}
+
+
+class Pace:
+    """Lets requests into the simulator, and hands out what they get, in time."""
+
+    def __init__(self, live: Live, settings: Settings, meters: Meters) -> None:
+        self.live, self.meters = live, meters
+        self.streams: set[Stream] = set()
+        self._settings, self._by_number = settings, dict[int, tuple[Stream, int]]()
+        self._loop = asyncio.get_running_loop()
+        self._start, self._done_s = self._loop.time(), 0.0
+        self._alarm: asyncio.Future[None] = self._loop.create_future()
+        self.is_closing = False
+
+    @property
+    def now_s(self) -> float:
+        """The service's time; never before what has been computed."""
+        return max(self._done_s, (self._loop.time() - self._start) * self._settings.speed_ratio)
+
+    def left(self, time_s: float) -> None:
+        """Something has left that happened in the service at a time: how late it is on the wall."""
+        self.meters.lag.add(self._loop.time() - self._start - time_s / self._settings.speed_ratio)
+
+    def submit(self, asked: Asked, arrived_s: float) -> Stream:
+        """Let a request in that arrived a moment ago, unless the queue is full."""
+        if self.is_closing:
+            raise Refusal(503, "The server is shutting down.")
+        most, num_jobs = self._settings.max_queued, len(asked.jobs)
+        if most and self.num_waiting + num_jobs > most:
+            raise _full(f"{most} requests may wait")
+        if len(self._by_number) + num_jobs > MOST_REQUESTS - SPARE_REQUESTS:
+            raise _full(f"{MOST_REQUESTS} answers may be under way")
+        now_s = max(self._done_s, arrived_s)
+        numbers = [self._enter(job, asked, now_s) for job in asked.jobs]
+        choices = [Choice(job, number) for job, number in zip(asked.jobs, numbers, strict=True)]
+        stream = Stream(asked, choices, now_s)
+        self.streams.add(stream)
+        self._by_number |= {number: (stream, index) for index, number in enumerate(numbers)}
+        self._ring()
+        return stream
+
+    def _enter(self, job: Job, asked: Asked, now_s: float) -> int:
+        return self.live.submit(
+            now_s=now_s, input_tokens=job.num_prompt_tokens, output_tokens=job.answer.num_tokens,
+            priority=asked.priority_ratio, client=asked.user, session=asked.user or -1, prefix_ids=job.blocks,
+        )  # fmt: skip
+
+    def leave(self, stream: Stream) -> None:
+        """Forget a request; what is still being made for it is cancelled."""
+        self.streams.discard(stream)
+        for choice in stream.choices:
+            if self._by_number.pop(choice.number, None) is not None:
+                self.live.cancel(choice.number, now_s=self._done_s)
+                self.meters.end(stream, choice, "abort")
+                self._ring()
+
+    async def run(self) -> None:
+        """Compute what is due, hand it out, and sleep until the next event or request."""
+        while True:
+            self._alarm = self._loop.create_future()
+            self._advance()
+            next_s = self.live.next_s
+            if next_s == float("inf"):
+                await self._alarm
+                continue
+            timer = self._loop.call_at(self._start + next_s / self._settings.speed_ratio, self._ring)
+            try:
+                await self._alarm
+            finally:
+                timer.cancel()
+
+    def close(self) -> None:
+        """End every stream; nobody is let in any more."""
+        self.is_closing = True
+        self._hand_out((number, 0, self._done_s, "closing") for number in list(self._by_number))
+
+    def kill(self, replica: int, *, retry: bool = True) -> None:
+        """A replica is lost; its requests go to others, or fail."""
+        self.live.kill(replica, now_s=self.now_s, retry=retry)
+        self._ring()
+
+    def revive(self, replica: int) -> None:
+        """It is back, with empty caches."""
+        self.live.revive(replica, now_s=self.now_s)
+        self._ring()
+
+    def slow(self, replica: int, factor: float) -> None:
+        """Its steps take so many times as long from now on."""
+        self.live.slow(replica, factor)
+
+    def scale(self, count: int) -> None:
+        """So many replicas take new requests."""
+        self.live.set_replicas(count, now_s=self.now_s)
+        self._ring()
+
+    def _ring(self) -> None:
+        if not self._alarm.done():
+            self._alarm.set_result(None)
+
+    def _advance(self) -> None:
+        until_s = self.now_s
+        emitted = self.live.advance(until_s)
+        self._done_s = until_s
+        columns = (emitted.id, emitted.num_tokens, emitted.time_s)
+        self._hand_out(zip(*(c.tolist() for c in columns), (ENDS[e] for e in emitted.end.tolist()), strict=True))
+
+    def _hand_out(self, rows: Iterable[tuple[int, int, float, End]]) -> None:
+        """Give every stream all that has come for it, then let each send it."""
+        shown: list[Stream] = []
+        for number, num_tokens, time_s, end in rows:
+            found = self._by_number.get(number)
+            if found is None:
+                continue  # its client has left since, or its last token told its end
+            stream, index = found
+            if not stream.pending:
+                shown.append(stream)
+            self._deliver(stream, index, num_tokens, time_s, end)
+        for stream in shown:
+            stream.show()
+
+    def _deliver(self, stream: Stream, index: int, num_tokens: int, time_s: float, end: End) -> None:
+        choice = stream.choices[index]
+        if num_tokens:
+            if not choice.num_tokens:
+                choice.course = self.live.course(choice.number)
+            self.meters.tokens(stream, choice, num_tokens, time_s)
+            if choice.num_tokens == choice.job.answer.num_tokens:
+                end = "done"
+        if end:
+            del self._by_number[choice.number]
+            stream.end(choice, end)
+            if end == "done":
+                choice.num_preemptions = self.live.course(choice.number).num_preemptions
+            self.meters.end(stream, choice, choice.job.answer.reason if end == "done" else "error")
+        stream.pending.append((index, num_tokens, time_s, end))
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests in the queues of all replicas."""
+        return int(self.live.snapshot().waiting.sum())
+
+
+def _full(why: str) -> Refusal:
+    again = ((b"retry-after", str(RETRY_S).encode()),)
+    return Refusal(429, f"The queue is full: {why}. Ask again later.", headers=again)

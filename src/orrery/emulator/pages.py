@@ -1,0 +1,87 @@
+"""What is answered without the simulator: the model, the server's state, its metrics, and texts as tokens."""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.resources import files
+
+from orrery import __version__
+from orrery.emulator.asked import Asker
+from orrery.emulator.bodies import Counted, ToText, ToTokens, read
+from orrery.emulator.exchange import Exchange
+from orrery.emulator.metrics import Metrics
+from orrery.emulator.pace import Pace
+from orrery.emulator.prompts import of_conversation, of_text
+from orrery.emulator.refusal import Refusal
+from orrery.emulator.settings import Settings
+from orrery.emulator.tokens import number_of, text_of
+
+
+class Pages:
+    """Everything that takes no time in the service."""
+
+    def __init__(self, pace: Pace, settings: Settings, asker: Asker) -> None:
+        self._pace, self._settings, self._asker = pace, settings, asker
+        self._metrics, self._started = Metrics(pace, settings), int(time.time())
+        self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
+            "/v1/models": {"GET": self._models}, "/v1/messages/count_tokens": {"POST": self._count},
+            "/tokenize": {"POST": self._tokenize}, "/detokenize": {"POST": self._detokenize},
+            "/health": {"GET": self._health}, "/health/ready": {"GET": self._health},
+            "/ping": {"GET": self._health, "POST": self._health}, "/version": {"GET": self._version},
+            "/load": {"GET": self._load}, "/metrics": {"GET": self._read}, "/openapi.json": {"GET": self._described},
+        }  # fmt: skip
+
+    async def _models(self, exchange: Exchange) -> None:
+        about = {
+            "object": "model", "created": self._started, "owned_by": "vllm", "root": self._settings.names[0],
+            "parent": None, "max_model_len": self._settings.context_tokens,
+        }  # fmt: skip
+        await exchange.json({"object": "list", "data": [{"id": name, **about} for name in self._settings.names]})
+
+    async def _count(self, exchange: Exchange) -> None:
+        body = read(Counted, await exchange.body())
+        self._settings.known(body.model)
+        await exchange.json({"input_tokens": len(self._asker.written(body))})
+
+    async def _tokenize(self, exchange: Exchange) -> None:
+        body = read(ToTokens, await exchange.body())
+        self._settings.known(body.model)
+        if (body.prompt is None) == (body.messages is None):
+            raise Refusal(400, "Send either prompt or messages.", "prompt")
+        text = body.prompt if body.prompt is not None else of_conversation(body.messages or [])
+        found = of_text(text, self._settings.context_tokens) if text else []
+        said = [piece.decode(errors="replace") for piece in found] if body.return_token_strs else None
+        await exchange.json({
+            "count": len(found), "max_model_len": self._settings.context_tokens, "tokens": list(map(number_of, found)),
+            "token_strs": said,
+        })  # fmt: skip
+
+    async def _detokenize(self, exchange: Exchange) -> None:
+        body = read(ToText, await exchange.body())
+        self._settings.known(body.model)
+        try:
+            await exchange.json({"prompt": text_of(body.tokens)})
+        except ValueError as error:
+            raise Refusal(400, f"tokens: {error}; send numbers that /tokenize gave.", "tokens") from None
+
+    async def _health(self, exchange: Exchange) -> None:
+        await exchange.whole(b"", status=503 if self._pace.is_closing else 200)
+
+    async def _version(self, exchange: Exchange) -> None:
+        await exchange.json({"version": __version__})
+
+    async def _load(self, exchange: Exchange) -> None:
+        await exchange.json({"server_load": len(self._pace.streams)})
+
+    async def _read(self, exchange: Exchange) -> None:
+        page, kind = self._metrics.page(exchange.header(b"accept"))
+        await exchange.whole(page, kind)
+
+    async def _described(self, exchange: Exchange) -> None:
+        await exchange.whole(described())
+
+
+@cache
+def described() -> bytes:
+    """The interface as OpenAPI has it."""
+    return (files("orrery.emulator") / "openapi.json").read_bytes()

@@ -1,0 +1,92 @@
+"""The server around the endpoints: a socket, uvicorn with limits, the pace beside it, and an orderly end."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
+
+import uvicorn
+
+from orrery.emulator.app import App
+from orrery.emulator.guarded import Guarded
+from orrery.emulator.lag import TICK_S, WINDOW_S, Lag
+from orrery.emulator.meters import Meters
+from orrery.emulator.pace import Pace
+from orrery.emulator.settings import Settings
+from orrery.serving.live import Live
+
+MOST_CONNECTIONS = 16_384
+KEEP_ALIVE_S = 65
+"""Longer than clients' pools keep a connection, so that none is closed while a request is on its way."""
+
+GOODBYE_S = 5
+"""For streams to take their last event when the server is told to stop."""
+
+
+async def serve(
+    live: Live, settings: Settings, listener: socket.socket, on_start: Callable[["Server"], None] = lambda _: None
+) -> None:
+    """Serve until a signal comes, or the simulator fails."""
+    allow_connections()
+    meters = Meters(settings.context_tokens, settings.guessed_tokens > 0)
+    pace = Pace(live, settings, meters)
+    server = Server(pace, App(pace, settings))
+    on_start(server)
+    paced, watched = asyncio.create_task(pace.run()), asyncio.create_task(_watch(meters.lag))
+    paced.add_done_callback(lambda _: server.stop())
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        watched.cancel()
+        if not paced.done():
+            paced.cancel()
+        with suppress(asyncio.CancelledError):
+            await paced
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which first ends the streams when it is told to stop."""
+
+    def __init__(self, pace: Pace, app: App) -> None:
+        super().__init__(uvicorn.Config(
+            cast(Any, app), http=Guarded, ws="none", lifespan="off", log_level="error", access_log=False,
+            server_header=False, proxy_headers=False, limit_concurrency=MOST_CONNECTIONS, backlog=4096,
+            timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=GOODBYE_S,
+        ))  # fmt: skip
+        self.pace = pace
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Every stream gets its last event; then connections close."""
+        self.pace.close()
+        await super().shutdown(sockets)
+
+    def stop(self) -> None:
+        """As a signal would."""
+        self.should_exit = True
+
+
+async def _watch(lag: Lag) -> None:
+    """See how late a timer is served, and say when the last seconds' tokens were."""
+    loop = asyncio.get_running_loop()
+    due_s = said_s = loop.time()
+    while True:
+        due_s = max(due_s + TICK_S, loop.time())
+        await asyncio.sleep(due_s - loop.time())
+        lag.loop.add(max(0.0, loop.time() - due_s))
+        if due_s - said_s >= WINDOW_S:
+            said_s = due_s
+            lag.watch(due_s)
+
+
+def allow_connections() -> None:
+    """As many open connections as the system lets a process have."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_CONNECTIONS + 1024
+        wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,33 @@
+"""What an emulated server is told before it starts, beyond the service that it stands for."""
+
+from dataclasses import dataclass
+
+from orrery.emulator.refusal import Refusal
+from orrery.serving.synthesis import Length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the server answers. Times are those of the simulated service; the wall sees them ``speed_ratio`` x sooner."""
+
+    names: tuple[str, ...]  # of the model, as clients write it; the first one is answered
+    context_tokens: int  # prompt and answer together
+    block_tokens: int  # of the cache: prompts that begin with equal blocks share them
+    answer: Length | None = None  # where a model would end by itself; None: only where the request says
+    speed_ratio: float = 1.0
+    api_key: str = ""  # empty: everybody may ask
+    max_queued: int = 0  # requests that may wait; 0: any number
+    failure_frac: float = 0.0  # of requests that fail on purpose
+    seed: int = 0
+    has_admin: bool = False  # whoever may ask may also lose replicas, scale, and make load
+    has_legacy_metrics: bool = False  # names that vLLM gave up, for old dashboards
+    embedding_size: int = 0  # numbers of a vector: the model's width
+    guessed_tokens: int = 0  # that a step checks for each answer; 0: nothing is guessed
+    guessed_levels: int = 0  # most of them that can hold at once
+    cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
+
+    def known(self, name: str | None) -> str:
+        """The model's name as a client wrote it, or the first; 404 where there is none of it."""
+        if name is not None and name not in self.names:
+            raise Refusal(404, f"The model `{name[:200]}` does not exist; /v1/models lists what does.", "model")
+        return name or self.names[0]

@@ -1,0 +1,95 @@
+"""From a scenario to a simulator that stands ready, and what its server is told."""
+
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from orrery.base.errors import ScenarioError
+from orrery.emulator.settings import Settings
+from orrery.execution.memory import Infeasible, memory_of
+from orrery.execution.speculation import verified_tokens
+from orrery.scenario.ask import CannotBe
+from orrery.scenario.requests import length_of
+from orrery.scenario.schema import Scenario
+from orrery.scenario.service import service_for
+from orrery.serving.live import Live
+from orrery.serving.live.world import sizes_of
+from orrery.serving.simulation.assemble import Sizes
+from orrery.serving.simulation.service import Service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ready:
+    """A service that can be asked."""
+
+    live: Live
+    settings: Settings
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a server is told beside its scenario."""
+
+    names: tuple[str, ...] = ()
+    speed_ratio: float = 1.0
+    api_key: str = ""
+    max_queued: int = 0
+    failure_frac: float = 0.0
+    has_admin: bool = False
+    has_legacy_metrics: bool = False
+
+
+def ready(scenario: Scenario, wishes: Wishes) -> Ready | CannotBe:
+    """Build the service of a scenario; the first time on a machine its simulator is compiled."""
+    service, notes = service_for(scenario)
+    engine = service.pools[0].deployment.engine
+    sizes = _sizes(scenario, service, engine.block_tokens)
+    if isinstance(sizes, Infeasible):
+        return CannotBe(infeasible=sizes, notes=notes)
+    live = Live.of(service, seed=scenario.seed or 0, sizes=sizes)
+    if isinstance(live, Infeasible):
+        return CannotBe(infeasible=live, notes=notes)
+    answer = length_of(scenario, "output") if scenario.output_tokens is not None else None
+    settings = Settings(
+        names=wishes.names or (service.pools[0].deployment.model.name,), context_tokens=sizes.longest_tokens,
+        block_tokens=engine.block_tokens, answer=answer, speed_ratio=wishes.speed_ratio, api_key=wishes.api_key,
+        max_queued=wishes.max_queued, failure_frac=wishes.failure_frac, seed=scenario.seed or 0,
+        has_admin=wishes.has_admin, has_legacy_metrics=wishes.has_legacy_metrics,
+        embedding_size=service.pools[0].deployment.model.hidden_size,
+        guessed_tokens=verified_tokens(service.speculation) - 1 if service.speculation else 0,
+        guessed_levels=len(service.speculation.widths) if service.speculation else 0,
+        cache_config=_cache_config(service),
+    )  # fmt: skip
+    said = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
+    ends = "answers are as long as max_tokens says; with --output-tokens they end by themselves" if not answer else ""
+    return Ready(live=live, settings=settings, notes=(*notes, *filter(None, (said, ends))))
+
+
+def _cache_config(service: Service) -> tuple[tuple[str, str], ...]:
+    """How the cache of the first pool's replicas is cut up, in the words of vLLM's metric."""
+    deployment, memory = service.pools[0].deployment, memory_of(service.pools[0].deployment)
+    engine = deployment.engine
+    if isinstance(memory, Infeasible):
+        return ()
+    frac = deployment.memory_utilization_frac or engine.memory_utilization_frac
+    has_prefix = engine.has_prefix_caching if service.prefix_caching is None else service.prefix_caching
+    blocks = memory.kv_capacity_tokens / engine.block_tokens
+    return (
+        ("block_size", str(engine.block_tokens)), ("cache_dtype", deployment.formats.kv),
+        ("enable_prefix_caching", str(has_prefix)), ("gpu_memory_utilization", f"{frac:g}"),
+        ("num_gpu_blocks", str(int(blocks)) if isfinite(blocks) else "inf"),
+    )  # fmt: skip
+
+
+def _sizes(scenario: Scenario, service: Service, block_tokens: int) -> Sizes | Infeasible:
+    """The longest sequence: as asked, else the model's context as far as the cache holds it."""
+    sizes = sizes_of(service, block_tokens)
+    asked = scenario.max_model_len
+    if asked is None or isinstance(sizes, Infeasible):
+        return sizes
+    if not 2 <= asked <= sizes.longest_tokens:
+        raise ScenarioError(f"max_model_len: got {asked:,}; model and cache hold 2 to {sizes.longest_tokens:,} tokens.")
+    return replace(
+        sizes, longest_tokens=asked, longest_prompt_tokens=asked - 1,
+        mean_context_tokens=min(sizes.mean_context_tokens, asked / 4),
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""What happens to a request's answers, on its way from the simulator to a client."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nan
+from typing import Literal
+
+from orrery.emulator.asked import Asked, Job
+from orrery.emulator.histogram import Histogram
+from orrery.serving.live.result import Course
+
+End = Literal["", "done", "refused", "failed", "closing"]
+"""How an answer ended: not yet, in full, because it can never fit, with its machine, or with the server."""
+
+NO_COURSE = Course(replica=0, admitted_s=nan, cached_tokens=0)
+
+
+Delivery = tuple[int, int, float, End]
+"""Of one answer: its index, tokens, the moment of the simulated service at which they came, and whether it ended so."""
+
+
+@dataclass(slots=True)
+class Choice:
+    """How far one answer is. Times are the service's."""
+
+    job: Job
+    number: int  # of the request, in the simulator
+    course: Course = NO_COURSE  # known from the first token on
+    num_tokens: int = 0
+    num_preemptions: int = 0  # known at its end
+    first_s: float = 0.0
+    last_s: float = 0.0
+    end: End = ""
+    gaps: Histogram | None = None  # where its replica's are counted; known from the first token on
+
+
+class Stream:
+    """The answers of one request as they come; whoever serves the request waits for their end."""
+
+    __slots__ = ("_over", "arrived_s", "asked", "choices", "has_left", "num_open", "on_tokens", "pending")
+
+    def __init__(self, asked: Asked, choices: list[Choice], arrived_s: float) -> None:
+        self.asked, self.choices, self.arrived_s = asked, choices, arrived_s
+        self.num_open = len(choices)  # answers that have not ended
+        self.pending: list[Delivery] = []
+        self.has_left = False
+        self.on_tokens: Callable[[], None] | None = None  # sends what is pending, as soon as it is
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def end(self, choice: Choice, end: End) -> None:
+        """An answer has ended."""
+        choice.end = end
+        self.num_open -= 1
+
+    def show(self) -> None:
+        """Tokens are pending: who sends them as they come does so now; who waits for all of them waits on."""
+        if self.on_tokens is not None:
+            self.on_tokens()
+        elif not self.asked.streams:
+            self.pending.clear()
+            if not self.num_open:
+                self.finish()
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self.has_left, self.on_tokens = True, None
+        self.finish()
+
+    def finish(self) -> None:
+        """Nothing more is to come, or nobody to take it."""
+        if not self._over.done():
+            self._over.set_result(None)
+
+    async def over(self) -> None:
+        """Wait for the end."""
+        await self._over

@@ -1,0 +1,84 @@
+"""What an emulated model says: words that are one token each in the usual tokenisers, a leading space included.
+
+A client that counts an answer's tokens with a tokeniser of its own so arrives at the number that was generated. The
+words stand in one long passage, in an order drawn once; an answer is a stretch of it, from a start of its own.
+"""
+
+import random
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeVar
+
+W = TypeVar("W", str, bytes)
+
+VOCABULARY = """
+the of and to in is it for on as at by we be are was not but all can has had one two you he she who how now new day way
+may use see get our out up if so no or an do me my
+"""
+LENGTH = 4093
+_ORDER = random.Random(0).choices(VOCABULARY.split(), k=LENGTH)
+PASSAGE = tuple(f" {word}" for word in _ORDER)
+FIRST = tuple(word.capitalize() for word in _ORDER)
+"""The same words at the start of an answer."""
+
+_TOKENS = tuple(word.encode() for word in PASSAGE)
+_LETTERS = (0, *accumulate(map(len, PASSAGE)))
+
+
+def _letters(k: int) -> int:
+    """Letters of the passage's first ``k`` words, going round it."""
+    rounds, rest = divmod(k, LENGTH)
+    return rounds * _LETTERS[-1] + _LETTERS[rest]
+
+
+def _stretch(words: tuple[W, ...], start: int, count: int) -> tuple[W, ...]:
+    """So many of the passage's words, going round it."""
+    at = start % LENGTH
+    return (words * ((at + count) // LENGTH + 1))[at : at + count]
+
+
+@dataclass(slots=True)
+class Answer:
+    """So many words of the passage from ``start`` on, with all letters behind ``num_letters`` left out."""
+
+    start: int
+    num_tokens: int
+    reason: str  # "stop" or "length"
+    num_letters: int = -1  # -1: all
+
+    def before(self, k: int) -> int:
+        """Letters before token ``k``; the first word has no space before it."""
+        return _letters(self.start + k) - _letters(self.start) - (k > 0)
+
+    def word(self, k: int) -> str:
+        """What token ``k`` says."""
+        at = (self.start + k) % LENGTH
+        word = PASSAGE[at] if k else FIRST[at]
+        return word if self.num_letters < 0 else word[: max(0, self.num_letters - self.before(k))]
+
+    def text(self, first: int, end: int) -> str:
+        """What the tokens from ``first`` to before ``end`` say."""
+        if end == first + 1:
+            return self.word(first)
+        said = "".join(_stretch(PASSAGE, self.start + first, end - first))
+        if not first:
+            said = FIRST[self.start % LENGTH] + said[len(PASSAGE[self.start % LENGTH]) :]
+        return said if self.num_letters < 0 else said[: max(0, self.num_letters - self.before(first))]
+
+    def tokens(self) -> list[bytes]:
+        """The answer as the tokeniser would cut it."""
+        found = _stretch(_TOKENS, self.start, self.num_tokens)
+        return [FIRST[self.start % LENGTH].encode(), *found[1:]]
+
+    def stop_at(self, stops: list[str], min_tokens: int, keeps: bool) -> None:
+        """End at the earliest of some strings, which is left out of the text unless it is kept."""
+        num_read = min(self.num_tokens, 2 * LENGTH)  # the passage repeats from there on
+        text, least = self.text(0, num_read), self.before(min_tokens)
+        found = [(at, at + len(stop)) for stop in stops if (at := text.find(stop, least)) >= 0]
+        if not found:
+            return
+        at, end = min(found, key=lambda x: x[1])
+        self.num_letters = end if keeps else at
+        self.num_tokens = bisect_left(range(num_read), end, key=self.before)
+        self.reason = "stop"

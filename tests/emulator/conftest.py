@@ -1,0 +1,81 @@
+"""A server in a thread of its own, on a free port, with the real simulator behind it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from orrery.base.listening import address_of, listening
+from orrery.emulator.serve import Server, serve
+from orrery.emulator.start import Ready, Wishes, ready
+from orrery.scenario.schema import read_scenario
+
+SCENARIO = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_model_len": 8192}
+NAME = "llama"
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a test may look at."""
+
+    url: str
+    server: Server
+
+    @property
+    def pace(self):
+        return self.server.pace
+
+
+def wait_until(holds: Callable[[], object], patience_s: float = 5.0) -> None:
+    """Wait until something holds."""
+    end_s = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < end_s, "it never did"
+        time.sleep(0.005)
+
+
+@contextmanager
+def running(scenario: dict | None = None, **wishes) -> Generator[Running]:
+    """A server, stopped in good order at the end."""
+    found = ready(read_scenario({**SCENARIO, **(scenario or {})}), Wishes(names=(NAME, "other"), **wishes))
+    assert isinstance(found, Ready)
+    started, servers = threading.Event(), []
+    with listening("127.0.0.1", 0) as listener:
+        url = address_of(listener)
+
+        def on_start(server: Server) -> None:
+            servers.append(server)
+            started.set()
+
+        thread = threading.Thread(target=lambda: asyncio.run(serve(found.live, found.settings, listener, on_start)))
+        thread.start()
+        try:
+            assert started.wait(10)
+            yield Running(url, servers[0])
+        finally:
+            servers[0].stop()
+            thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def fast() -> Generator[Running]:
+    """Twenty times as fast as the deployment: for what has nothing to do with time."""
+    with running(speed_ratio=20.0) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def start() -> Callable:
+    """``with start(speed_ratio=…) as found:``"""
+    return running
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable:
+    """``until(lambda: …)`` waits, and fails after some seconds."""
+    return wait_until

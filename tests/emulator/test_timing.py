@@ -1,0 +1,69 @@
+"""What clients measure is what ``simulate`` says of the same arrivals: within 3 %, or as late as the server says."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import numpy as np
+import openai
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from agreement import assert_agrees, closed_loop, lags_of, late_s, like_openai, like_vllm_bench, open_loop, served
+
+SCENARIO = {"model": "llama-3.1-8b", "device": "h100-sxm"}
+
+
+def sizes(count, seed=1):
+    """(prompt, answer) tokens."""
+    draws = np.random.default_rng(seed)
+    return np.column_stack([draws.integers(200, 3000, count), draws.integers(15, 40, count)])
+
+
+def arrivals(rate_per_s, count):
+    """Moments of a Poisson process, on the wall."""
+    return np.cumsum(np.random.default_rng(2).exponential(1 / rate_per_s, count))
+
+
+def test_times_are_those_of_the_simulation(start):
+    speed = 0.25  # what HTTP costs weighs a quarter
+    with start(SCENARIO, speed_ratio=speed) as found:
+
+        async def send(text, num_tokens):
+            return await like_vllm_bench(found.url, text, num_tokens)
+
+        asyncio.run(send("the first costs more", 2))
+        before = lags_of(found.url)
+        timed, client_s = asyncio.run(open_loop(send, arrivals(10, 12), sizes(12)))
+        assert_agrees(SCENARIO, speed, timed, late_s(found.url, before) + client_s)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "speed", "rate_per_s", "count"),
+    [({}, 1.0, 8.0, 200), ({"replicas": 4}, 1.0, 30.0, 400), ({"max_num_seqs": 4}, 0.5, 5.0, 60)],
+)
+def test_an_open_load_in_a_process_of_its_own(more, speed, rate_per_s, count):
+    with served(SCENARIO | more, "--speed", str(speed), "--served-model-name", "llama") as url:
+
+        async def send(text, num_tokens):
+            return await like_vllm_bench(url, text, num_tokens)
+
+        asyncio.run(send("the first costs more", 2))
+        before = lags_of(url)
+        timed, client_s = asyncio.run(open_loop(send, arrivals(rate_per_s, count), sizes(count)))
+        assert_agrees(SCENARIO | more, speed, timed, late_s(url, before) + client_s)
+
+
+@pytest.mark.slow
+def test_a_closed_loop_through_the_openai_client():
+    async def load(url):
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0) as client:
+            await asyncio.gather(*(like_openai(client, "the first costs more", 2) for _ in range(8)))
+            return await closed_loop(lambda text, n: like_openai(client, text, n), 8, sizes(120))
+
+    speed = 0.5
+    with served(SCENARIO, "--speed", str(speed), "--served-model-name", "llama") as url:
+        before = lags_of(url)
+        timed, client_s = asyncio.run(load(url))
+        assert_agrees(SCENARIO, speed, timed, late_s(url, before) + client_s)
