@@ -12,9 +12,9 @@ COMPILING = "Compiling the simulator; this happens once and takes a minute or tw
 
 
 @contextmanager
-def patience() -> Generator[None]:
+def patience(words: str = COMPILING) -> Generator[None]:
     """Say what takes so long, where it does."""
-    timer = threading.Timer(PATIENCE_S, lambda: print(COMPILING, file=sys.stderr, flush=True))
+    timer = threading.Timer(PATIENCE_S, lambda: print(words, file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
     try:

@@ -1,7 +1,5 @@
 """Answers as a person reads them in a terminal."""
 
-from itertools import zip_longest
-
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +14,7 @@ from orrery.planner.goal import Goal
 from orrery.planner.plan import Plan, Rejected
 from orrery.planner.why_not import described
 from orrery.scenario.ask import Answer
-from orrery.scenario.plan_answer import PlanAnswer
+from orrery.scenario.plan_answer import PlanAnswer, lacking, nearest_misses
 
 REJECTED_SHOWN = 6
 """Rejected plans on the page, the nearest misses first; ``--json`` has them all."""
@@ -133,30 +131,6 @@ def _print_rejected(out: Console, rejected: tuple[Rejected, ...]) -> None:
     out.print(f"\n[bold]Rejected[/] ({len(rejected)}; the nearest misses)")
     for item in nearest_misses(rejected, REJECTED_SHOWN):
         out.print(f"  {lacking(item)}", markup=False)
-
-
-def nearest_misses(rejected: tuple[Rejected, ...], count: int) -> list[Rejected]:
-    """The nearest miss of each kind in turn, each sentence once."""
-    by_reason: dict[str, dict[str, Rejected]] = {}
-    for item in rejected:
-        by_reason.setdefault(item.reason, {}).setdefault(lacking(item), item)
-    rounds = zip_longest(*(found.values() for found in by_reason.values()))
-    return [item for turn in rounds for item in turn if item is not None][:count]
-
-
-def lacking(item: Rejected) -> str:
-    """What a rejected plan needs, has, and would work with; as many digits as it takes to see the difference."""
-    lacks = item.lacks
-    need = have = ""
-    for digits in (3, 4, 5):
-        need, have = _quantity(lacks.need, lacks.unit, digits), _quantity(lacks.have, lacks.unit, digits)
-        if need != have:
-            break
-    return f"{lacks.what}: needs {need}, has {have}. {lacks.smallest_change}"
-
-
-def _quantity(value: float, unit: str, digits: int) -> str:
-    return f"{value:,.0f} {unit}" if unit in ("tokens", "devices") else text(value, unit, digits)
 
 
 def _print_launch(out: Console, plan: Plan) -> None:

@@ -1,6 +1,8 @@
 """The questions that can be asked, from Python and from every window, and their answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import exp, hypot, log
 from typing import Any
 
 from orrery.base.cost import Interval
@@ -27,6 +29,7 @@ class Answer:
     tariff: Tariff
     notes: tuple[str, ...]
     reasoned: Reasoned | None = None  # where many calls make one answer
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
     def usd_per_million_tokens(self) -> float | None:
@@ -44,10 +47,6 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
         e = self.estimate
-        money = {
-            "usd_per_million_tokens": self.usd_per_million_tokens,
-            "usd_per_million_total_tokens": self.usd_per_million_total_tokens,
-        }
         return to_json(
             {
                 "ttft_s": e.ttft_s, "tpot_s": e.tpot_s, "latency_s": e.latency_s,
@@ -55,15 +54,33 @@ class Answer:
                 "requests_per_s": e.requests_per_s, "concurrency": e.concurrency, "num_devices": e.num_devices,
                 "memory": {**memory_json(e.memory), "peak_bytes": e.peak_memory_bytes}, "power_w": e.power_w,
                 "energy_j_per_token": e.energy_j_per_token,
-                **money, "bound_by": e.bound_by,
-                "intervals": {**e.intervals, **self._money_intervals(money)},
+                "usd_per_million_tokens": self.usd_per_million_tokens,
+                "usd_per_million_total_tokens": self.usd_per_million_total_tokens, "bound_by": e.bound_by,
+                "intervals": self.intervals(),
                 "price": price_json(self.tariff), "deployment": deployment_json(self.question.deployment),
-                "notes": self.notes,
+                "settings": self.settings, "notes": self.notes,
             }
         ) | ({"answer": self.reasoned.to_json()} if self.reasoned else {})  # fmt: skip
 
+    def intervals(self) -> dict[str, Interval]:
+        """Of every figure that has one. Dollars go with the inverse of the rate; the price is taken as exact."""
+        money = {
+            "usd_per_million_tokens": self.usd_per_million_tokens,
+            "usd_per_million_total_tokens": self.usd_per_million_total_tokens,
+        }
+        return {**self.estimate.intervals, **self._energy_interval(), **self._money_intervals(money)}
+
+    def _energy_interval(self) -> dict[str, Interval]:
+        """Power over rate, with their errors taken as independent: half-widths add as squares, in the logarithm."""
+        e, around = self.estimate, self.estimate.intervals
+        power, rate = around.get("power_w"), around.get("output_tokens_per_s")
+        if power is None or rate is None or not e.output_tokens_per_s or min(power.low_95, rate.low_95) <= 0:
+            return {}
+        return {
+            "energy_j_per_token": _quotient(e.energy_j_per_token, (e.power_w, power), (e.output_tokens_per_s, rate))
+        }
+
     def _money_intervals(self, money: dict[str, float | None]) -> dict[str, Interval]:
-        """Dollars go with the inverse of the rate; the price itself is taken as exact."""
         rate, around = self.estimate.output_tokens_per_s, self.estimate.intervals.get("output_tokens_per_s")
         if around is None or not rate:
             return {}
@@ -74,6 +91,19 @@ def _inverse(value: float, rate: float, around: Interval) -> Interval:
     return Interval(
         low_80=value * rate / around.high_80, high_80=value * rate / around.low_80,
         low_95=value * rate / around.high_95, high_95=value * rate / around.low_95, because=around.because,
+    )  # fmt: skip
+
+
+def _quotient(value: float, over: tuple[float, Interval], under: tuple[float, Interval]) -> Interval:
+    (a, top), (b, bottom) = over, under
+
+    def end(top_end: float, bottom_end: float, sign: float) -> float:
+        return value * exp(sign * hypot(log(top_end / a), log(bottom_end / b)))
+
+    return Interval(
+        low_80=end(top.low_80, bottom.high_80, -1.0), high_80=end(top.high_80, bottom.low_80, 1.0),
+        low_95=end(top.low_95, bottom.high_95, -1.0), high_95=end(top.high_95, bottom.low_95, 1.0),
+        because=f"power: {top.because}; rate: {bottom.because}",
     )  # fmt: skip
 
 
@@ -92,10 +122,12 @@ class CannotBe:
 
     infeasible: Infeasible
     notes: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     def to_json(self) -> dict[str, Any]:
         """``{"infeasible": {"need", "have", "smallest_change", …}}``."""
-        return {"infeasible": to_json(self.infeasible), "notes": list(self.notes)}
+        out: dict[str, Any] = {"infeasible": to_json(self.infeasible), "notes": list(self.notes)}
+        return out | ({"settings": to_json(self.settings)} if self.settings else {})
 
 
 def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | CannotBe:
@@ -104,6 +136,10 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | C
     Settings are those of a scenario file; given beside a scenario they override it.
     """
     asked = merged(scenario, settings)
+    return replace(_estimated(asked), settings=asked.written())
+
+
+def _estimated(asked: Scenario) -> Answer | CannotBe:
     question = resolve(asked)
     found = estimate_deployment(question.deployment, question.workload)
     if isinstance(found, Infeasible):

@@ -132,7 +132,7 @@ def find_capacity(
     search = _Search(scenario=sized, service=service, notes=notes, on_probe=on_probe)
     best, missed = bisected(search.is_met, likely / 2.0, likely * 1.1, TOLERANCE)
     if not best or search.best is None:
-        return _cannot(search)
+        return replace(_cannot(search), settings=asked.written())
     probes = tuple(sorted(search.probes, key=lambda p: p.requests_per_s))
     limit = next((p.limited_by for p in probes if p.requests_per_s >= missed * (1 - 1e-9) and not p.is_met), "")
     seconds = (perf_counter() - started) / len(probes)

@@ -8,12 +8,17 @@ from pydantic import ValidationError
 from orrery.base.errors import ScenarioError, nearest
 from orrery.scenario.setting import Setting
 
+MOST_MISTAKES = 20
+"""That are told; of more, how many there are."""
+
 
 def mistakes(error: ValidationError, known: Mapping[str, Setting], where: str = "") -> ScenarioError:
     """Everything that is wrong with some settings, a line each."""
     prefix = f"{where}: " if where else ""
-    lines = [prefix + _sentence(e["type"], e["loc"], e["msg"], e["input"], known) for e in error.errors()]
-    return ScenarioError("\n".join(dict.fromkeys(lines)))
+    found = error.errors()
+    lines = [prefix + _sentence(e["type"], e["loc"], e["msg"], e["input"], known) for e in found[:MOST_MISTAKES]]
+    more = [f"{len(found) - MOST_MISTAKES:,} more mistakes."] if len(found) > MOST_MISTAKES else []
+    return ScenarioError("\n".join([*dict.fromkeys(lines), *more]))
 
 
 def limited(setting: Setting) -> dict[str, Any]:
@@ -29,8 +34,8 @@ def _sentence(kind: str, loc: tuple[int | str, ...], message: str, got: Any, kno
     name = str(loc[0]) if loc else ""
     detail = message.removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        near = nearest(name, known, 1)
-        return f"There is no setting {name!r}; " + (
+        near = nearest(name[:80], known, 1)
+        return f"There is no setting {name[:80]!r}; " + (
             f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}."
         )
     if name not in known:

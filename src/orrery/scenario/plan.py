@@ -30,6 +30,7 @@ IN_FULL = 5
 class Searched:
     """What the closed form found for a scenario, before its plans are worked out in full."""
 
+    scenario: Scenario
     goal: Goal
     space: Space
     found: Found
@@ -43,6 +44,7 @@ class Searched:
             goal=self.goal, plans=tuple(plans), num_plans=len(found.plans), rejected=found.rejected, front=found.front,
             infeasible=infeasible, evaluated=found.evaluated, num_candidates=found.num_candidates,
             seconds=time.perf_counter() - self.started_s, tariffs=tariffs, notes=self.notes,
+            settings=self.scenario.written(),
         )  # fmt: skip
 
 
@@ -64,7 +66,9 @@ def searched_for(scenario: Scenario, is_simulated: bool = False) -> Searched:
         raise ScenarioError(_empty(scenario, goal))
     notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
     notes += [n for option in space.options for n in option.tariff.notes]
-    return Searched(goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s)
+    return Searched(
+        scenario=scenario, goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s
+    )  # fmt: skip
 
 
 def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple[str, ...]]:

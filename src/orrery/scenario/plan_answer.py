@@ -1,9 +1,11 @@
 """The planner's answer: plans best first, what was rejected and why, and the Pareto front."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
+from orrery.base.units import text
 from orrery.execution.memory import Infeasible, Memory
 from orrery.planner.goal import Goal
 from orrery.planner.money import Tariff
@@ -27,6 +29,7 @@ class PlanAnswer:
     seconds: float
     tariffs: tuple[tuple[str, Tariff], ...]  # by device
     notes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
@@ -40,7 +43,7 @@ class PlanAnswer:
                 "front": [point_json(p) for p in self.front],
                 "goal": self.goal, "evaluated": self.evaluated, "num_candidates": self.num_candidates,
                 "prices": {device: price_json(tariff) for device, tariff in self.tariffs},
-                "seconds": self.seconds, "notes": self.notes,
+                "seconds": self.seconds, "settings": self.settings, "notes": self.notes,
             }
         )  # fmt: skip
 
@@ -119,3 +122,27 @@ def nothing_works(rejected: Sequence[Rejected]) -> Infeasible | None:
     order = ("devices", "objective", "length", "memory", "range")
     closest = min(rejected, key=lambda r: (order.index(r.reason), r.excess_ratio), default=None)
     return closest.lacks if closest else None
+
+
+def nearest_misses(rejected: tuple[Rejected, ...], count: int) -> list[Rejected]:
+    """The nearest miss of each kind in turn, each sentence once."""
+    by_reason: dict[str, dict[str, Rejected]] = {}
+    for item in rejected:
+        by_reason.setdefault(item.reason, {}).setdefault(lacking(item), item)
+    rounds = zip_longest(*(found.values() for found in by_reason.values()))
+    return [item for turn in rounds for item in turn if item is not None][:count]
+
+
+def lacking(item: Rejected) -> str:
+    """What a rejected plan needs, has, and would work with; as many digits as it takes to see the difference."""
+    lacks = item.lacks
+    need = have = ""
+    for digits in (3, 4, 5):
+        need, have = _quantity(lacks.need, lacks.unit, digits), _quantity(lacks.have, lacks.unit, digits)
+        if need != have:
+            break
+    return f"{lacks.what}: needs {need}, has {have}. {lacks.smallest_change}"
+
+
+def _quantity(value: float, unit: str, digits: int) -> str:
+    return f"{value:,.0f} {unit}" if unit in ("tokens", "devices") else text(value, unit, digits)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,14 +20,29 @@ from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
-from orrery.serving.requests import Requests
+from orrery.serving.requests import Ints, Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate as run
+from orrery.serving.simulation.tables._kernel import SERVED
+from orrery.serving.simulation.world import NUM_COUNTS as NUM_COUNTS
 from orrery.serving.simulation.world import Window
 
 MOST_LOGGED_STEPS = 200_000
 """Rows of the log of single steps: enough for some minutes of a few replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Watch:
+    """Who looks at a run while it goes on: told of each phase, and free to read the loop's own counts meanwhile."""
+
+    counts: Ints  # NUM_COUNTS of them, in memory that the reader sees too
+    on_phase: Callable[[str, int], None]  # its name, and requests where it serves them
+
+
+def served(counts: Ints) -> int:
+    """How many requests have left, finished or refused."""
+    return int(counts[SERVED])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,26 +71,46 @@ class SimulatedAnswer:
 
 def simulate(
     scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None,
-    patience: AbstractContextManager[object] | None = None, **settings: Any,
+    patience: AbstractContextManager[object] | None = None, watch: Watch | None = None, **settings: Any,
 ) -> SimulatedAnswer | CannotBe:  # fmt: skip
     """Serve a scenario's requests step by step, as its engine would.
 
     Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
     end in seconds) are kept one by one. The first run on a machine compiles the simulator (a minute or two, once), and
-    ``patience`` is entered meanwhile.
+    ``patience`` is entered meanwhile. A ``watch`` changes nothing.
     """
     asked = merged(scenario, settings)
     service, notes = service_for(asked)
     check_traffic(asked)
     with patience or nullcontext():
         warm_up(service)
+    tell = watch.on_phase if watch else _untold
     started = time.perf_counter()
+    tell("generating", 0)
     requests = requests_for(asked)
-    found = _served(asked, service, requests, window)
+    tell("simulating", requests.count)
+    found = _served(asked, service, requests, window, watch.counts if watch else None)
     if isinstance(found, Infeasible):
-        return CannotBe(infeasible=found, notes=notes)
+        return CannotBe(infeasible=found, notes=notes, settings=asked.written())
+    tell("computing", 0)
     answer = answer_of(asked, service, found, (*notes, *requests.notes))
     return replace(answer, seconds=time.perf_counter() - started)
+
+
+def _untold(phase: str, total: int) -> None:
+    """Nobody looks."""
+
+
+def read_window(text: str) -> tuple[float, float]:
+    """A part of a run as people write it: START:END in seconds."""
+    start, colon, end = text.partition(":")
+    try:
+        found = float(start or 0), float(end)
+    except ValueError:
+        found = (1.0, 0.0)
+    if not colon or not 0 <= found[0] < found[1] < math.inf:
+        raise ScenarioError(f"window: got {text!r}; write START:END in seconds, such as 10:20.")
+    return found
 
 
 def answer_of(
@@ -126,11 +162,11 @@ def warm_up(service: Service) -> None:
 
 
 def _served(
-    scenario: Scenario, service: Service, requests: Requests, window: tuple[float, float] | None
+    scenario: Scenario, service: Service, requests: Requests, window: tuple[float, float] | None, counts: Ints | None
 ) -> Simulated | Infeasible:
     rows = MOST_LOGGED_STEPS if window else 0
     start_s, end_s = window or (0.0, 0.0)
     return run(
         service, requests, concurrency=scenario.concurrency or 0, seed=scenario.seed or 0,
-        window=Window(start_s=start_s, end_s=end_s, rows=rows),
+        window=Window(start_s=start_s, end_s=end_s, rows=rows), counts=counts,
     )  # fmt: skip

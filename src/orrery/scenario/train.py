@@ -1,6 +1,7 @@
 """A training job's answer: step time by part, memory by category and rank, energy, money, and the whole run."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orrery.base.cost import Interval, Spread
@@ -46,6 +47,7 @@ class TrainAnswer:
     tariff: Tariff
     run: Run | None
     notes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
     def peak_memory_bytes(self) -> float:
@@ -96,7 +98,7 @@ class TrainAnswer:
                 "usd_per_million_tokens": self.usd_per_million_tokens, "price": price_json(self.tariff),
                 "run": run_json(self.run) if self.run else None,
                 "intervals": self.intervals(), "job": job_json(self.job), "layout": self.layout,
-                "notes": self.notes,
+                "settings": self.settings, "notes": self.notes,
             }
         )  # fmt: skip
 
@@ -129,6 +131,10 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
     With ``offload`` the states leave the device, and the answer says what each tier of memory holds.
     """
     asked = merged(scenario, settings)
+    return replace(_trained(asked), settings=asked.written())
+
+
+def _trained(asked: Scenario) -> TrainAnswer | OffloadAnswer | CannotBe:
     check_run(asked)
     if asked.offload:
         return offloaded(asked)

@@ -1,7 +1,7 @@
 """A training job whose states leave the device: its step by part, each tier of memory, energy, money, and the run."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ class OffloadAnswer:
     tariff: Tariff
     run: Run | None
     notes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     @property
     def peak_memory_bytes(self) -> float:
@@ -111,7 +112,7 @@ class OffloadAnswer:
                 "energy_j_per_token": self.energy_j_per_token,
                 "usd_per_million_tokens": self.usd_per_million_tokens, "price": price_json(self.tariff),
                 "run": run_json(self.run) if self.run else None, "intervals": {},
-                "job": job_json(self.job), "layout": self.layout, "notes": self.notes,
+                "job": job_json(self.job), "layout": self.layout, "settings": self.settings, "notes": self.notes,
             }
         )  # fmt: skip
 

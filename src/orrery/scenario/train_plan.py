@@ -1,8 +1,8 @@
 """The best layouts to train with: searched over everything that the scenario leaves open."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from orrery.base.errors import ScenarioError
@@ -48,6 +48,7 @@ class TrainPlanAnswer:
     seconds: float
     tariff: Tariff
     notes: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     def why_not(self) -> dict[str, int]:
         """Layouts that each constraint rules out, over all families."""
@@ -71,7 +72,7 @@ class TrainPlanAnswer:
                 "launch": self.launch, "launch_refusals": self.launch_refusals, "evaluated": self.evaluated,
                 "ruled_out": self.ruled_out, "num_layouts": self.num_layouts, "seconds": self.seconds,
                 "evaluations_per_s": self.evaluated / self.seconds, "job": job_json(self.job),
-                "price": price_json(self.tariff), "notes": self.notes,
+                "price": price_json(self.tariff), "settings": self.settings, "notes": self.notes,
             }
         )  # fmt: skip
 
@@ -84,7 +85,7 @@ def usd_per_step(answer: TrainPlanAnswer, point: Point) -> float | None:
 
 def plan_json(plan: TrainAnswer) -> dict[str, Any]:
     """One plan; the job stands once beside all of them."""
-    return {k: v for k, v in plan.to_json().items() if k not in ("job", "notes", "price")}
+    return {k: v for k, v in plan.to_json().items() if k not in ("job", "notes", "price", "settings")}
 
 
 def killed_json(killed: Killed) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def train_plan(
         killed=tuple(sorted(found.killed, key=_closeness)), infeasible=None if plans else _nothing(asked, job, found),
         evaluated=found.evaluated, ruled_out=found.ruled_out, num_layouts=found.num_layouts,
         seconds=time.perf_counter() - started_s, tariff=tariff,
-        notes=(*question.notes, *_schedule_notes(job, wanted), *tariff.notes),
+        notes=(*question.notes, *_schedule_notes(job, wanted), *tariff.notes), settings=asked.written(),
     )  # fmt: skip
 
 

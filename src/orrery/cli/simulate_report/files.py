@@ -9,8 +9,8 @@ from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
 from orrery.cli.simulate_report.page import report_html
 from orrery.cli.simulate_report.parquet import parquet_bytes
-from orrery.cli.simulate_report.perfetto import trace_events
 from orrery.cli.simulate_report.rows import csv_text, request_columns
+from orrery.reports.perfetto import trace_events
 from orrery.serving.metrics import details
 from orrery.serving.simulation.result import Simulated
 

@@ -27,6 +27,8 @@ over where the rest would take longer than it takes to start them."""
 class Swept:
     """The runs of a sweep, in the order of its grid."""
 
+    scenario: Scenario  # what all runs have in common, before anything varies
+    over: tuple[str, ...]
     points: tuple[Point, ...]
     runs: tuple[dict[str, Any], ...]  # answers of `orrery simulate --json`, with ``label`` and ``varied``
     num_resumed: int
@@ -52,6 +54,7 @@ class Swept:
         return {
             "runs": list(self.runs), "num_runs": len(self.runs), "num_infeasible": self.num_infeasible,
             "num_failed": self.num_failed, "num_resumed": self.num_resumed, "seconds": self.took_s,
+            "settings": self.scenario.written(), "sweep": list(self.over),
         }  # fmt: skip
 
 
@@ -97,7 +100,10 @@ def sweep(
         if left:
             in_processes(left, jobs or os.cpu_count() or 1, finds_capacity, str(folder or ""), done)
     runs = tuple({"label": p.label, "varied": p.varied} | _unlabelled(found[n]) for n, p in enumerate(points))
-    return Swept(points=points, runs=runs, num_resumed=resumed, took_s=time.perf_counter() - started)
+    return Swept(
+        scenario=base, over=tuple(over), points=points, runs=runs, num_resumed=resumed,
+        took_s=time.perf_counter() - started,
+    )  # fmt: skip
 
 
 def _in_turn(

@@ -1,0 +1,1 @@
+"""Reports: one page from any plan, estimate, simulation, sweep or training search, for whoever pays."""

@@ -1,0 +1,147 @@
+"""The report of one configuration: what it does, what it costs, and what other cuts and formats would do."""
+
+import shlex
+from collections.abc import Iterator
+
+from orrery.base.errors import OrreryError
+from orrery.planner.space import Fixed, formats, tensor_degrees
+from orrery.reports.estimate_swings import sensitivity
+from orrery.reports.facts import SERVING, accuracy_of, facts_of
+from orrery.reports.frame import Frame, framed, infeasible, prices_of
+from orrery.reports.report import Command, Number, Report, Section, Table
+from orrery.reports.serving_pictures import memory_figure, roofline_figure, time_figure
+from orrery.reports.serving_words import BOUND_BY, described, estimate_question, formats_said, load_said, machines
+from orrery.reports.source import Source
+from orrery.reports.swings import with_figures
+from orrery.reports.words import changed, said, sure
+from orrery.scenario.ask import Answer, CannotBe, estimate
+from orrery.scenario.schema import Scenario, merged
+
+MOST_TENSOR = 8
+"""Tensor parallelism that is tried beside the answer's."""
+
+LIMITS = (
+    "Latencies are means in a steady state; `orrery simulate` has percentiles, queues and bursts.",
+    "Prompts that share a beginning are computed anew here (`orrery simulate --prefix-tokens` shares them).",
+    "What a number format does to answers is not predicted here: measure it on your own questions.",
+    "Prices are those of the day they were published; spot offers, commitments and your own contracts differ.",
+)  # fmt: skip
+
+
+def estimate_report(source: Source, frame: Frame) -> Report:
+    """Estimate again (milliseconds), and report it."""
+    scenario = source.scenario
+    answer = estimate(scenario)
+    model = scenario.model or ""
+    if isinstance(answer, CannotBe):
+        question = (f"How does {model} run on {scenario.device} with {load_said(scenario)}?",)
+        return infeasible(source, frame, answer.infeasible, model=model, question=question, notes=answer.notes)
+    d = answer.question.deployment
+    why = shlex.join(["orrery", "why", "tpot_s", *shlex.split(source.command)[2:]])
+    return framed(
+        source, frame, model=d.model.name, question=(estimate_question(answer),), headline=headline(answer),
+        told=told(answer), numbers=numbers(answer), alternatives=alternatives(scenario, answer),
+        sensitivity=with_figures(sensitivity(scenario, answer)), where=where(answer), assumptions=answer.notes,
+        facts=facts_of(answer), accuracy=accuracy_of((answer.question.workload.mode, "closed"), SERVING), limits=LIMITS,
+        commands=(Command(about="Unfold a number to the facts it came from", line=why),
+                  prices_of(source, d.cluster.device.name)),
+    )  # fmt: skip
+
+
+def headline(answer: Answer) -> str:
+    """Speed and dollars, with their intervals."""
+    e, d, usd = answer.estimate, answer.question.deployment, answer.usd_per_million_tokens
+    around = sure(answer.intervals().get("usd_per_million_tokens"), "usd")
+    money = "" if usd is None else f" at {said(usd, 'usd')} per million{around}"
+    times = f"a first token takes {said(e.ttft_s, 's')}{sure(e.intervals.get('ttft_s'), 's')}"
+    if e.tpot_s > 0:
+        times += f", each further token {said(e.tpot_s, 's')}{sure(e.intervals.get('tpot_s'), 's')}"
+    where = machines(e.num_devices, d.cluster.device.name)
+    rate = f"{said(e.output_tokens_per_s, '')} output tokens/s"
+    return f"{where} give{'s' if e.num_devices == 1 else ''} {rate} of {d.model.name}{money}: {times}, on average."
+
+
+def told(answer: Answer) -> tuple[str, ...]:
+    """The cut, what limits it, and the bill."""
+    e, d = answer.estimate, answer.question.deployment
+    out = [f"Cut: {described(d)}. Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:,.3g} requests "
+           "run at once."]  # fmt: skip
+    usd_per_s = answer.tariff.usd_per_s(e.num_devices, e.power_w)
+    if usd_per_s is not None:
+        out.append(f"That is {said(3600 * usd_per_s, 'usd')} an hour, {said(730 * 3600 * usd_per_s, 'usd')} a month "
+                   "of 730 hours.")  # fmt: skip
+    if many := answer.reasoned:
+        way = many.ways[-1]
+        out.append(f"One answer of {way.num_calls:,.3g} calls ({many.shape}) takes {said(way.time_s, 's')} and "
+                   f"{said(way.usd, 'usd')}.")  # fmt: skip
+    return tuple(out)
+
+
+def numbers(answer: Answer) -> tuple[Number, ...]:
+    """The figures of the answer, with their intervals."""
+    e, around = answer.estimate, answer.intervals()
+    found = (
+        ("ttft_s", "Time to first token, mean", "s"), ("tpot_s", "Time per further token, mean", "s"),
+        ("latency_s", "Whole request, mean", "s"), ("output_tokens_per_s", "Output tokens/s", ""),
+        ("total_tokens_per_s", "Tokens/s, prompts counted", ""), ("requests_per_s", "Requests/s", ""),
+        ("power_w", "Power of all devices", "w"), ("energy_j_per_token", "Energy per output token", "j"),
+        ("peak_memory_bytes", "Memory of the fullest device", "bytes"),
+    )  # fmt: skip
+    out = [Number(name=n, label=label, value=getattr(e, n), unit=u, interval=around.get(n)) for n, label, u in found]
+    for n, label in (("usd_per_million_tokens", "Dollars per million output tokens"),
+                     ("usd_per_million_total_tokens", "Dollars per million tokens, prompts counted")):  # fmt: skip
+        if (value := getattr(answer, n)) is not None:
+            out.append(Number(name=n, label=label, value=value, unit="usd", interval=around.get(n)))
+    return tuple(out)
+
+
+def alternatives(scenario: Scenario, answer: Answer) -> Section | None:
+    """The same load in other formats and on fewer or more devices."""
+    d = answer.question.deployment
+    rows = [_row(a, answer) for a in others(scenario, answer)]
+    if not rows:
+        return None
+    table = Table(
+        title="The same load, cut or stored differently", num_words=2, chosen=0,
+        columns=("cut", "formats", "devices", "first token", "per token", "output tokens/s", "$ per M tokens",
+                 "$ against the answer"),
+        rows=(_row(answer, answer), *sorted(rows, key=lambda r: r[2:3])),
+    )  # fmt: skip
+    return Section(
+        heading="Alternatives", tables=(table,),
+        told=(f"Each line is the same question on {d.cluster.device.name} with another cut or other formats. Whether "
+              "narrower formats keep the answers good enough is for you to measure.",),
+    )  # fmt: skip
+
+
+def others(scenario: Scenario, answer: Answer) -> Iterator[Answer]:
+    """Other formats at the answer's cut, and its formats at other tensor degrees; what cannot be is left out."""
+    d = answer.question.deployment
+    kinds = [f for f in formats(d.model, d.cluster.device, Fixed()) if f != d.formats]
+    tries = [{"weights": f.weights, "activations": f.activations, "kv": f.kv} for f in kinds]
+    degrees = [t for t in tensor_degrees(d.model, min(MOST_TENSOR, d.cluster.device.devices_per_node))
+               if t & (t - 1) == 0 and t != d.layout.tp]  # fmt: skip
+    if d.layout.ep == 1:
+        tries += [{"tp": t, "devices": t * d.layout.pp * d.layout.dp * d.layout.cp, "pp": d.layout.pp} for t in degrees]
+    for changes in tries:
+        try:
+            found = estimate(merged(scenario, changes))
+        except OrreryError:
+            continue
+        if isinstance(found, Answer):
+            yield found
+
+
+def _row(one: Answer, answer: Answer) -> tuple[str, ...]:
+    e, d = one.estimate, one.question.deployment
+    usd, ours = one.usd_per_million_tokens, answer.usd_per_million_tokens
+    against = "the answer" if one is answer else changed(usd, ours) if usd is not None and ours else "-"
+    return (str(d.layout), formats_said(d.formats), str(e.num_devices), said(e.ttft_s, "s"), said(e.tpot_s, "s"),
+            f"{e.output_tokens_per_s:,.0f}", said(usd, "usd"), against)  # fmt: skip
+
+
+def where(answer: Answer) -> Section:
+    """Time of a step, memory, and the roofs."""
+    e = answer.estimate
+    figures = (time_figure(e), memory_figure([(str(answer.question.deployment.layout), e.memory)]), roofline_figure(e))
+    return Section(heading="Where time and memory go", figures=tuple(f for f in figures if f))

@@ -1,0 +1,63 @@
+"""What every report has around its content: title, day, version, settings, and the lines that repeat it."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from orrery import __version__
+from orrery.execution.memory import Infeasible
+from orrery.reports.report import Command, Report, Section
+from orrery.reports.source import Source
+from orrery.reports.words import said
+
+TITLES = {
+    "plan": "Serving {model}: which machines, and what they cost", "estimate": "Serving {model}: one configuration",
+    "simulate": "Serving {model} under load", "capacity": "Serving {model}: how much load it takes",
+    "sweep": "Serving {model}: settings compared", "train": "Training {model}: one configuration",
+    "train-plan": "Training {model}: the best layout",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What whoever makes the report adds."""
+
+    title: str = ""
+    author: str = ""
+    made: str = ""  # the day, ISO 8601; empty: today
+
+
+def framed(source: Source, frame: Frame, *, model: str, commands: Sequence[Command] = (), **content: Any) -> Report:
+    """The report of some content."""
+    defaults: dict[str, Any] = {
+        "told": (), "numbers": (), "alternatives": None, "sensitivity": None, "where": None, "assumptions": (),
+        "facts": (), "accuracy": None, "limits": (), "infeasible": None,
+    }  # fmt: skip
+    again = Command(about="Ask the same question again", line=source.command)
+    return Report(
+        kind=source.kind, title=frame.title or TITLES[source.kind].format(model=model), author=frame.author,
+        made=frame.made or f"{datetime.now(UTC):%Y-%m-%d}", version=__version__, settings=source.scenario.written(),
+        commands=(again, *commands), **(defaults | content),
+    )  # fmt: skip
+
+
+def infeasible(
+    source: Source, frame: Frame, lacks: Infeasible | Mapping[str, Any], *, model: str, question: tuple[str, ...],
+    notes: Sequence[str] = (), alternatives: Section | None = None,
+) -> Report:  # fmt: skip
+    """The report that says no: what is needed, what there is, and the smallest change that would do."""
+    lacks = lacks if isinstance(lacks, Infeasible) else Infeasible(**lacks)
+    need, have = said(lacks.need, lacks.unit), said(lacks.have, lacks.unit)
+    return framed(
+        source, frame, model=model, question=question, infeasible=lacks,
+        headline=f"No. {lacks.what}: it needs {need} and has {have}.",
+        told=(f"The smallest change: {lacks.smallest_change}",) if lacks.smallest_change else (),
+        assumptions=tuple(dict.fromkeys(notes)), alternatives=alternatives,
+    )  # fmt: skip
+
+
+def prices_of(source: Source, device: str) -> Command:
+    """Where the price comes from."""
+    return Command(about="See the prices and their sources", line=shlex.join(["orrery", "show", "price", device]))

@@ -1,0 +1,55 @@
+"""One door: a report of any source."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import isclose
+from typing import Any
+
+from orrery.reports.frame import Frame
+from orrery.reports.kinds import Kind
+from orrery.reports.report import Report
+from orrery.reports.source import Source
+
+
+def report_of(source: Source, frame: Frame | None = None) -> Report:
+    """The report of the question or answer in ``source``."""
+    made = _builders()[source.kind](source, frame or Frame())
+    is_other = source.kind in ASKED_AGAIN and _differs(source, made)
+    return replace(made, limits=(OTHER_NUMBERS, *made.limits)) if is_other else made
+
+
+ASKED_AGAIN = frozenset({"plan", "estimate", "train", "train-plan"})
+"""Answers that are worked out anew; of the others the file itself is reported."""
+
+
+OTHER_NUMBERS = (
+    "The numbers in the file that this report was made from are others: prices, facts or rules have changed since. The "
+    "report has today's."
+)
+
+SAME = 1e-6
+
+
+def _differs(source: Source, made: Report) -> bool:
+    """Whether the file's own figures are others than those that were worked out again."""
+    plans: Sequence[Mapping[str, Any]] = (source.plain or {}).get("plans") or ()
+    held: Mapping[str, Any] = plans[0] if plans else source.plain or {}
+    pairs = [(number.value, held.get(number.name)) for number in made.numbers]
+    return any(
+        isinstance(b, int | float) and a is not None and not isclose(a, b, rel_tol=SAME, abs_tol=SAME) for a, b in pairs
+    )
+
+
+def _builders() -> Mapping[Kind, Callable[[Source, Frame], Report]]:
+    """Imported late: each brings the commands that it reports on."""
+    from orrery.reports.estimate import estimate_report
+    from orrery.reports.plan import plan_report
+    from orrery.reports.simulate import simulate_report
+    from orrery.reports.sweep import sweep_report
+    from orrery.reports.train import train_report
+    from orrery.reports.train_plan import train_plan_report
+
+    return {
+        "plan": plan_report, "estimate": estimate_report, "simulate": simulate_report, "capacity": simulate_report,
+        "sweep": sweep_report, "train": train_report, "train-plan": train_plan_report,
+    }  # fmt: skip

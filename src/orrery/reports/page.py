@@ -1,0 +1,96 @@
+"""A report as one HTML page that needs nothing else: no script, no network, no fonts; it prints as it reads."""
+
+import re
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.base.sources import Fact
+from orrery.base.units import UNIT_WORDS, si
+from orrery.reports.report import Report, Sensitivity, Table
+from orrery.reports.swings import moves_table_rows
+from orrery.reports.words import said
+
+EXTRA = "report"
+
+
+def page(report: Report) -> str:
+    """The page. Whatever comes from names and notes is escaped; drawings escape their own."""
+    import tomli_w
+
+    return _template("report.html").render(
+        report=report, css=_text("report.css"), facts=[_fact(f) for f in report.facts],
+        moves=_moves(report.sensitivity) if report.sensitivity else None,
+        settings=tomli_w.dumps(dict(report.settings)) if report.settings else "",
+    )  # fmt: skip
+
+
+def _text(name: str) -> str:
+    return files("orrery.reports").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _template(name: str) -> Any:
+    try:
+        jinja2 = import_module("jinja2")
+    except ModuleNotFoundError:
+        raise ScenarioError(
+            f"report: pages need jinja2: pip install 'orrery[{EXTRA}]'; --json works without."
+        ) from None
+    env = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False,
+    )  # fmt: skip
+    env.filters["tied"] = tied
+    return env.get_template(name)
+
+
+_GAP = re.compile(r"(?<=\d) (?=(?:%|[µmnkMGTP]?[sBWJ]|days?|tokens|requests|devices?|x)(?![\w]))")
+
+
+def tied(text: str) -> str:
+    """The text with numbers that no line break takes from their units."""
+    return _GAP.sub("\u00a0", text)
+
+
+def _moves(found: Sensitivity) -> Table:
+    names = [m.name for m in found.metrics]
+    return Table(
+        title="Every input in turn, and the figures there", num_words=2,
+        columns=("input", "set to", *(m.label for m in found.metrics)), rows=tuple(moves_table_rows(found, names)),
+    )  # fmt: skip
+
+
+def _fact(fact: Fact) -> dict[str, str]:
+    """A fact in words; a link only where it leads to the web."""
+    source = fact.source
+    url = source.url if source and source.url.startswith(("https://", "http://")) else ""
+    name, unit = _name_and_unit(fact.name) if isinstance(fact.value, float) else (fact.name, "")
+    return {
+        "name": name.replace("_", " "), "value": _value(fact.value, unit), "basis": str(fact.basis), "link": url,
+        "source": source.title if source else fact.note or "our own assumption", "at": fact.at if source else "",
+    }  # fmt: skip
+
+
+def _name_and_unit(name: str) -> tuple[str, str]:
+    """A fact's name without its last words, and these where they are a unit."""
+    words, unit = name.split("_"), list[str]()
+    while len(words) > 1 and (words[-1] in UNIT_WORDS or (words[-1] == "per" and unit)):
+        unit.insert(0, words.pop())
+    return ("_".join(words), "_".join(unit)) if unit and unit[0] != "per" else (name, "")
+
+
+ORIGINS = {
+    "device": "fitted on this device",
+    "generation": "fitted on its generation",
+    "any": "fitted on other devices",
+}
+
+
+def _value(value: float | str | bool, unit: str) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return ORIGINS.get(value, value)
+    if unit == "usd_per_s":
+        return f"{said(3600.0 * value, 'usd')} an hour"
+    return said(value, unit) if unit in ("tokens", "") else si(value, unit)

@@ -1,0 +1,101 @@
+"""Beside the plan: the next-best ones and what they lose by, why not fewer devices, and what came to nothing."""
+
+from collections import Counter
+
+from orrery.planner.goal import Goal
+from orrery.planner.plan import Plan, Rejected
+from orrery.planner.why_not import described as candidate_said
+from orrery.reports.report import Section, Table
+from orrery.reports.serving_pictures import front_figure
+from orrery.reports.words import changed, counted, listed, said
+from orrery.scenario.plan_answer import PlanAnswer, lacking, nearest_misses
+
+MISSES_SHOWN = 6
+
+WHY = {
+    "memory": "do not fit into memory", "length": "have no room for the longest request",
+    "objective": "miss an objective even with one request at a time",
+    "devices": "need more devices than allowed", "range": "lie outside what the model knows",
+}  # fmt: skip
+
+
+def alternatives(answer: PlanAnswer) -> Section:
+    """The next-best plans and what they lose by, why not fewer devices, and what came to nothing."""
+    best = answer.plans[0]
+    rows = tuple(_row(i, p, best, answer.goal) for i, p in enumerate(answer.plans, 1))
+    table = Table(
+        title=f"The best {len(rows)} of {answer.num_plans:,} plans that work", num_words=2, chosen=0,
+        columns=("", "plan", "devices", "first token", "per token", "can carry", "$ an hour", "$ per M tokens",
+                 "against the first"),
+        rows=rows,
+    )  # fmt: skip
+    figure = front_figure(answer.front, _place(best))
+    return Section(
+        heading="Alternatives", told=(_fewer(answer), counts(answer)), tables=(table,),
+        figures=(figure,) if figure else (), listed=misses(answer),
+    )  # fmt: skip
+
+
+def _place(plan: Plan) -> tuple[float, float] | None:
+    user = plan.output_tokens_per_s_per_user
+    return (user, plan.output_tokens_per_s_per_device) if user else None
+
+
+def _row(number: int, plan: Plan, best: Plan, goal: Goal) -> tuple[str, ...]:
+    o = plan.operation
+    times = f"{o.replicas} x " if o.replicas > 1 else ""
+    return (
+        str(number), f"{times}{candidate_said(o.candidate)}", str(o.num_devices), said(o.ttft_s, "s"),
+        said(o.tpot_s, "s"), f"{o.highest_requests_per_s:.3g}/s", said(plan.usd_per_hour, "usd"),
+        said(plan.usd_per_million_tokens, "usd"), _loses(plan, best),
+    )  # fmt: skip
+
+
+def _loses(plan: Plan, best: Plan) -> str:
+    """Why a plan stands below the first."""
+    if plan is best:
+        return "the answer"
+    ours, theirs = plan.usd_per_hour, best.usd_per_hour
+    if ours is not None and theirs and abs(ours / theirs - 1.0) > 1e-3:
+        return f"costs {changed(ours, theirs)}"
+    if plan.operation.num_devices != best.operation.num_devices:
+        return f"{counted(plan.operation.num_devices - best.operation.num_devices, 'more device')}"
+    return f"carries {changed(plan.operation.highest_requests_per_s, best.operation.highest_requests_per_s)}"
+
+
+def _fewer(answer: PlanAnswer) -> str:
+    """Why the answer does not take fewer devices."""
+    o = answer.plans[0].operation
+    if o.num_devices == 1:
+        return "Why not fewer devices: it is one device."
+    short = [r for r in answer.rejected if _needed(r) < o.num_devices]
+    if o.replicas > 1:
+        each = o.highest_requests_per_s / o.replicas
+        less = o.replicas - 1
+        return (
+            f"Why not fewer devices: {counted(less, 'replica')} of the same carr{'ies' if less == 1 else 'y'} "
+            f"{said(less * each, 'requests_per_s')}, less than what arrives."
+        )
+    if not short:
+        return "Why not fewer devices: with fewer, none was tried that costs less."
+    nearest = min(short, key=lambda r: r.excess_ratio)
+    return f"Why not fewer devices: the nearest miss is {lacking(nearest)}"
+
+
+def _needed(rejected: Rejected) -> float:
+    """Devices of a rejected plan: of one replica, or as many as it was short of."""
+    return rejected.lacks.need if rejected.reason == "devices" else float(
+        rejected.candidate.deployment.layout.num_devices)  # fmt: skip
+
+
+def counts(answer: PlanAnswer) -> str:
+    """How many were tried, and what became of them."""
+    by = Counter(r.reason for r in answer.rejected)
+    parts = [f"{count:,} {WHY[reason]}" for reason, count in by.most_common()]
+    lost = f"; of the others {listed(parts)}" if parts else ""
+    tried = answer.num_plans + len(answer.rejected)
+    return f"{tried:,} ways were costed (device, cut, formats), {answer.num_plans:,} of them work{lost}."
+
+
+def misses(answer: PlanAnswer) -> tuple[str, ...]:
+    return tuple(lacking(r) for r in nearest_misses(answer.rejected, MISSES_SHOWN))

@@ -1,0 +1,122 @@
+"""Where the time, the memory and the power of arithmetic of a deployment go, drawn."""
+
+from collections.abc import Sequence
+
+from orrery.base.cost import Cost
+from orrery.drawing import Axis, Bar, Op, Part, Point, Roof, Slope, roofline, scatter, stacked
+from orrery.execution.memory import Memory
+from orrery.planner.plan import FrontPoint
+from orrery.reports.report import Figure
+from orrery.reports.serving_words import BOUND_BY
+from orrery.reports.words import capital, said
+from orrery.serving.estimate import Estimate
+
+MOST_FRONT = 200
+GROUPS_NAMED = 7
+"""Parts of a step that are told apart; the rest is one."""
+
+
+def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
+    """What fills the fullest device of each deployment."""
+    bars = [
+        Bar(name, [
+            Part("weights", m.weights_bytes), Part("key/value cache", m.kv_capacity_bytes),
+            Part("activations", m.activation_bytes), Part("buffers", m.communication_bytes),
+            Part("driver and libraries", m.context_bytes),
+        ], mark=m.capacity_bytes if not number or m.capacity_bytes != memories[0][1].capacity_bytes else None,
+            mark_name="capacity")
+        for number, (name, m) in enumerate(memories)
+    ]  # fmt: skip
+    m = memories[0][1]
+    tokens = f"{m.kv_capacity_tokens:,.0f} tokens" if m.kv_capacity_tokens < float("inf") else "any number of tokens"
+    told = (
+        f"Weights take {said(m.weights_bytes, 'bytes')} of {said(m.capacity_bytes, 'bytes')}; the cache that is left "
+        f"holds {tokens} of prompts and answers at once in one replica."
+    )
+    return Figure(title="Memory of the fullest device", told=told,
+                  svg=stacked(bars, Axis("", "bytes"), title="Memory of the fullest device"))  # fmt: skip
+
+
+def time_figure(e: Estimate) -> Figure:
+    """The two kinds of step by what they do."""
+    steps = [("a step of answers", e.cost), ("a step with prompts", e.prefill_cost)]
+    bars = [Bar(name, _parts(cost)) for name, cost in steps if cost.time_s > 0]
+    longest = max(_parts(e.cost), key=lambda p: p.value)
+    told = (
+        f"{capital(longest.name)} take{'' if longest.name.endswith('s') else 's'} most of a step of "
+        f"answers ({said(longest.value / (e.cost.time_s or 1.0), 'frac')}); the run as a whole is limited by "
+        f"{BOUND_BY.get(e.bound_by, e.bound_by)}."
+    )
+    return Figure(title="Time of one step on a device", told=told,
+                  svg=stacked(bars, Axis("", "s"), title="Time of one step on a device"))  # fmt: skip
+
+
+def _parts(cost: Cost) -> list[Part]:
+    """The longest groups of a step, in one order for every step, and the rest."""
+    found = sorted(cost.parts, key=lambda p: -p.time_s)
+    parts = [Part(_named(p.name), p.time_s) for p in found[:GROUPS_NAMED]]
+    rest = sum(p.time_s for p in found[GROUPS_NAMED:])
+    return [*parts, Part("the rest", rest)] if rest > 0 else parts
+
+
+def _named(group: str) -> str:
+    return {
+        "dense": "linear layers",
+        "gaps": "gaps between kernels",
+        "head": "output head",
+        "network": "links between devices",
+    }.get(group, group)
+
+
+def roofline_figure(e: Estimate) -> Figure | None:
+    """The operations of both steps under the device's roofs; None where no kernel states its work."""
+    device, ticks = e.deployment.cluster.device, e.steps.ticks
+    ops: list[Op] = []
+    formats: dict[str, float] = {}
+    for kind, entry in (("answers", e.steps.decode_entry), ("prompts", e.steps.prompt_entry)):
+        for p in ticks.done.parts:
+            flops, moved = p.work(entry)
+            time_s = float(p.time_s[entry])
+            if flops > 0 and moved > 0 and time_s > 0:
+                ops.append(Op(p.name, flops / moved, flops / time_s, time_s, kind))
+                if p.format in device.dense_flops_per_s:
+                    formats[p.format] = device.dense_flops_per_s[p.format]
+    if not ops:
+        return None
+    roofs = [Roof(f"{name.upper()} peak", rate) for name, rate in formats.items()]
+    svg = roofline([Slope("memory", device.memory_bandwidth_bytes_per_s)], roofs, ops,
+                   title=f"Operations under the roofs of {device.name}")  # fmt: skip
+    told = (
+        "Left of the corner memory bandwidth limits an operation, right of it arithmetic; the larger a mark, the more "
+        "of a step's time it takes. The nearer to the roof, the less is left to gain by better kernels."
+    )
+    return Figure(title="Main operations under the device's roofs", told=told, svg=svg)
+
+
+def front_figure(points: Sequence[FrontPoint], chosen: tuple[float, float] | None) -> Figure | None:
+    """Speed for one reader against work from one device, over everything that fits; None without points."""
+    if not points:
+        return None
+    step = max(1, len(points) // MOST_FRONT)
+    is_one = len({p.candidate.deployment.cluster.device.name for p in points}) == 1
+    drawn = [
+        Point(p.output_tokens_per_s_per_user, p.output_tokens_per_s_per_device, _short(p, is_one),
+              kind="meets the objectives" if p.meets_objectives else "misses an objective", is_front=True,
+              detail=f"{p.concurrency:.3g} in flight")
+        for p in points[::step]
+    ]  # fmt: skip
+    if chosen:
+        drawn.append(Point(*chosen, "the plan at this load", kind="the plan at this load"))
+    svg = scatter(drawn, Axis("output tokens/s that one reader sees"), Axis("output tokens/s from one device"),
+                  title="What can be had from these devices")  # fmt: skip
+    told = (
+        "Every point is the best that can be had of both: faster answers for each reader cost throughput. The plan "
+        "lies below the line where its traffic leaves it room to spare."
+    )
+    return Figure(title="Speed for a reader against work from a device", told=told, svg=svg)
+
+
+def _short(point: FrontPoint, is_one: bool) -> str:
+    """The cut and the weights' format; the device where there are several."""
+    d = point.candidate.deployment
+    return " ".join([*([] if is_one else [d.cluster.device.name]), str(d.layout), d.formats.weights])

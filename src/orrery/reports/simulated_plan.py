@@ -1,0 +1,33 @@
+"""Plans that were held against a simulation of their traffic, as a table."""
+
+from orrery.planner.why_not import described
+from orrery.reports.report import Section, Table
+from orrery.reports.words import said
+from orrery.scenario.plan_simulated import SimulatedPlans
+
+
+def held_against(found: SimulatedPlans) -> Section:
+    """Percentiles of each plan's simulated requests, and whether the objectives hold."""
+    rows: list[tuple[str, ...]] = []
+    for number, one in enumerate(found.simulated, 1):
+        s = one.answer.summary
+        times = (s.ttft.percentile_s(99.0), s.tpot.percentile_s(99.0), s.e2el.percentile_s(99.0))
+        rows.append((str(number), described(one.operation.candidate), "yes" if one.is_met else "no",
+                     *(said(t, "s") for t in times), f"{one.num_added}"))  # fmt: skip
+    table = Table(
+        title="The plans, served their traffic step by step", num_words=3, chosen=0,
+        columns=("", "plan", "holds", "99 % of first tokens within", "of further tokens", "of whole requests",
+                 "replicas added"),
+        rows=tuple(rows),
+    )  # fmt: skip
+    count = found.simulated[0].answer.simulated.requests.count if found.simulated else 0
+    return Section(heading="", told=(f"Each plan was served {count:,} requests step by step.",), tables=(table,))
+
+
+def tail_of(found: SimulatedPlans) -> tuple[str, ...]:
+    """What the simulation of the first plan says of slow requests."""
+    first = found.simulated[0]
+    s = first.answer.summary
+    times = f"{said(s.ttft.percentile_s(99.0), 's')}, of whole requests {said(s.e2el.percentile_s(99.0), 's')}"
+    verdict = "the objectives hold" if first.is_met else "the objectives are missed"
+    return (f"Served step by step, 99 of 100 first tokens come within {times}; {verdict}.",)
