@@ -14,11 +14,17 @@ Cells = Mapping[str, str | None]
 Reader = Callable[[Path, str, Cells], Row | None]
 
 
+MOST_COLUMNS = 200
+"""Published traces have three to eight."""
+
+
 def csv_rows(path: Path, text: str) -> Iterator[Row]:
     """The requests of a CSV file."""
     lines = csv.reader(io.StringIO(text))
     try:
         header = [h.strip() for h in next(lines, list[str]())]
+        if len(header) > MOST_COLUMNS:
+            raise ScenarioError(f"{path}: line 1: {len(header):,} columns are no trace's; write {KNOWN}.")
         read = reader(path, header)
         for cells in lines:
             named: Cells = {**dict.fromkeys(header), **dict(zip(header, cells, strict=False))}

@@ -18,6 +18,9 @@ DONE, BAD_INPUT, INFEASIBLE, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 COMMANDS: dict[str, str] = {
     "estimate": "One configuration: how fast, how much memory, energy and money, and what limits it.",
     "simulate": "Requests served step by step: percentiles, queues, cache, energy and money.",
+    "emulate": "An OpenAI-compatible server with the timing of a deployment that need not exist.",
+    "web": "Everything in a browser: plans, designs side by side, runs, papers.",
+    "report": "One file for the person who pays: the answer, how sure it is, what would change it.",
     "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
     "experiment": "Small networks and predictors, trained here: what a format costs, what can be learned of speed.",

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from orrery.evidence.feed.entry import Entry, Skipped, Understood
+    from orrery.evidence.feed.entry import Skipped
     from orrery.evidence.feed.http import Reader
     from orrery.evidence.feed.store import Store
 
@@ -84,10 +83,3 @@ def say_skipped(skipped: "Iterable[Skipped]") -> None:
         print(f"skipped: {one}", file=sys.stderr)
     if (num_more := len(listed) - MOST_SAID) > 0:
         print(f"skipped: {num_more} more; --json lists every one.", file=sys.stderr)
-
-
-def entry_json(entry: "Entry", understood: "Understood | None" = None, library_key: str = "") -> dict[str, Any]:
-    """A paper, and what is made of it."""
-    found = {k: v.isoformat() if isinstance(v, date) else v for k, v in asdict(entry).items()}
-    made = {"understood": asdict(understood)} if understood else {}
-    return {**found, "library_key": library_key, **made}

@@ -32,7 +32,8 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
     pause: float | None, arxiv_url: str, **addresses: str,
 ) -> None:  # fmt: skip
     """Add papers: files of your own, ids of arXiv, or pages and feeds that you saved."""
-    from orrery.cli.own_library import entry_json, open_library, reader_for, say_skipped
+    from orrery.cli.own_library import open_library, reader_for, say_skipped
+    from orrery.evidence.feed.entry import entry_json
     from orrery.evidence.feed.fetch import fetch_ids, keep_read
     from orrery.evidence.feed.file import read_file
     from orrery.evidence.feed.own import add_paper

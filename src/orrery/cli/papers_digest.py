@@ -97,7 +97,7 @@ def issue_json(issue: "Issue") -> dict[str, object]:
     """The papers of an issue, why each is in it, and what it could mean."""
     from dataclasses import asdict
 
-    from orrery.cli.own_library import entry_json
+    from orrery.evidence.feed.entry import entry_json
 
     papers = [
         {**entry_json(item.trend.entry, item.trend.understood, item.trend.library_key), "score": item.trend.score,

@@ -116,7 +116,7 @@ def _say(name: str, found: "Fetched", out: TextIO) -> None:
 def _json(found: "dict[str, Fetched]") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from orrery.cli.own_library import entry_json
+    from orrery.evidence.feed.entry import entry_json
     from orrery.evidence.feed.text import title_key
     from orrery.evidence.understanding.trending import files_by_name
 

@@ -10,7 +10,6 @@ from orrery.cli.own_library import with_library
 
 if TYPE_CHECKING:
     from orrery.evidence.feed.marks import Marks
-    from orrery.evidence.feed.store import Store
 
 EXAMPLES = """\b
 Examples:
@@ -38,18 +37,18 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
         raise click.UsageError("Say which papers: arXiv ids, titles, or keys of paper files.")
     from orrery.cli.own_library import open_library
     from orrery.evidence.feed import marks
+    from orrery.evidence.understanding.meant import check_followed, marked_as, title_of
 
     with open_library(library) as store:
         followed, dropped = ([marks.read_followed(text) for text in texts] for texts in (follow, unfollow))
-        for kind, name in followed:
-            _check(kind, name)
-        ids = [_id(store, key) for key in keys]
+        check_followed(followed)
+        ids = [marked_as(store, key) for key in keys]
         with store.transaction():
             marks.mark(store, ids, is_read=is_read, is_upvoted=is_upvoted)
             marks.follow(store, followed)
             marks.follow(store, dropped, is_on=False)
         found = marks.read_marks(store)
-        titles = {id: _title(store, id) for id in sorted(found.read | found.upvoted)}
+        titles = {id: title_of(store, id) for id in sorted(found.read | found.upvoted)}
     if is_json:
         from orrery.cli.output import print_json
 
@@ -59,41 +58,6 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
         })  # fmt: skip
     else:
         _print(found, titles)
-
-
-def _id(store: "Store", key: str) -> str:
-    """The paper that is meant: one of the library's, or one that has a file."""
-    from orrery.base.errors import UnknownName
-    from orrery.evidence.feed.kept import find_entry
-    from orrery.evidence.feed.text import title_id
-    from orrery.evidence.paper_file import get_paper
-
-    if entry := find_entry(store, key):
-        return entry.id
-    try:
-        paper = get_paper(key)
-    except OSError:  # longer than the name of any file
-        raise UnknownName("paper", key, (), "orrery papers list") from None
-    entry = find_entry(store, paper.arxiv) or find_entry(store, paper.title)
-    return entry.id if entry else paper.arxiv or title_id(paper.title)
-
-
-def _title(store: "Store", id: str) -> str:
-    from orrery.evidence.feed.kept import get_entry
-    from orrery.evidence.understanding.interests import filed_entry
-
-    entry = get_entry(store, id) or filed_entry(id)
-    return entry.title if entry else ""
-
-
-def _check(kind: str, name: str) -> None:
-    """Refuse to follow what does not exist."""
-    from orrery.evidence.understanding.names import check_layers, check_techniques
-
-    if kind == "layer":
-        check_layers([name])
-    elif kind == "technique":
-        check_techniques([name])
 
 
 def _print(found: "Marks", titles: dict[str, str]) -> None:

@@ -52,18 +52,12 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
 
 
 def fetched(library: Path | None) -> "tuple[Document, ...]":
-    """The papers of the reader's own library, with what is understood of them; those with a file are left out."""
+    """The new papers of the reader's own library."""
     from orrery.cli.own_library import open_library
-    from orrery.evidence.feed.kept import all_entries
-    from orrery.evidence.find.made import document_of_entry
-    from orrery.evidence.find.shelf import library as filed
-    from orrery.evidence.understanding.understand import understood
+    from orrery.evidence.understanding.meant import fetched_documents
 
-    known = {document.arxiv for document in filed()}
     with open_library(library) as store:
-        entries = [entry for entry in all_entries(store) if entry.id not in known]
-        told = understood(store, entries)
-    return tuple(document_of_entry(entry, told[entry.id]) for entry in entries)
+        return fetched_documents(store)
 
 
 def hit_json(hit: "Hit") -> dict[str, Any]:

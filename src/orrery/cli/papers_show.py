@@ -31,6 +31,7 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
 ) -> None:
     """One paper: what it does, gains and costs, where it helps and hurts, what came out, what it leaves open."""
     from orrery.base.errors import UnknownName
+    from orrery.evidence.understanding.meant import named
 
     try:
         paper = named(key)
@@ -42,30 +43,16 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
         _show(paper, has_curve=has_curve, is_bibtex=is_bibtex, is_json=is_json)
 
 
-def named(key: str) -> "Paper":
-    """The paper of that key or arXiv id. Raises with the nearest known key."""
-    from orrery.evidence.feed.text import whole_arxiv_id
-    from orrery.evidence.find.shelf import library
-    from orrery.evidence.paper_file import get_paper
-
-    if id := whole_arxiv_id(key):
-        key = next((document.key for document in library() if document.arxiv == id), key)
-    return get_paper(key)
-
-
 def fetched(key: str, library: Path | None) -> "tuple[Entry, Understood] | None":
     """The fetched paper that is meant; None where there is no such paper, or no library of the reader's own."""
     from orrery.cli.own_library import open_library
-    from orrery.evidence.feed.kept import find_entry
     from orrery.evidence.library import library_file
+    from orrery.evidence.understanding import meant
 
     if not library_file(library).exists():
         return None
-    from orrery.evidence.understanding.understand import understood
-
     with open_library(library) as store:
-        entry = find_entry(store, key)
-        return None if entry is None else (entry, understood(store, [entry])[entry.id])
+        return meant.fetched(store, key)
 
 
 def _show(paper: "Paper", *, has_curve: bool, is_bibtex: bool, is_json: bool) -> None:
@@ -86,7 +73,7 @@ def _show(paper: "Paper", *, has_curve: bool, is_bibtex: bool, is_json: bool) ->
 
 def _show_fetched(entry: "Entry", told: "Understood", *, is_bibtex: bool, is_json: bool) -> None:
     from orrery.cli.output import print_json
-    from orrery.cli.own_library import entry_json
+    from orrery.evidence.feed.entry import entry_json
     from orrery.evidence.find.citation import bibtex
 
     if is_bibtex:

@@ -68,6 +68,4 @@ def _json(subscription: "Subscription") -> dict[str, object]:
 
 
 def _line(subscription: "Subscription") -> str:
-    wanted = subscription.wanted
-    chosen = [*wanted.layers, *wanted.techniques, *(repr(search) for search in wanted.searches)]
-    return f"{subscription.address}: {subscription.state}, by {wanted.frequency}, {', '.join(chosen) or 'everything'}"
+    return f"{subscription.address}: {subscription.state}, {subscription.wanted}"

@@ -89,7 +89,7 @@ def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[M
 def _json(trend: "Trend", meanings: "Sequence[Meaning] | None") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from orrery.cli.own_library import entry_json
+    from orrery.evidence.feed.entry import entry_json
 
     found = {
         "score": trend.score, "parts": [asdict(part) for part in trend.parts], "is_read": trend.is_read,

@@ -113,15 +113,8 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
 
 def _window(text: str | None, out: tuple[Path, ...]) -> tuple[float, float] | None:
     """The part of the run that is kept step by step: what was asked, or the first minute where a trace is written."""
-    from orrery.base.errors import ScenarioError
+    from orrery.scenario.simulate import read_window
 
     if text is None:
         return (0.0, 60.0) if any(p.name.endswith((".trace.json", ".perfetto.json")) for p in out) else None
-    start, colon, end = text.partition(":")
-    try:
-        found = float(start or 0), float(end)
-    except ValueError:
-        found = (1.0, 0.0)
-    if not colon or not 0 <= found[0] < found[1] < float("inf"):
-        raise ScenarioError(f"window: got {text!r}; write START:END in seconds, such as 10:20.")
-    return found
+    return read_window(text)

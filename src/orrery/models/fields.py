@@ -11,7 +11,16 @@ MOST = {
 }  # fmt: skip
 """Largest sizes that can be meant seriously: some ten times the largest published ones (126 layers, 53,248 wide)."""
 
+MOST_BY_WORD = (("_size", 100_000_000), ("head", 100_000), ("expert", 100_000))
+"""The same for keys that hold a word; the first that is found."""
+
 MOST_ELSE = 1_000_000_000
+
+MOST_LETTERS = 10_000
+"""Of a text: patterns have a letter for each layer."""
+
+MOST_SHOWN = 80
+"""Letters of a value that an error repeats."""
 
 
 class Fields:
@@ -27,7 +36,9 @@ class Fields:
 
     def wrong(self, key: str, got: object, write: str) -> ScenarioError:
         """The error that says which file, which key, what stood there, and what to write."""
-        return ScenarioError(f"{self.where}: {key}: got {got!r}; write {write}.")
+        said = repr(got)
+        shown = said if len(said) <= MOST_SHOWN else f"{said[:MOST_SHOWN]}…"
+        return ScenarioError(f"{self.where}: {key}: got {shown}; write {write}.")
 
     def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
         for key in keys:
@@ -42,7 +53,7 @@ class Fields:
             if default is None:
                 raise ScenarioError(f'{self.where}: {" or ".join(keys)} is missing; write "{key}": a whole number.')
             return default
-        most = MOST.get(key, MOST_ELSE)
+        most = MOST.get(key) or next((most for word, most in MOST_BY_WORD if word in key), MOST_ELSE)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -76,8 +87,8 @@ class Fields:
         key, value = self._first(keys)
         if value is None:
             return default
-        if not isinstance(value, str):
-            raise self.wrong(key, value, "text in quotes")
+        if not isinstance(value, str) or len(value) > MOST_LETTERS:
+            raise self.wrong(key, value, f"text in quotes, of at most {MOST_LETTERS:,} letters")
         return value
 
     def items(self, *keys: str) -> tuple[Any, ...]:

@@ -53,6 +53,11 @@ class Wanted:
     searches: tuple[str, ...] = ()  # saved searches: a paper must have all words of one
     frequency: Frequency = "week"
 
+    def __str__(self) -> str:
+        """How often, and of what."""
+        chosen = [*self.layers, *self.techniques, *(repr(search) for search in self.searches)]
+        return f"by {self.frequency}, {', '.join(chosen) or 'everything'}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:

@@ -1,7 +1,8 @@
 """One paper as a feed or a saved page brings it, before anybody has written a paper file for it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +67,10 @@ class Understood:
     layer_confidence_frac: float = 0.0
     techniques: tuple[tuple[str, float], ...] = ()  # of ours that it resembles, most alike first: name, confidence
     claims: tuple[NumericClaim, ...] = ()
+
+
+def entry_json(entry: Entry, understood: Understood | None = None, library_key: str = "") -> dict[str, Any]:
+    """A paper, and what is made of it, as plain data."""
+    found = {k: v.isoformat() if isinstance(v, date) else v for k, v in asdict(entry).items()}
+    made = {"understood": asdict(understood)} if understood else {}
+    return {**found, "library_key": library_key, **made}

@@ -138,6 +138,14 @@ def all_entries(store: Store, since: date | None = None, until: date | None = No
     return tuple(_entry(row) for row in rows)
 
 
+def num_by_day(store: Store) -> dict[date, int]:
+    """How many papers each day brought, the latest day first."""
+    rows = store.rows(
+        "select coalesce(published, first_seen_on) as day, count(*) as num from entries group by day order by day desc"
+    )
+    return {date.fromisoformat(row["day"]): row["num"] for row in rows}
+
+
 def first_seen(store: Store) -> dict[str, date]:
     """The day on which each paper came into the library."""
     rows = store.rows("select id, first_seen_on from entries")

@@ -72,9 +72,7 @@ class Store:
 
     def _is_ours(self) -> bool:
         """Whether the file is made already. Refuses what somebody else, or a later orrery, wrote."""
-        (application,) = self._connection.execute("pragma application_id").fetchone()
-        (version,) = self._connection.execute("pragma user_version").fetchone()
-        (num_tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
+        application, version, num_tables = self._marked()
         if application == APPLICATION and version > VERSION:
             raise FeedError(
                 f"{self.path}: is of version {version}, and this orrery reads up to {VERSION}: upgrade it "
@@ -83,6 +81,20 @@ class Store:
         if application != APPLICATION and (application or version or num_tables):
             raise FeedError(f"{self.path}: is a database of another program; name another file with --library.")
         return application == APPLICATION
+
+    def _marked(self) -> tuple[int, int, int]:
+        """Whose the file is, its version and how many tables it has: all at one moment, as others may be making it."""
+        is_own = not self._connection.in_transaction
+        if is_own:
+            self._connection.execute("begin")
+        try:
+            (num_tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
+            (application,) = self._connection.execute("pragma application_id").fetchone()
+            (version,) = self._connection.execute("pragma user_version").fetchone()
+        finally:
+            if is_own and self._connection.in_transaction:
+                self._connection.execute("rollback")
+        return application, version, num_tables
 
     def _make(self) -> None:
         """The tables and the marks of a new file, all of them or none."""

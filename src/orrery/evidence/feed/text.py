@@ -31,9 +31,13 @@ def plain(text: str) -> str:
     text = text[:MOST_CHARACTERS]
     for _ in range(2):  # feeds escape their markup once more than they should
         text = html.unescape(_without_tags(_TERMINAL.sub(" ", text)))
-    text = _without_latex(_without_tags(_TERMINAL.sub(" ", text)))
-    kept = (_shown(c) for c in unicodedata.normalize("NFC", text))
-    return " ".join("".join(kept).split())
+    return without_controls(_without_latex(_without_tags(_TERMINAL.sub(" ", text))))
+
+
+def without_controls(text: str) -> str:
+    """One line of what can be seen: nothing that turns the direction of writing, or hides."""
+    whole = unicodedata.normalize("NFC", text)
+    return " ".join((whole if whole.isprintable() else "".join(map(_shown, whole))).split())
 
 
 def _shown(character: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from orrery.base.errors import OrreryError
@@ -98,12 +99,18 @@ def _techniques(names: Sequence[str]) -> tuple[Mechanism, ...]:
     """Those of the names that are techniques of the house, in the paper's order."""
     if not names:
         return ()
-    known = {row["name"]: row for row in show_all("techniques").rows}
+    known = _known_techniques()
     return tuple(
         Mechanism(name=name, seam=known[name]["seam"], gains=known[name]["gains"], costs=known[name]["costs"])
         for name in names
         if name in known
     )
+
+
+@cache
+def _known_techniques() -> Mapping[str, Mapping[str, Any]]:
+    """What technique files say, by name: reading them all takes a fifth of a second."""
+    return {row["name"]: row for row in show_all("techniques").rows}
 
 
 def _curve(paper: Paper, card: Scorecard | None) -> tuple[Reading | None, str]:

@@ -14,7 +14,7 @@ class FullText:
     """An index in memory. Documents are known by their place in the list."""
 
     def __init__(self, documents: Sequence[Mapping[str, Sequence[str]]]) -> None:
-        self._database = sqlite3.connect(":memory:")
+        self._database = sqlite3.connect(":memory:", check_same_thread=False)  # one thread asks at a time
         names = ", ".join(WEIGHTS)
         self._database.execute(f'CREATE VIRTUAL TABLE papers USING fts5({names}, tokenize = "{TOKENIZER}")')
         places = ", ".join("?" * (len(WEIGHTS) + 1))

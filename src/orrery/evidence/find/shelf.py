@@ -25,17 +25,26 @@ KEPT = Path(user_cache_dir("orrery", appauthor=False)) / "papers.json"
 
 def library(kept: Path = KEPT) -> tuple[Document, ...]:
     """Every paper that has a file; from ``kept`` where no file has changed since that was written."""
-    files = sorted((*PAPERS.glob("*.toml"), *own_papers_folder().glob("*.toml")))
-    stamp = _stamp((*files, *MAKERS))
+    files = _files()
+    made_of = _stamp((*files, *MAKERS))
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(kept.read_text(encoding="utf-8"))
-        if found["stamp"] == stamp:
+        if found["stamp"] == made_of:
             return tuple(_document(row) for row in found["documents"])
     documents = tuple(_made(path) for path in files)
     with suppress(OSError):  # a home that cannot be written to is only slower
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, json.dumps({"stamp": stamp, "documents": [asdict(d) for d in documents]}))
+        write_atomically(kept, json.dumps({"stamp": made_of, "documents": [asdict(d) for d in documents]}))
     return documents
+
+
+def stamp() -> str:
+    """Changes whenever the library does."""
+    return _stamp((*_files(), *MAKERS))
+
+
+def _files() -> list[Path]:
+    return sorted((*PAPERS.glob("*.toml"), *own_papers_folder().glob("*.toml")))
 
 
 def _made(path: Path) -> Document:

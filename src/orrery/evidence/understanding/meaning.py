@@ -21,7 +21,8 @@ SIMULATED_REQUESTS = 200
 """Of a run, where the scenario does not say."""
 
 _SERVING_METRICS = {
-    "time_to_first_token": "ttft_s", "time_per_output_token": "tpot_s", "latency": "latency_s", "time": "latency_s",
+    "time_to_first_token": "ttft_s", "ttft": "ttft_s", "time_per_output_token": "tpot_s", "tpot": "tpot_s",
+    "latency": "latency_s", "time": "latency_s",
 }  # fmt: skip
 _SIMULATED = {
     "ttft_s": ("mean_ttft_ms", 1e-3), "tpot_s": ("mean_tpot_ms", 1e-3), "latency_s": ("mean_e2el_ms", 1e-3),
@@ -142,6 +143,12 @@ class Deployment:
         if key not in self._figures:
             self._figures[key] = _DOORS[door](scenario)
         return self._figures[key]
+
+
+def door_of(technique: str) -> Door | None:
+    """The question that answers for a technique; None where no setting turns it on."""
+    switch = switch_of(technique, _seams())
+    return switch.door if switch else None
 
 
 def _settings(switch: Switch, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

@@ -3,7 +3,7 @@ Nemotron-H / Nemotron 3, whose layers are one mixer each: Mamba 2, attention, fe
 
 from orrery.models.decoder import Recipe, assemble, decoder, sizes
 from orrery.models.family import Family
-from orrery.models.fields import Fields
+from orrery.models.fields import MOST, Fields
 from orrery.models.model import Block, Linear, Model
 from orrery.models.parts import Part, attention, layer, mlp, moe, stack
 from orrery.models.recurrent import mamba2
@@ -83,6 +83,8 @@ def _pattern(c: Fields, letters: str, words: str) -> tuple[str, ...]:
         found = tuple(WORDS.get(w, w) for w in listed)
     else:
         found = tuple(LETTERS.get(x, x) for x in c.word(letters) if x not in "|")
+    if len(found) > MOST["num_layers"]:
+        raise c.wrong(words, f"{len(found)} layers", f"at most {MOST['num_layers']}")
     if unknown := set(found) - set(LETTERS.values()):
         raise c.wrong(letters if letters in c else words, min(unknown), "of " + ", ".join(LETTERS.values()))
     return found

@@ -1,0 +1,1 @@
+"""The browser's window: one local web application, rendered on the server."""

@@ -1,0 +1,75 @@
+"""The application: every page that lies in ``pages``, behind the guard."""
+
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from orrery.base.errors import OrreryError
+from orrery.web import pages
+from orrery.web.guard import Guard
+from orrery.web.named import without_place
+from orrery.web.place import Place
+from orrery.web.render import STATIC, Entry, page
+from orrery.web.work import Work
+
+log = logging.getLogger("orrery.web")
+
+
+def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
+    """The application whose state lies in ``place``; ``hosts`` may stand in a request's Host header, beside those of
+    this machine."""
+    work = Work(place)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with work:
+            yield
+
+    rooms = _pages()
+    app = Starlette(
+        routes=[*(route for room in rooms for route in room.ROUTES), Mount("/static", StaticFiles(directory=STATIC))],
+        middleware=[Middleware(Guard, hosts=hosts)], lifespan=lifespan,
+        exception_handlers={OrreryError: _mistake, HTTPException: _refused, Exception: _broken},
+    )  # fmt: skip
+    app.state.place, app.state.work = place, work
+    app.state.menu = tuple(sorted(Entry(*room.MENU) for room in rooms if hasattr(room, "MENU")))
+    return app
+
+
+def _pages() -> list[Any]:
+    """The modules of ``pages``."""
+    names = sorted(found.name for found in iter_modules(pages.__path__))
+    return [import_module(f"{pages.__name__}.{name}") for name in names]
+
+
+async def _mistake(request: Request, error: Exception) -> Response:
+    """Wrong input: what, where, what was got, and what to write instead."""
+    message = without_place(str(error), request.app.state.place.uploads)
+    return page(request, "error.html", status=422, title="That cannot be answered", message=message)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    found = cast(HTTPException, error)
+    title = "There is nothing here" if found.status_code == 404 else "That cannot be done"
+    answer = page(request, "error.html", status=found.status_code, title=title, message=found.detail)
+    answer.headers.update(found.headers or {})
+    return answer
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    log.error("%s %s", request.method, request.url.path, exc_info=error)
+    return page(
+        request, "error.html", status=500, title="orrery failed",
+        message="This is a mistake of orrery's own; its log says more.",
+    )  # fmt: skip

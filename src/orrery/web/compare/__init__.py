@@ -1,0 +1,1 @@
+"""Two designs side by side: what differs, what each does, and whether the difference is sure."""

@@ -1,0 +1,113 @@
+"""What both designs do, figure by figure, and whether the difference is larger than what is unsure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from orrery.base.units import si
+from orrery.web.compare.sides import Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A number of an answer, by its path there; ``less`` and ``more`` say what less and more of it mean."""
+
+    path: str
+    name: str
+    unit: str
+    less: str = ""
+    more: str = ""
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(path="output_tokens_per_s", name="Throughput", unit="tokens_per_s", less="slower", more="faster"),
+    Measure(path="tpot_s", name="Time per output token", unit="s", less="faster", more="slower"),
+    Measure(path="ttft_s", name="Time to first token", unit="s", less="faster", more="slower"),
+    Measure(path="latency_s", name="Time of a request", unit="s", less="faster", more="slower"),
+    Measure(path="requests_per_s", name="Requests", unit="requests_per_s", less="slower", more="faster"),
+    Measure(path="usd_per_million_tokens", name="Cost of a million output tokens", unit="usd", less="cheaper",
+            more="dearer"),
+    Measure(path="power_w", name="Power, all devices", unit="w", less="lower", more="higher"),
+    Measure(path="energy_j_per_token", name="Energy per output token", unit="j", less="lower", more="higher"),
+    Measure(path="memory.weights_bytes", name="Weights, each device", unit="bytes"),
+    Measure(path="memory.kv_capacity_tokens", name="Tokens that the cache holds", unit="tokens"),
+    Measure(path="memory.peak_bytes", name="Memory in use, each device", unit="bytes"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One figure of both; a value or an interval that is not known is None."""
+
+    measure: Measure
+    a: float | None
+    b: float | None
+    a_80: tuple[float, float] | None
+    b_80: tuple[float, float] | None
+
+    @property
+    def ratio(self) -> float | None:
+        """B over A."""
+        return self.b / self.a if self.a and self.b is not None else None
+
+    @property
+    def overlaps(self) -> bool | None:
+        """Whether the 80 % intervals have values in common; None where one is not known."""
+        if self.a_80 is None or self.b_80 is None:
+            return None
+        return self.a_80[0] <= self.b_80[1] and self.b_80[0] <= self.a_80[1]
+
+    @property
+    def verdict(self) -> str:
+        """What can be said of B against A: ``likely`` only where the intervals are apart."""
+        if self.ratio is None or self.a is None or self.b is None:
+            return ""
+        if self.a == self.b:
+            return "the same"
+        if self.overlaps is None:
+            return "no interval is known" if self.measure.more else "counted"
+        return "too close to call" if self.overlaps else f"B likely {self._word()}"
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the designs are told apart."""
+        return self.overlaps is False and self.a != self.b
+
+    def _word(self) -> str:
+        return self.measure.less if (self.b or 0.0) < (self.a or 0.0) else self.measure.more
+
+    def told(self, which: str) -> str:
+        """One of both values in words."""
+        value = self.a if which == "a" else self.b
+        return "-" if value is None else si(value, self.measure.unit)
+
+    def between(self, which: str) -> str:
+        """Its 80 % interval in words."""
+        ends = self.a_80 if which == "a" else self.b_80
+        return "" if ends is None else f"{si(ends[0], self.measure.unit)} to {si(ends[1], self.measure.unit)}"
+
+
+def compared(a: Side, b: Side) -> tuple[Compared, ...]:
+    """Every figure that at least one of both has."""
+    return tuple(_compared(a, b))
+
+
+def _compared(a: Side, b: Side) -> Iterator[Compared]:
+    told_a, told_b = (side.answer.to_json() if side.answer else {} for side in (a, b))
+    for measure in MEASURES:
+        values = [_at(told, measure.path) for told in (told_a, told_b)]
+        if any(v is not None for v in values):
+            a_80, b_80 = (_interval(told, measure.path) for told in (told_a, told_b))
+            yield Compared(measure=measure, a=values[0], b=values[1], a_80=a_80, b_80=b_80)
+
+
+def _at(told: dict[str, Any], path: str) -> float | None:
+    found: Any = told
+    for key in path.split("."):
+        found = cast("dict[str, Any]", found).get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _interval(told: dict[str, Any], path: str) -> tuple[float, float] | None:
+    around = told.get("intervals", {}).get(path)
+    return (around["low_80"], around["high_80"]) if around else None

@@ -1,0 +1,1 @@
+"""What the page of one design shows: the answer of an estimate, unfolded."""

@@ -1,0 +1,26 @@
+"""The drawings of a design, each by the name that its file is asked for by."""
+
+from collections.abc import Callable, Mapping
+
+from orrery.scenario.ask import Answer
+from orrery.web.design import passing, roofs, room, times
+from orrery.web.design.ops import StepKind, ops_of
+
+
+def _time(answer: Answer) -> str:
+    return times.drawn(answer.estimate)
+
+
+def _roof(step: StepKind) -> Callable[[Answer], str]:
+    return lambda answer: roofs.drawn(answer.estimate, step) if ops_of(answer.estimate, step) else ""
+
+
+def _memory(answer: Answer) -> str:
+    return room.figure(answer).svg
+
+
+DRAWINGS: Mapping[str, Callable[[Answer], str]] = {
+    "time": _time, "decode-roof": _roof("decode"), "prompts-roof": _roof("prompts"), "memory": _memory,
+    "request": passing.life, "pipeline": passing.stages, "layers": passing.layers,
+}  # fmt: skip
+"""Blank where a design has no such thing."""

@@ -1,0 +1,40 @@
+"""The headline figures with their 80 % intervals."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orrery.reports.words import between, said
+from orrery.scenario.ask import Answer
+
+FIGURES = (
+    ("ttft_s", "Time to first token", "s"), ("tpot_s", "Time per further token", "s"),
+    ("output_tokens_per_s", "Output tokens/s", ""), ("usd_per_million_tokens", "$ per million output tokens", "usd"),
+    ("energy_j_per_token", "Energy per output token", "j"), ("power_w", "Power of all devices", "w"),
+    ("latency_s", "Whole request", "s"), ("requests_per_s", "Requests/s", ""),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number in words, its interval in words, and the name that it is unfolded by."""
+
+    path: str
+    label: str
+    said: str
+    between: str
+
+
+def figures(answer: Answer) -> Iterator[Figure]:
+    """What there is of them."""
+    around = answer.intervals()
+    for path, label, unit in FIGURES:
+        value = answer.usd_per_million_tokens if path.startswith("usd") else getattr(answer.estimate, path)
+        yield Figure(path=path, label=label, said=said(value, unit), between=between(around.get(path), unit))
+
+
+def headline(answer: Answer) -> str:
+    """What stands at the top: the model, where it runs, and how it is cut."""
+    d, e = answer.question.deployment, answer.estimate
+    formats = d.formats
+    narrow = "" if formats.kv == formats.weights else f", cache {formats.kv}"
+    return f"{d.model.name} on {e.num_devices} x {d.cluster.device.name}: {d.layout}, {formats.weights}{narrow}"

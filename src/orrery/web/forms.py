@@ -1,0 +1,89 @@
+"""Fields of a form that edits some settings: labelled, helped by the settings' own words, with names to choose from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.catalog.devices import device_names
+from orrery.catalog.engines import engine_names
+from orrery.catalog.models import model_names
+from orrery.catalog.traces import trace_names
+from orrery.numerics.registry import known_formats
+from orrery.scenario.fields import BY_NAME
+from orrery.web.named import NAME, UPLOADED
+
+LABELS = {
+    "model": "Model", "device": "Device", "devices": "Devices in all", "tp": "Tensor parallel", "pp": "Pipeline stages",
+    "dp": "Data parallel", "ep": "Expert parallel", "cp": "Context parallel", "weights": "Weights format",
+    "activations": "Activations format", "kv": "Cache format", "engine": "Engine", "input_tokens": "Prompt tokens",
+    "output_tokens": "Answer tokens", "concurrency": "Requests in flight", "rate": "Requests a second",
+    "batch": "Static batch", "slo": "Objectives (ms)", "usd_per_hour": "$ per device hour",
+    "electricity": "$ per kWh", "gpu_memory_utilization": "Memory share", "max_num_seqs": "Most sequences in a step",
+    "max_num_batched_tokens": "Most tokens in a step", "trace": "Trace",
+    "global_batch": "Sequences a step", "micro_batch": "Micro-batch", "seq_len": "Tokens a sequence",
+    "vp": "Chunks a stage", "train_tokens": "Tokens in all",
+}  # fmt: skip
+
+SUGGESTED = {
+    "model": "models", "device": "devices", "weights": "formats", "activations": "formats", "kv": "formats",
+    "engine": "engines", "trace": "traces",
+}  # fmt: skip
+"""The list that a field's values may be chosen from."""
+
+ENDINGS = {"models": (".json",), "devices": (".toml",), "traces": (".csv", ".jsonl", ".json")}
+"""Of uploaded files, by the list that they stand on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One input."""
+
+    name: str  # with the form's prefix
+    label: str
+    value: str
+    help: str
+    example: str
+    suggested: str = ""
+    is_number: bool = False
+
+
+def fields(settings: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> tuple[Field, ...]:
+    """Inputs for the settings of these names."""
+    return tuple(_field(name, settings.get(name), prefix) for name in names)
+
+
+def others(settings: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> list[tuple[str, str]]:
+    """Settings that have no input there: carried along unseen."""
+    return [(prefix + name, _said(value)) for name, value in settings.items() if name not in names]
+
+
+def _field(name: str, value: Any, prefix: str) -> Field:
+    setting = BY_NAME[name]
+    return Field(
+        name=prefix + name, label=LABELS.get(name, name.replace("_", " ").capitalize()), value=_said(value),
+        help=setting.help, example=setting.example.strip('[]"').replace('", "', ", "),
+        suggested=SUGGESTED.get(name, ""), is_number=setting.kind in ("count", "number"),
+    )  # fmt: skip
+
+
+def _said(value: Any) -> str:
+    return "" if value is None else ", ".join(value) if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def suggestions(uploads: Path) -> dict[str, tuple[str, ...]]:
+    """Names by list: the catalogue's, and uploaded files."""
+    files = sorted(path.name for path in uploads.iterdir() if NAME.fullmatch(path.name))
+    return {
+        key: (*(UPLOADED + name for name in files if name.endswith(ENDINGS.get(key, ()))), *names)
+        for key, names in _catalogued().items()
+    }
+
+
+@cache
+def _catalogued() -> dict[str, tuple[str, ...]]:
+    return {
+        "models": model_names(), "devices": device_names(), "formats": tuple(known_formats()),
+        "engines": tuple(engine_names()), "traces": trace_names(),
+    }  # fmt: skip

@@ -1,0 +1,107 @@
+"""What stands before every page: who may ask, how much, and what a browser may do with the answer.
+
+A page of another site can make a browser send requests here. Those are told apart by the Host header (a name that leads
+here by DNS tricks is not ours) and, for whatever changes something, by ``Sec-Fetch-Site`` and ``Origin``, which pages
+cannot forge. Programs that are no browser send neither, and hold no one's session that could be misused.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BODY_BYTES = 4_000_000
+"""Of one request, uploads included."""
+
+MOST_ADDRESS_BYTES = 16_000
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+TOO_LARGE = f"The request is larger than {MOST_BODY_BYTES:,} bytes; send less."
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
+    ),
+    "x-content-type-options": "nosniff", "x-frame-options": "DENY", "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
+}  # fmt: skip
+
+
+class Guard:
+    """ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str] = ()) -> None:
+        self._app, self._names = app, OWN_NAMES | {host.casefold() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what may be served."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope, Headers(scope=scope))
+        app = PlainTextResponse(refusal[1], refusal[0]) if refusal else self._app
+        counted = Counted(receive)
+        try:
+            await app(scope, counted, _with_headers(send))
+        except TooLarge:
+            await PlainTextResponse(TOO_LARGE, 413)(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """(status, why); None: welcome."""
+        host = headers.get("host", "").casefold()
+        if _name(host) not in self._names:
+            return 421, "This server is not known by that name; start it with --allow-host NAME."
+        if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > MOST_ADDRESS_BYTES:
+            return 414, "The address is too long."
+        if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > MOST_BODY_BYTES:
+            return 413, TOO_LARGE
+        if scope["method"] in SAFE or _is_own(headers, host):
+            return None
+        return 403, "Another site may not change anything here."
+
+
+class TooLarge(Exception):
+    """A body grew beyond what is taken."""
+
+
+class Counted:
+    """A body that is counted as it is read."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._count = receive, 0
+
+    async def __call__(self) -> Message:
+        """The next part."""
+        message = await self._receive()
+        self._count += len(message.get("body", b""))
+        if self._count > MOST_BODY_BYTES:
+            raise TooLarge
+        return message
+
+
+def _name(host: str) -> str:
+    """A Host header without its port."""
+    return host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+
+
+def _is_own(headers: Headers, host: str) -> bool:
+    """Whether a request that changes something comes from a page of ours, or from no page at all."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc.casefold() == host
+
+
+def _with_headers(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return guarded

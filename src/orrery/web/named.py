@@ -1,0 +1,67 @@
+"""Names in addresses: what the catalogue knows, or what was uploaded; never a path of this machine.
+
+The same settings on the command line may be paths. Whoever can make a browser ask must not read files by it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import ScenarioError
+from orrery.catalog.corrected import is_own_file
+from orrery.catalog.devices import get_device
+from orrery.catalog.models import resolve
+from orrery.catalog.traces import trace_names
+from orrery.scenario.fields import SETTINGS
+
+UPLOADED = "upload:"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[A-Za-z0-9]{1,8}){0,2}")
+"""Of an uploaded file."""
+
+FILES = frozenset(s.name for s in SETTINGS if "PATH" in s.metavar or "FILE" in s.metavar)
+
+
+def grounded(settings: Mapping[str, Any], uploads: Path) -> dict[str, Any]:
+    """The settings, with uploaded files by their place; ScenarioError where a value is a path."""
+    return {name: _grounded(name, value, uploads) for name, value in settings.items()}
+
+
+def _grounded(name: str, value: Any, uploads: Path) -> Any:
+    if isinstance(value, str) and value.startswith(UPLOADED) and name in FILES:
+        return str(uploaded(value.removeprefix(UPLOADED), uploads))
+    if isinstance(value, str) and (name in FILES or is_own_file(value)):
+        _check(name, value)
+    return value
+
+
+def uploaded(name: str, uploads: Path) -> Path:
+    """The file of that name among the uploaded ones."""
+    path = uploads / name
+    if not NAME.fullmatch(name) or not path.is_file():
+        raise ScenarioError(f"{UPLOADED}{name[:80]}: nothing was uploaded under that name; upload it again.")
+    return path
+
+
+def without_place(words: str, uploads: Path) -> str:
+    """A message about an uploaded file that names the file as an address does, not where it lies on this machine."""
+    return words.replace(f"{uploads}/", UPLOADED)
+
+
+def _check(name: str, value: str) -> None:
+    """Refuse what is no name. Devices may stand as a list with commas."""
+    if value.endswith((".json", ".toml")) or value.startswith((".", "/", "~", "\\")) or "\0" in value:
+        raise ScenarioError(f"{name}: {value[:80]!r} is a path; give a name here, or upload the file.")
+    known = KNOWN.get(name.removeprefix("prefill_").removeprefix("draft_"))
+    for one in value.split(",") if name == "device" else (value,):
+        if known is not None:
+            known(one.strip())
+
+
+def _trace(name: str) -> None:
+    if name not in trace_names():
+        raise ScenarioError(f"trace: got {name[:80]!r}; known: {', '.join(trace_names())}; or upload a file.")
+
+
+KNOWN: dict[str, Callable[[str], object]] = {"model": resolve, "device": get_device, "trace": _trace}
+"""What raises where a name is not known; none of them opens a file that a name could point at."""

@@ -1,0 +1,78 @@
+"""Two designs side by side."""
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from orrery.base.errors import ScenarioError
+from orrery.web.compare.figures import Compared, compared
+from orrery.web.compare.pictures import DRAWINGS, drawing
+from orrery.web.compare.sides import Side, differences, settings_of_both, side_of
+from orrery.web.export import as_csv, as_json, as_svg
+from orrery.web.forms import fields, others, suggestions
+from orrery.web.render import page
+
+MENU = (20, "/compare", "Compare")
+
+FIELDS = (
+    "model", "device", "tp", "pp", "dp", "ep", "weights", "activations", "kv", "engine", "input_tokens",
+    "output_tokens", "concurrency", "rate", "usd_per_hour", "max_num_seqs",
+)  # fmt: skip
+
+HEADER = ("figure", "unit", "a", "a_low_80", "a_high_80", "b", "b_low_80", "b_high_80", "ratio", "verdict")
+
+
+async def compare(request: Request) -> Response:
+    """The page, its part, or a file."""
+    both = settings_of_both(request.query_params)
+    place = request.app.state.place
+    a, b = await asyncio.to_thread(lambda: tuple(side_of(x, s, place) for x, s in zip("AB", both, strict=True)))
+    rows = compared(a, b)
+    if kind := request.query_params.get("format"):
+        return _file(kind, request.query_params.get("show", ""), (a, b), rows)
+    query = f"{a.prefixed()}&{b.prefixed()}"
+    drawn = {name: text for name in DRAWINGS if (text := drawing(name, a, b))}
+    answer = page(
+        request, "compare.html", sides=(a, b), rows=rows, pictures=drawn, differences=differences(a, b),
+        query=query, swapped=f"{b.prefixed('a')}&{a.prefixed('b')}",
+        copied=f"{a.prefixed()}&{a.prefixed('b')}", suggestions=suggestions(place.uploads),
+        forms=[(s, fields(s.settings, FIELDS, p), others(s.settings, FIELDS, p)) for s, p in ((a, "a."), (b, "b."))],
+        summary=_summary(rows),
+    )  # fmt: skip
+    answer.headers["hx-push-url"] = f"/compare?{query}"
+    return answer
+
+
+def _summary(rows: tuple[Compared, ...]) -> str:
+    """What is sure, in a line."""
+    sure = [f"{row.measure.name.lower()}: {row.verdict}" for row in rows if row.is_sure]
+    return "; ".join(sure) if sure else "No difference is larger than what is unsure."
+
+
+def _file(kind: str, show: str, sides: tuple[Side, Side], rows: tuple[Compared, ...]) -> Response:
+    if kind == "csv":
+        return as_csv("compare", HEADER, [
+            (r.measure.path, r.measure.unit, r.a, *(r.a_80 or (None, None)), r.b, *(r.b_80 or (None, None)), r.ratio,
+             r.verdict) for r in rows
+        ])  # fmt: skip
+    if kind == "json":
+        return as_json("compare", {
+            side.letter.lower(): _told(side) for side in sides
+        } | {"differences": differences(*sides),
+             "figures": {r.measure.path: {"ratio": r.ratio, "verdict": r.verdict} for r in rows}})  # fmt: skip
+    if kind == "svg" and show in DRAWINGS and (text := drawing(show, *sides)):
+        return as_svg(f"compare-{show}", text)
+    raise ScenarioError(
+        f"format: got {kind[:20]!r}, show {show[:40]!r}; write csv, json, or svg and show one of {', '.join(DRAWINGS)}."
+    )
+
+
+def _told(side: Side) -> dict[str, Any]:
+    answer = side.answer.to_json() if side.answer else {"why": side.why or side.mistake}
+    return answer | {"settings": side.settings}
+
+
+ROUTES = (Route("/compare", compare),)

@@ -1,0 +1,120 @@
+"""One design: an estimate, unfolded, with a form beside it that answers at once."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.scenario.ask import Answer, CannotBe, estimate
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.why import paths
+from orrery.web.address import query_of, settings_of
+from orrery.web.design.asked import LOADS, design_settings, load_of
+from orrery.web.design.drawings import DRAWINGS
+from orrery.web.design.figures import headline
+from orrery.web.design.ops import STEPS, ops_of
+from orrery.web.design.shown import shown_of
+from orrery.web.design.tree import level
+from orrery.web.export import as_csv, as_json, as_svg
+from orrery.web.forms import fields, others, suggestions
+from orrery.web.named import grounded
+from orrery.web.render import page, wants_part
+
+MENU = (10, "/design", "Design")
+
+FIELDS = (
+    "model", "device", "tp", "pp", "dp", "ep", "weights", "activations", "kv", "engine", "input_tokens",
+    "output_tokens", "usd_per_hour", "electricity",
+)  # fmt: skip
+"""That can be changed beside the answer; the load has fields of its own, all others are carried along."""
+
+TAKEN = {
+    **dict.fromkeys(("tp", "pp", "dp", "ep"), "1"), "weights": "as the checkpoint", "activations": "to match",
+    "kv": "the engine's own", "engine": "vllm, or as measured", "usd_per_hour": "published", "electricity": "inside",
+}  # fmt: skip
+"""What stands in a field that is left blank."""
+
+CSV = ("step", "op", "block", "format", "time_s", "flops", "bytes", "bound_by")
+
+Answered = Answer | CannotBe
+
+
+async def design(request: Request) -> Response:
+    """The page, its part, or a file. Its address is made whole: defaults that were taken come to stand in it."""
+    settings = design_settings(request.query_params)
+    address = query_of(settings)
+    kind = request.query_params.get("format", "")
+    if not wants_part(request) and not kind and settings != settings_of(request.query_params):
+        return RedirectResponse(f"/design?{address}", 303)
+    started_s = time.perf_counter()
+    problem, shown = "", {}
+    try:
+        asked, answer = await _answered(request, settings)
+        if kind:
+            return _file(kind, request.query_params.get("drawing", ""), answer, settings)
+        shown = await asyncio.to_thread(shown_of, asked, answer, settings)
+    except OrreryError as error:
+        if kind:
+            raise
+        problem = str(error)
+    form = {} if wants_part(request) else _form(request, settings)
+    view = {"problem": problem, "settings": settings, "address": address, **form, **shown}
+    response = page(request, "design.html", status=422 if problem else 200, **view)
+    response.headers["server-timing"] = f"design;dur={(time.perf_counter() - started_s) * 1e3:.1f}"
+    if wants_part(request):
+        response.headers["hx-push-url"] = f"/design?{address}"
+    return response
+
+
+async def reasons(request: Request) -> Response:
+    """A number of the design, and what it is made of; for htmx one level of the tree."""
+    query = request.query_params
+    settings = design_settings(query)
+    _, answer = await _answered(request, settings)
+    if isinstance(answer, CannotBe):
+        raise ScenarioError(f"{answer.infeasible} There is no number to unfold.")
+    path = query.get("path", "tpot_s")
+    found = await asyncio.to_thread(level, answer, path, query.get("at", ""))
+    return page(
+        request, "design_why.html", level=found, why_path=path, address=query_of(settings), paths=paths(answer),
+        headline=headline(answer),
+    )  # fmt: skip
+
+
+async def _answered(request: Request, settings: Mapping[str, Any]) -> tuple[Scenario, Answered]:
+    asked = read_scenario(grounded(settings, request.app.state.place.uploads))
+    return asked, await asyncio.to_thread(estimate, asked)
+
+
+def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
+    kind, load = load_of(settings)
+    beside = tuple(replace(f, example=TAKEN.get(f.name, f.example)) for f in fields(settings, FIELDS))
+    return {
+        "fields": beside, "hidden": others(settings, (*FIELDS, *LOADS)), "loads": LOADS,
+        "load_kind": kind, "load": load, "suggestions": suggestions(request.app.state.place.uploads),
+    }  # fmt: skip
+
+
+def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]) -> Response:
+    name = f"design-{settings['model']}-{settings['device']}"
+    if kind == "json":
+        return as_json(name, answer.to_json() | {"settings": settings})
+    if isinstance(answer, CannotBe):
+        raise ScenarioError(str(answer.infeasible))
+    if kind == "csv":
+        ops = [(step, op) for step in STEPS for op in ops_of(answer.estimate, step)]
+        return as_csv(name, CSV, [
+            (s, op.name, op.group, op.format, op.time_s, op.flops, op.bytes, op.bound_by) for s, op in ops
+        ])  # fmt: skip
+    if kind == "svg" and drawing in DRAWINGS and (text := DRAWINGS[drawing](answer)):
+        return as_svg(f"{name}-{drawing}", text)
+    raise ScenarioError(f"format: got {kind[:20]!r}; write json, csv, or svg with drawing={'|'.join(DRAWINGS)}.")
+
+
+ROUTES = (Route("/design", design), Route("/design/why", reasons))

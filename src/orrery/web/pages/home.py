@@ -1,0 +1,40 @@
+"""The question: a model, devices and traffic."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from orrery.web.forms import suggestions
+from orrery.web.question.asked import form_values, plan_settings
+from orrery.web.question.examples import EXAMPLES
+from orrery.web.render import page
+
+MENU = (0, "/", "Plan")
+
+BEGIN: Mapping[str, Any] = {
+    "model": "llama-3.1-70b", "device": "h100-sxm", "max_devices": 8, "trace": "chat", "slo": ["ttft:1000", "tpot:50"],
+}  # fmt: skip
+"""What the form holds before anything was asked."""
+
+SPECIAL = frozenset({"weights", "kv", "engine", "objective", "usd_per_hour", "electricity"})
+"""What the form folds away until it is used."""
+
+
+async def home(request: Request) -> Response:
+    """The form, filled with the settings of the address."""
+    return question(request, plan_settings(request.query_params) or BEGIN)
+
+
+def question(request: Request, settings: Mapping[str, Any], mistake: str = "") -> Response:
+    """The form with these settings, and what is wrong with them."""
+    uploads = request.app.state.place.uploads
+    return page(
+        request, "home.html", status=422 if mistake else 200, suggestions=suggestions(uploads), examples=EXAMPLES,
+        values=form_values(settings), mistake=mistake, is_special=not SPECIAL.isdisjoint(settings),
+    )  # fmt: skip
+
+
+ROUTES = (Route("/", home),)

@@ -1,0 +1,97 @@
+"""One paper: an encyclopedia's entry where it has a file, else its own words and what is understood of them."""
+
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from orrery.base.errors import OrreryError, UnknownName
+from orrery.evidence.feed.entry import Entry, Understood, entry_json
+from orrery.evidence.find.entry import entry_of
+from orrery.evidence.library import library_file
+from orrery.evidence.paper_file import Paper
+from orrery.evidence.understanding.meant import fetched, named, understood_paper
+from orrery.web.export import as_json
+from orrery.web.forms import suggestions
+from orrery.web.papers.entry_view import view_of
+from orrery.web.papers.fetched_view import fetched_view
+from orrery.web.papers.index import index_of
+from orrery.web.papers.meaning import deployment_of, form_of, question, shown
+from orrery.web.papers.own import marked, opened
+from orrery.web.place import Place
+from orrery.web.render import page, wants_part
+from orrery.web.work import Work
+from orrery.web.work.questions import PAPER
+
+Found = Paper | tuple[Entry, Understood]
+
+
+async def entry(request: Request) -> Response:
+    """The page; with htmx only what the paper would do in the reader's deployment."""
+    place: Place = request.app.state.place
+    key = request.path_params["key"][:300]
+    try:
+        found = await run_in_threadpool(_found, place, key)
+    except UnknownName as error:
+        return page(request, "error.html", status=404, title="There is no such paper", message=str(error))
+    told = understood_paper(found) if isinstance(found, Paper) else found[1]
+    wanted = request.query_params.get("format")
+    if wanted in ("json", "bibtex"):
+        return await run_in_threadpool(_handed_out, place, found, wanted)
+    context = await _meaning(request, told)
+    if not wants_part(request):
+        context |= await run_in_threadpool(_context, place, found)
+    status = 422 if context["mistake"] else 200
+    return page(request, "papers_entry.html", status=status, key=_key(found), told=told, **context)
+
+
+def _found(place: Place, key: str) -> Found:
+    """A paper that has a file comes before the same one as it was fetched."""
+    try:
+        return named(key)
+    except UnknownName:
+        if library_file(place.library).exists():
+            with opened(place) as store:
+                if found := fetched(store, key):
+                    return found
+        raise
+
+
+def _key(found: Found) -> str:
+    return found.key if isinstance(found, Paper) else found[0].id
+
+
+def _context(place: Place, found: Found) -> dict[str, Any]:
+    """What the whole page shows."""
+    marks = marked(place)
+    if isinstance(found, Paper):
+        view, is_filed, known = view_of(found, index_of(place.library)), True, (found.key, found.arxiv, found.title)
+    else:
+        view, is_filed, known = fetched_view(*found), False, (found[0].id, "", found[0].title)
+    return {
+        "view": view, "is_filed": is_filed, "is_read": marks.is_read(*known), "is_upvoted": marks.is_upvoted(*known),
+        "follows": marks.marks,
+    }  # fmt: skip
+
+
+async def _meaning(request: Request, told: Understood) -> dict[str, Any]:
+    """The form, and the answer where a deployment is named."""
+    place, query = request.app.state.place, request.query_params
+    work: Work = request.app.state.work
+    known = {"form": form_of(query, place, told), "suggestions": suggestions(place.uploads)}
+    try:
+        deployment = deployment_of(query, place) if told.techniques else None
+        answer = await work.answer(PAPER, question(deployment, told), request) if deployment else None
+    except OrreryError as error:
+        return {**known, "meanings": None, "mistake": str(error)}
+    return {**known, "meanings": shown(answer) if answer else None, "mistake": ""}
+
+
+def _handed_out(place: Place, found: Found, wanted: str) -> Response:
+    if wanted == "bibtex":
+        view = view_of(found, index_of(place.library)) if isinstance(found, Paper) else fetched_view(*found)
+        return PlainTextResponse(view.cited + "\n")
+    if isinstance(found, Paper):
+        return as_json(found.key, entry_of(found, index_of(place.library).finder()).to_json())
+    return as_json(found[0].id, entry_json(*found))

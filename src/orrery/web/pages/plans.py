@@ -1,0 +1,78 @@
+"""Plans: the search's answer on an interactive front, with what was rejected and how to launch the best."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from orrery.base.errors import OrreryError
+from orrery.scenario.schema import read_scenario
+from orrery.web.address import query_of
+from orrery.web.command import command
+from orrery.web.export import as_csv, as_json, as_svg
+from orrery.web.named import grounded
+from orrery.web.pages.home import question
+from orrery.web.plans import front, rejected, table
+from orrery.web.plans.candidate import Plain
+from orrery.web.question.asked import is_from_form, plan_settings, told
+from orrery.web.render import page, wants_part
+
+
+async def plans(request: Request) -> Response:
+    """The page at once, with a place that the answer comes to; the answer itself for htmx, and with ``whole``."""
+    query = request.query_params
+    settings = plan_settings(query)
+    if is_from_form(query):
+        return RedirectResponse(f"/plans?{query_of(settings)}", 303)
+    try:
+        asked = grounded(settings, request.app.state.place.uploads)
+        read_scenario(asked)
+        if not settings:
+            return RedirectResponse("/", 303)
+        view: dict[str, Any] = {"settings": settings, "told": told(settings), "address": query_of(settings)}
+        if not (wants_part(request) or "whole" in query or "format" in query):
+            return page(request, "plans.html", is_waiting=True, search=request.url.query, **view)
+        answer = {**await request.app.state.work.answer("plan", asked, request), "settings": settings}
+    except OrreryError as error:
+        if wants_part(request):
+            raise
+        return question(request, settings, str(error))
+    return _exported(request, answer) or page(
+        request, "plans.html", is_waiting=False, **view, **_shown(request, answer)
+    )
+
+
+def _exported(request: Request, answer: Plain) -> Response | None:
+    name = f"plans-{answer['settings'].get('model', '')}"
+    if (kind := request.query_params.get("format")) == "json":
+        return as_json(name, answer)
+    if kind == "csv":
+        return as_csv(name, table.HEADER, table.cells(answer))
+    return as_svg(name, _drawn(request, answer)) if kind == "svg" else None
+
+
+def _drawn(request: Request, answer: Plain) -> str:
+    x, y = _sides(request)
+    return front.drawn(answer, x, y)
+
+
+def _sides(request: Request) -> tuple[front.Side, front.Side]:
+    query = request.query_params
+    return front.side(front.ALONG, query.get("x", "")), front.side(front.UP, query.get("y", ""))
+
+
+def _shown(request: Request, answer: Plain) -> dict[str, Any]:
+    """What the template needs of an answer."""
+    sort, (x, y) = request.query_params.get("sort", ""), _sides(request)
+    return {
+        "answer": answer, "rows": table.rows(answer, sort), "columns": table.COLUMNS, "sort": sort,
+        "next_sort": table.next_sort, "x": x, "y": y, "along": front.ALONG, "up": front.UP,
+        "drawing": front.drawn(answer, x, y), "spots": front.spots(answer), "spot_columns": front.SPOT_COLUMNS,
+        "kinds": rejected.kinds(answer), "counts": rejected.counts(answer), "fewer": rejected.fewer(answer),
+        "headline": rejected.headline(answer) if answer["plans"] else "",
+        "command": command("plan", plan_settings(request.query_params)),
+    }  # fmt: skip
+
+
+ROUTES = (Route("/plans", plans),)

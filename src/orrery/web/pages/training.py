@@ -1,0 +1,105 @@
+"""One training job: a step's time, memory, money, and its pipeline, with a form beside it that answers at once."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.reports.train import headline, numbers, told, where
+from orrery.scenario.ask import CannotBe
+from orrery.scenario.schema import read_scenario
+from orrery.scenario.train import TrainAnswer, train
+from orrery.scenario.train_offload import OffloadAnswer
+from orrery.web.address import query_of, settings_of
+from orrery.web.command import command
+from orrery.web.design.shown import shortage
+from orrery.web.export import as_csv, as_json, as_svg
+from orrery.web.forms import fields, others, suggestions
+from orrery.web.named import grounded
+from orrery.web.render import page, wants_part
+from orrery.web.training.asked import training_settings
+
+MENU = (15, "/training", "Train")
+
+FIELDS = (
+    "model", "device", "devices", "global_batch", "micro_batch", "seq_len", "precision", "framework", "tp", "pp", "vp",
+    "cp", "ep", "sharding", "recompute", "schedule", "train_tokens", "usd_per_hour",
+)  # fmt: skip
+"""That can be changed beside the answer; all others are carried along."""
+
+Answered = TrainAnswer | OffloadAnswer | CannotBe
+
+
+async def training(request: Request) -> Response:
+    """The page, its part, or a file. Its address is made whole: defaults that were taken come to stand in it."""
+    settings = training_settings(request.query_params)
+    address = query_of(settings)
+    kind = request.query_params.get("format", "")
+    if not wants_part(request) and not kind and settings != settings_of(request.query_params):
+        return RedirectResponse(f"/training?{address}", 303)
+    started_s = time.perf_counter()
+    problem, shown = "", {}
+    try:
+        asked = read_scenario(grounded(settings, request.app.state.place.uploads))
+        answer = await asyncio.to_thread(train, asked)
+        if kind:
+            return _file(kind, request.query_params.get("drawing", ""), answer, settings)
+        shown = await asyncio.to_thread(_shown, answer, settings)
+    except OrreryError as error:
+        if kind:
+            raise
+        problem = str(error)
+    form = {} if wants_part(request) else _form(request, settings)
+    view = {"problem": problem, "settings": settings, "address": address, **form, **shown}
+    response = page(request, "training.html", status=422 if problem else 200, **view)
+    response.headers["server-timing"] = f"training;dur={(time.perf_counter() - started_s) * 1e3:.1f}"
+    if wants_part(request):
+        response.headers["hx-push-url"] = f"/training?{address}"
+    return response
+
+
+def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "fields": fields(settings, FIELDS), "hidden": others(settings, FIELDS),
+        "suggestions": suggestions(request.app.state.place.uploads),
+    }  # fmt: skip
+
+
+def _shown(answer: Answered, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the template needs of an answer; its words and drawings are those of the report."""
+    address = query_of(settings)
+    common = {
+        "notes": answer.notes, "command": command("train", settings), "search": f"/runs/new?kind=train-plan&{address}",
+        "report": f"/report?as=train&{address}",
+    }  # fmt: skip
+    if isinstance(answer, CannotBe):
+        lacks = answer.infeasible
+        return common | {"lacks": lacks, "shortage": shortage(lacks), "headline": "This job cannot be"}
+    return common | {
+        "lacks": None, "headline": headline(answer), "told": told(answer), "numbers": numbers(answer),
+        "where": where([("this layout", answer)]),
+    }  # fmt: skip
+
+
+def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]) -> Response:
+    name = f"training-{settings['model']}-{settings['device']}"
+    if kind == "json":
+        return as_json(name, answer.to_json() | {"settings": settings})
+    if isinstance(answer, CannotBe):
+        raise ScenarioError(str(answer.infeasible))
+    if kind == "csv":
+        return as_csv(name, ("part", "time_s"), answer.parts.items())
+    figures = where([("this layout", answer)]).figures
+    if kind == "svg" and drawing.isdecimal() and int(drawing) < len(figures):
+        return as_svg(f"{name}-{figures[int(drawing)].title}", figures[int(drawing)].svg)
+    raise ScenarioError(
+        f"format: got {kind[:20]!r}; write json, csv, or svg with drawing=N from 0 to {len(figures) - 1}."
+    )
+
+
+ROUTES = (Route("/training", training),)

@@ -1,0 +1,152 @@
+"""What a paper's techniques would do in the reader's own deployment: asked in an address, answered by a worker."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from orrery.evidence.amounts import amount
+from orrery.evidence.feed.entry import NumericClaim, Understood
+from orrery.evidence.understanding.meaning import Deployment, Meaning, door_of
+from orrery.scenario.file import read_settings
+from orrery.scenario.schema import read_scenario
+from orrery.web.address import Query, settings_of
+from orrery.web.forms import Field, fields, others
+from orrery.web.named import UPLOADED, grounded, uploaded
+from orrery.web.papers.said import said
+from orrery.web.place import Place
+from orrery.web.uploads.kept import listed
+
+MOST_TECHNIQUES = 6
+"""Of one paper that are tried; each may take a simulation."""
+
+MOST_REQUESTS = 2000
+"""Of one simulation."""
+
+STILL_FRAC = 1e-3
+"""A figure that moves by less has not moved."""
+
+SERVING = ("model", "device", "devices", "tp", "input_tokens", "output_tokens", "concurrency")
+TRAINING = ("model", "device", "devices", "tp", "pp", "global_batch", "micro_batch", "seq_len", "precision")
+"""The fields of the form; an uploaded file, or the address, may hold any other setting."""
+
+_BOTH = {"model": "llama-3.1-8b", "device": "h100-sxm"}
+START_SERVING = {**_BOTH, "devices": "1", "input_tokens": "1024", "output_tokens": "256", "concurrency": "32"}
+START_TRAINING = {
+    **_BOTH, "devices": "8", "tp": "1", "pp": "1", "global_batch": "128", "micro_batch": "1", "seq_len": "4096",
+    "precision": "bf16",
+}  # fmt: skip
+"""What stands in the form before anybody has written there."""
+
+_FIGURES = {
+    "ttft_s": ("time to first token", "s"), "tpot_s": ("time per output token", "s"), "latency_s": ("latency", "s"),
+    "output_tokens_per_s": ("output rate", "tokens_per_s"), "step_time_s": ("time per training step", "s"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """The form: which job, what stands in it, and the scenario files to choose from."""
+
+    is_training: bool
+    fields: tuple[Field, ...]
+    files: tuple[str, ...]
+    file: str
+    others: Sequence[tuple[str, str]]  # settings of the address that have no field
+
+
+def form_of(query: Query, place: Place, told: Understood) -> Form:
+    """What the address asks, or a start where it asks nothing."""
+    given = settings_of(query)
+    job = query.get("job", "")
+    is_training = job == "train" or (job != "serve" and ("global_batch" in given or (not given and _trains(told))))
+    names, start = (TRAINING, START_TRAINING) if is_training else (SERVING, START_SERVING)
+    file = query.get("scenario", "").removeprefix(UPLOADED)
+    files = tuple(kept.name for kept in listed(place.uploads) if kept.kind == "scenario")
+    return Form(
+        is_training=is_training, file=file, files=files, others=others(given, names),
+        fields=fields(given if given or file else start, names),
+    )  # fmt: skip
+
+
+def _trains(told: Understood) -> bool:
+    """Whether the paper's first technique that can be switched is one of training."""
+    doors = [door for name, _ in told.techniques if (door := door_of(name))]
+    return bool(doors) and doors[0] == "train"
+
+
+def deployment_of(query: Query, place: Place) -> dict[str, Any] | None:
+    """The settings of the reader's deployment: an uploaded file's, with the address' on top; None where none is named.
+
+    Names in the file are held to the same rule as those in the address: they are no paths of this machine.
+    """
+    given = settings_of(query)
+    file = query.get("scenario", "").strip()
+    if file:
+        path = uploaded(file.removeprefix(UPLOADED), place.uploads)
+        given = {**_written(path), **given}
+    return grounded(given, place.uploads) if given else None
+
+
+def _written(path: Path) -> dict[str, Any]:
+    return {key.replace("-", "_"): value for key, value in read_settings(path).items()}
+
+
+def question(deployment: Mapping[str, Any], told: Understood) -> dict[str, Any]:
+    """What the worker is asked, as plain data."""
+    return {
+        "deployment": dict(deployment), "techniques": [list(pair) for pair in told.techniques[:MOST_TECHNIQUES]],
+        "metrics": list(dict.fromkeys(claim.metric for claim in told.claims)),
+    }  # fmt: skip
+
+
+def answered(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """In the worker: each technique, computed without it and with it."""
+    scenario = read_scenario(asked["deployment"])
+    if scenario.num_requests is not None and scenario.num_requests > MOST_REQUESTS:
+        scenario = read_scenario({**asked["deployment"], "num_requests": MOST_REQUESTS})
+    told = Understood(
+        techniques=tuple((name, sure) for name, sure in asked["techniques"]),
+        claims=tuple(
+            NumericClaim(metric=metric, low=0.0, high=0.0, unit="", reading="", text="", confidence_frac=1.0)
+            for metric in asked["metrics"]
+        ),
+    )
+    return {"meanings": [asdict(meaning) for meaning in Deployment(scenario).meanings(told)]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One technique in the deployment, in words."""
+
+    technique: str
+    sure: str
+    metric: str
+    before: str
+    after: str
+    ratio: str
+    effect: str  # better, worse or the same; empty where nothing was computed
+    because: str
+
+
+def shown(answer: Mapping[str, Any]) -> tuple[Shown, ...]:
+    """The worker's answer as a page shows it."""
+    return tuple(_shown(Meaning(**meaning)) for meaning in answer["meanings"])
+
+
+def _shown(m: Meaning) -> Shown:
+    name, unit = _FIGURES.get(m.metric, (m.metric, ""))
+    return Shown(
+        technique=m.technique, sure=f"{m.confidence_frac:.0%}", metric=name, because=said(m.because, 1000),
+        before=amount(m.before, unit) if m.before is not None else "",
+        after=amount(m.after, unit) if m.after is not None else "",
+        ratio="" if m.ratio is None else f"{m.ratio:.2f} times", effect=_effect(m.before, m.after, unit),
+    )  # fmt: skip
+
+
+def _effect(before: float | None, after: float | None, unit: str) -> str:
+    if before is None or after is None:
+        return ""
+    if abs(after - before) <= STILL_FRAC * abs(before):
+        return "the same"
+    return "better" if (after > before) == (unit != "s") else "worse"

@@ -1,0 +1,99 @@
+"""What does not do, and why: the nearest misses of each kind, and why fewer devices are not enough."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from orrery.base.units import text
+from orrery.reports.words import counted, listed, said
+from orrery.web.plans.candidate import Plain
+
+MISSES = 4
+"""Of each kind."""
+
+WHY = {
+    "memory": "do not fit into memory", "length": "have no room for the longest request",
+    "objective": "miss an objective even with one request at a time",
+    "devices": "need more devices than allowed", "range": "lie outside what the model knows",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One reason, how many candidates it struck out, and those that came closest."""
+
+    name: str
+    misses: tuple[str, ...]
+    num_more: int
+
+
+def kinds(answer: Plain) -> tuple[Kind, ...]:
+    """Every reason, the most frequent first."""
+    found: list[Kind] = []
+    for reason, count in Counter(r["reason"] for r in answer["rejected"]).most_common():
+        near = sorted((r for r in answer["rejected"] if r["reason"] == reason), key=_excess)
+        misses = tuple(dict.fromkeys(lacking(r) for r in near))
+        name = f"{count:,} {WHY.get(reason, reason)}"
+        found.append(Kind(name=name, misses=misses[:MISSES], num_more=max(0, len(misses) - MISSES)))
+    return tuple(found)
+
+
+def counts(answer: Plain) -> str:
+    """How many ways were tried, and how many work."""
+    tried = answer["num_plans"] + len(answer["rejected"])
+    return (
+        f"{tried:,} ways to serve it were costed (device, cut, formats) at {answer['evaluated']:,} loads in "
+        f"{answer['seconds']:.1f} s; {answer['num_plans']:,} of them work."
+    )
+
+
+def fewer(answer: Plain) -> str:
+    """Why the first plan does not take fewer devices."""
+    if not answer["plans"]:
+        return ""
+    best = answer["plans"][0]
+    if best["num_devices"] == 1:
+        return "It is one device; fewer there are not."
+    if best["replicas"] > 1:
+        less = best["replicas"] - 1
+        carried = less * best["highest_requests_per_s"] / best["replicas"]
+        verb = "carries" if less == 1 else "carry"
+        return f"{counted(less, 'replica')} of it {verb} {said(carried, 'requests_per_s')}, less than what arrives."
+    short = [r for r in answer["rejected"] if _devices(r) < best["num_devices"]]
+    if not short:
+        return "With fewer devices, no way was found that costs less."
+    return f"The nearest miss with fewer is {lacking(min(short, key=_excess))}"
+
+
+def lacking(rejected: Plain) -> str:
+    """What it needs, what there is, and what would do; as many digits as it takes to see the difference."""
+    need = have = ""
+    for digits in (3, 4, 5):
+        need, have = (_quantity(rejected[side], rejected["unit"], digits) for side in ("need", "have"))
+        if need != have:
+            break
+    return f"{rejected['what']}: needs {need}, has {have}. {rejected['smallest_change']}"
+
+
+def _quantity(value: float, unit: str, digits: int) -> str:
+    return f"{value:,.0f} {unit}" if unit in ("tokens", "devices") else text(value, unit, digits)
+
+
+def _devices(rejected: Plain) -> float:
+    if rejected["reason"] == "devices":
+        return rejected["need"]
+    layout = rejected["layout"]
+    return float(layout["tp"] * layout["pp"] * layout["dp"] * layout["cp"])
+
+
+def _excess(rejected: Plain) -> float:
+    """How far off it is, above 1."""
+    need, have = rejected["need"], rejected["have"]
+    return max(need / have, have / need) if need and have else float("inf")
+
+
+def headline(answer: Plain) -> str:
+    """The first plan in a sentence."""
+    best = answer["plans"][0]
+    usd = f" for {said(best['usd_per_hour'], 'usd')} an hour" if best["usd_per_hour"] is not None else ""
+    what = listed([counted(best["num_devices"], best["device"] + " device")])
+    return f"{what}{usd}: first tokens in {said(best['ttft_s'], 's')}, each further one in {said(best['tpot_s'], 's')}."

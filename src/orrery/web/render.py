@@ -1,0 +1,55 @@
+"""From a template to an answer; what every template knows."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from orrery import __version__
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+
+
+class Entry(NamedTuple):
+    """A line of the menu."""
+
+    order: int
+    path: str
+    name: str
+
+
+@cache
+def environment() -> Environment:
+    """Templates, with everything escaped that is not marked as drawn by ourselves."""
+    found = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    cast("dict[str, Any]", found.globals).update(version=__version__, svg=Markup)
+    return found
+
+
+def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """A whole page; with htmx (and no boosted link) only its ``part`` block, where the template has one."""
+    found = environment().get_template(template)
+    known = {"path": request.url.path, "here": here(request), "menu": request.app.state.menu, **context}
+    if wants_part(request) and "part" in found.blocks:
+        text = "".join(found.blocks["part"](found.new_context(known)))
+    else:
+        text = found.render(known)
+    return HTMLResponse(text, status, headers={"cache-control": "no-store", "vary": "hx-request"})
+
+
+def wants_part(request: Request) -> bool:
+    """Whether htmx asks, for a piece of a page that is open."""
+    return request.headers.get("hx-request") == "true" and request.headers.get("hx-boosted") != "true"
+
+
+def here(request: Request) -> str:
+    """The page's own address, as it can be shared: without a host."""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")

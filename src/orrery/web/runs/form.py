@@ -1,0 +1,83 @@
+"""The form of a run: the fields that most questions need, and behind them every setting that its kind reads."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orrery.scenario.fields import SETTINGS
+from orrery.web.forms import Field, fields
+from orrery.web.runs.asked import METRICS, OBJECTIVE, Asked
+from orrery.web.work.kinds import KINDS
+
+WHAT = ("model", "device", "tp", "pp", "dp", "ep", "replicas", "weights", "kv", "engine")
+TRAFFIC = ("rate", "concurrency", "trace", "input_tokens", "output_tokens", "num_requests", "seed")
+PLAN_WHAT = ("model", "device", "max_devices", "weights", "kv", "engine", "objective")
+PLAN_TRAFFIC = ("rate", "trace", "input_tokens", "output_tokens", "num_requests", "seed")
+TRAIN_WHAT = ("model", "device", "devices", "precision", "framework")
+TRAIN_WORK = ("global_batch", "seq_len", "micro_batch", "sharding", "tp", "pp", "train_tokens")
+
+FIRST: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "simulate": (("What serves", WHAT), ("Traffic", TRAFFIC)),
+    "capacity": (("What serves", WHAT), ("Traffic", tuple(n for n in TRAFFIC if n not in ("rate", "concurrency")))),
+    "sweep": (("What serves", WHAT), ("Traffic", TRAFFIC)),
+    "plan": (("What may serve", PLAN_WHAT), ("Traffic", PLAN_TRAFFIC)),
+    "train-plan": (("What trains", TRAIN_WHAT), ("Work", TRAIN_WORK)),
+}
+"""Groups of fields that stand open, by kind."""
+
+LABELS = {
+    "ttft": "First token", "tpot": "Each further token", "e2el": "Whole request",
+    "p99_ttft": "First token, P99", "p99_tpot": "Further token, P99",
+}  # fmt: skip
+
+BEGIN: dict[str, dict[str, Any]] = {
+    "serving": {"model": "llama-3.1-8b", "device": "h100-sxm", "rate": "10", "input_tokens": "1000",
+                "output_tokens": "200", "num_requests": "2000", "seed": "0"},
+    "plan": {"model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": "4", "rate": "10", "input_tokens": "1000",
+             "output_tokens": "200", "num_requests": "1000", "slo": ["ttft:1000", "tpot:50"]},
+    "train-plan": {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": "8", "global_batch": "128",
+                   "seq_len": "4096"},
+}  # fmt: skip
+"""What a form holds that nothing was asked of."""
+
+
+def begin(kind: str) -> dict[str, Any]:
+    """The example that a kind's form starts with."""
+    found = dict(BEGIN.get(kind, BEGIN["serving"]))
+    if kind == "capacity":
+        found = {name: value for name, value in found.items() if name not in ("rate", "num_requests")}
+        found["slo"] = ["ttft:1000", "tpot:50"]
+    return found
+
+
+def view(asked: Asked) -> dict[str, Any]:
+    """What the template needs: groups of fields, objectives, and the rest."""
+    kind = KINDS[asked.kind if asked.kind in FIRST else "simulate"]
+    groups = [(title, fields(asked.settings, names)) for title, names in FIRST[kind.name]]
+    shown = {name for _, names in FIRST[kind.name] for name in names} | {"slo"}
+    if kind.name == "capacity":
+        shown |= {"rate", "concurrency"}  # a capacity finds the rate
+    rest = [s.name for s in SETTINGS if kind.command in s.commands and s.name not in shown]
+    return {
+        "kind": kind, "kinds": tuple(KINDS[name] for name in FIRST), "groups": groups,
+        "objectives": _objectives(asked, kind.command),
+        "slo_rest": _slo_rest(asked), "rest": fields(asked.settings, rest),
+        "is_rest_open": any(name in asked.settings for name in rest), "options": asked.options,
+        "left_out": asked.left_out, "address": asked.address,
+    }  # fmt: skip
+
+
+def _objectives(asked: Asked, command: str) -> tuple[Field, ...]:
+    if command == "train":
+        return ()
+    given: Sequence[str] = asked.settings.get("slo", ())
+    limits = {name: limit for name, _, limit in (one.partition(":") for one in given)}
+    return tuple(
+        Field(name=f"{m}_{OBJECTIVE}", label=f"{LABELS[m]}, ms", value=limits.get(m, ""), is_number=True,
+              help="The longest time in milliseconds.", example="no limit")
+        for m in METRICS
+    )  # fmt: skip
+
+
+def _slo_rest(asked: Asked) -> tuple[str, ...]:
+    """Objectives that have no field of their own: carried along."""
+    return tuple(str(one) for one in asked.settings.get("slo", ()) if str(one).partition(":")[0] not in METRICS)

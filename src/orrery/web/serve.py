@@ -1,0 +1,29 @@
+"""The application on a socket."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+
+import uvicorn
+
+from orrery.web.app import application
+from orrery.web.place import Place
+from orrery.web.warm import warm
+
+MOST_CONNECTIONS = 256
+KEEP_ALIVE_S = 30
+GOODBYE_S = 3
+
+
+def serve(
+    place: Place, listener: socket.socket, hosts: Sequence[str] = (), on_start: Callable[[], None] = lambda: None
+) -> None:
+    """Serve until a signal comes."""
+    server = uvicorn.Server(uvicorn.Config(
+        application(place, hosts), ws="none", lifespan="on", log_level="error", access_log=False, server_header=False,
+        proxy_headers=False, limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GOODBYE_S, h11_max_incomplete_event_size=65_536,
+    ))  # fmt: skip
+    warm(place)
+    on_start()
+    asyncio.run(server.serve(sockets=[listener]))

@@ -1,0 +1,61 @@
+// What htmx does not do by itself: errors in words, a spoken word when a part has changed, PNG of a drawing.
+"use strict";
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  // A mistake (422) is an answer: it says what to write instead.
+  if (event.detail.xhr.status === 422) { event.detail.shouldSwap = true; event.detail.isError = false; }
+});
+
+const say = (words) => { document.getElementById("said").textContent = words; };
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  const words = event.detail.target.querySelector?.("[data-say]")?.dataset.say;
+  if (words) { say(words); }
+});
+
+for (const kind of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+  document.addEventListener(kind, () => say("The server did not answer."));
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-png]");
+  if (!button) { return; }
+  const drawing = document.querySelector(button.dataset.png);
+  if (drawing) { download(await png(drawing), button.dataset.name || "orrery.png"); }
+});
+
+async function png(drawing) {
+  const copy = drawing.cloneNode(true), box = drawing.viewBox.baseVal, scale = 2;
+  copy.setAttribute("width", box.width);
+  copy.setAttribute("height", box.height);
+  const image = new Image();
+  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(copy));
+  await image.decode();
+  const canvas = Object.assign(document.createElement("canvas"), { width: box.width * scale, height: box.height * scale });
+  const at = canvas.getContext("2d");
+  at.fillStyle = getComputedStyle(document.body).backgroundColor;
+  at.fillRect(0, 0, canvas.width, canvas.height);
+  at.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+function download(blob, name) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// Copy a block: <button data-copy="#id">.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) { return; }
+  await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).textContent);
+  say("Copied.");
+});
+
+// Addresses without blank fields: <form data-tidy hx-get=…>.
+document.addEventListener("htmx:configRequest", (event) => {
+  const { formData, elt } = event.detail;
+  if (!elt.matches("form[data-tidy]")) { return; }
+  for (const [name, value] of [...formData.entries()]) { if (value === "") { formData.delete(name); } }
+});

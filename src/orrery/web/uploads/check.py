@@ -1,0 +1,149 @@
+"""What a file is, as the real readers find it. Run as a program it does so within bounds of time and memory:
+``python -m orrery.web.uploads.check FILE UPLOADS`` prints one JSON object.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.units import si
+from orrery.web.address import query_of
+from orrery.web.named import grounded
+
+MOST_CPU_S = 10
+MOST_MEMORY_BYTES = 4 << 30
+MOST_LETTERS = 2000
+"""Of a message: a reader may repeat what it got."""
+
+Found = dict[str, Any]
+
+
+def checked(file: Path, uploads: Path) -> Found:
+    """``kind``, ``about`` (lines) and ``opens`` (where the file is used); ScenarioError where it is none of them."""
+    return CHECKS[file.suffix](file, uploads)
+
+
+def _json(file: Path, uploads: Path) -> Found:
+    text = file.read_text(encoding="utf-8-sig")
+    if text.lstrip()[:1] == "[":
+        return _trace(file, uploads)
+    _refuse_doubled(file, text)
+    from orrery.models.read import read_model
+
+    model = read_model(file)
+    about = [
+        f"{model.family}, {si(model.num_parameters)} parameters, {model.num_layers} layers, "
+        f"{model.hidden_size:,} wide, weights in {model.weights_format}",
+        *(said for _, said in model.published),
+    ]
+    return {"kind": "model", "about": about, "opens": f"/?{query_of({'model': f'upload:{file.name}'})}"}
+
+
+def _refuse_doubled(file: Path, text: str) -> None:
+    """A key that stands twice has two meanings; readers differ in which they take."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise ScenarioError(f"{file}: the key {key[:80]!r} stands twice in one table; keep one of them.")
+            found[key] = value
+        return found
+
+    try:
+        json.loads(text, object_pairs_hook=once)
+    except ScenarioError:
+        raise
+    except json.JSONDecodeError as error:
+        raise ScenarioError(f"{file}: not valid JSON: {error}; write a config.json as model hubs publish it.") from None
+    except (ValueError, RecursionError):
+        raise ScenarioError(f"{file}: not usable JSON: too long a number, or too deeply nested.") from None
+
+
+def _trace(file: Path, _: Path) -> Found:
+    from orrery.catalog.traces import load_trace, stats
+
+    trace = load_trace(str(file))
+    told = stats(trace)
+    rate = f", {told.request_rate_per_s:.3g} requests/s over {si(told.duration_s, 's')}" if told.duration_s else ""
+    about = [
+        f"{told.num_requests:,} requests{rate}; {told.input_mean_tokens:,.0f} tokens in and "
+        f"{told.output_mean_tokens:,.0f} out on average, {told.longest_tokens:,} the longest",
+        *trace.notes,
+    ]
+    return {"kind": "trace", "about": about, "opens": f"/?{query_of({'trace': f'upload:{file.name}'})}"}
+
+
+def _toml(file: Path, uploads: Path) -> Found:
+    from orrery.scenario.file import read_settings
+
+    try:
+        settings = read_settings(file)
+    except RecursionError:
+        raise ScenarioError(f"{file}: not valid TOML: too deeply nested.") from None
+    return _device(file) if "facts" in settings else _scenario(file, settings, uploads)
+
+
+def _device(file: Path) -> Found:
+    from orrery.catalog.devices import get_device
+
+    device = get_device(str(file))
+    peaks = ", ".join(f"{name} {si(rate, 'FLOP/s')}" for name, rate in device.dense_flops_per_s.items())
+    about = [
+        f"{device.title} by {device.vendor}: {si(device.memory_capacity_bytes, 'bytes')}, "
+        f"{si(device.memory_bandwidth_bytes_per_s, 'bytes_per_s')}, {peaks}"
+    ]
+    return {"kind": "device", "about": about, "opens": f"/?{query_of({'device': f'upload:{file.name}'})}"}
+
+
+def _scenario(file: Path, settings: Mapping[str, Any], uploads: Path) -> Found:
+    from orrery.scenario.fields_training import TRAINING_SETTINGS
+    from orrery.scenario.schema import read_scenario
+
+    written = read_scenario(settings, where=file.name).written()
+    grounded(written, uploads)
+    is_training = any(s.name in written for s in TRAINING_SETTINGS)
+    is_plan = bool({"slo", "max_devices", "objective"} & written.keys()) or "," in str(written.get("device", ""))
+    page = "/training" if is_training else "/plans" if is_plan else "/design"
+    about = ", ".join(f"{key} = {value}" for key, value in written.items())
+    return {"kind": "scenario", "about": [about or "no setting"], "opens": f"{page}?{query_of(written)}"}
+
+
+CHECKS: dict[str, Callable[[Path, Path], Found]] = {".json": _json, ".jsonl": _trace, ".csv": _trace, ".toml": _toml}
+
+
+def bounded() -> None:
+    """Let this process take no more than its share of time and memory."""
+    try:
+        import resource
+    except ImportError:  # a system without such bounds; the one that waits for us has its own
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+
+
+def main(arguments: list[str]) -> int:
+    """Print what was found, or ``{"mistake": …}``."""
+    bounded()
+    file, uploads = Path(arguments[0]), Path(arguments[1])
+    try:
+        found = checked(file, uploads)
+        found["about"] = [_short(line, file) for line in cast("list[str]", found["about"])[:12]]
+    except OrreryError as error:
+        found = {"mistake": _short(str(error), file)}
+    except MemoryError:
+        found = {"mistake": f"{file.name}: takes more memory to read than a file of its kind may."}
+    print(json.dumps(found))
+    return 0
+
+
+def _short(words: str, file: Path) -> str:
+    """Without the folder that the file happens to lie in."""
+    return words.replace(f"{file.parent}/", "")[:MOST_LETTERS]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

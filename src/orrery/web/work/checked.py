@@ -1,0 +1,62 @@
+"""What may be asked as a run; everything wrong with it is said before it waits for its turn."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import ScenarioError, nearest
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.service import service_for
+from orrery.scenario.simulate import check_traffic, read_window
+from orrery.scenario.sweep.grid import points_of, read_axes
+from orrery.web.named import grounded
+from orrery.web.work.kinds import KINDS, REPORT
+
+MOST_REQUESTS = 1_000_000
+"""Of one simulation; it takes seconds, and some hundred bytes each."""
+
+MOST_RUNS = 200
+"""Of one sweep; the page about it stays readable."""
+
+
+def check(kind: str, settings: Mapping[str, Any], options: Mapping[str, Any], uploads: Path) -> None:
+    """ScenarioError where it cannot be run as it stands."""
+    known = [name for name in KINDS if name != REPORT]
+    if kind not in known:
+        near = nearest(kind, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}."
+        raise ScenarioError(f"kind: there is no kind of run {kind[:40]!r}; {hint}")
+    asked = read_scenario(grounded(settings, uploads))
+    command = KINDS[kind].command
+    foreign = [key for key in asked.written() if command not in BY_NAME[key].commands]
+    if foreign:
+        raise ScenarioError(f"{foreign[0]}: is no setting of `orrery {command}`; leave it out.")
+    if asked.num_requests is not None and asked.num_requests > MOST_REQUESTS:
+        raise ScenarioError(f"num_requests: got {asked.num_requests:,}; ask for at most {MOST_REQUESTS:,} here.")
+    if options.get("window"):
+        read_window(str(options["window"]))
+    if kind == "sweep":
+        _check_sweep(asked, [str(text) for text in options.get("sweep", ())], uploads)
+    elif command == "simulate":
+        check_traffic(asked)
+        service_for(asked)
+    if kind == "capacity" and asked.concurrency is not None:
+        raise ScenarioError("concurrency: a capacity is a rate of arrivals; leave concurrency out.")
+
+
+def _check_sweep(asked: Scenario, over: list[str], uploads: Path) -> None:
+    if not over:
+        raise ScenarioError("sweep: nothing varies; write a setting and its values, such as tp=1,2,4.")
+    axes = read_axes(over)
+    for axis in axes:
+        for value in axis.values:
+            named = {axis.key: value}
+            if grounded(named, uploads) != named:
+                raise ScenarioError(f"sweep: {axis.key}={value}: uploaded files cannot vary; choose one for all runs.")
+    points = points_of(asked, axes)
+    if len(points) > MOST_RUNS:
+        raise ScenarioError(f"sweep: {len(points):,} runs are too many here; write fewer values, at most {MOST_RUNS}.")
+    most = max(point.scenario.num_requests or 0 for point in points)
+    if most > MOST_REQUESTS:
+        raise ScenarioError(f"num_requests: got {most:,}; ask for at most {MOST_REQUESTS:,} here.")

@@ -1,0 +1,7 @@
+"""What the asker is told when the work itself came to grief."""
+
+from orrery.base.errors import OrreryError
+
+
+class WorkFailed(OrreryError):
+    """A process that worked on a question ended, or took too long; the question may be asked again."""

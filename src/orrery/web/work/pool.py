@@ -1,0 +1,129 @@
+"""A few processes that stand ready, and the answers that they gave last.
+
+Who asks the same at the same time waits for the same answer. A question that nobody waits for any more is not begun.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any
+
+from orrery.web.work.answerer import ANSWERS, Answerer
+from orrery.web.work.failed import WorkFailed
+
+MOST_ANSWERS = 128
+"""Answers that are kept; one of a plan has some 100 kB."""
+
+MOST_WAITING = 64
+"""Questions that wait; more are refused."""
+
+WITHIN_S = 60.0
+"""An answer that takes longer is no short one."""
+
+Answer = dict[str, Any]
+
+
+class Asked:
+    """A question that is worked on, and how many wait for it."""
+
+    __slots__ = ("answer", "num_waiting")
+
+    def __init__(self, answer: "Future[Answer]") -> None:
+        self.answer, self.num_waiting = answer, 0
+
+
+class Pool:
+    """``size`` processes. They start when the first question comes, or with ``warm``."""
+
+    def __init__(self, size: int, within_s: float = WITHIN_S, answers: str = ANSWERS) -> None:
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="orrery-answer")
+        self._idle: SimpleQueue[Answerer | None] = SimpleQueue()
+        for _ in range(size):
+            self._idle.put(None)
+        self._size, self._within_s, self._answered_by = size, within_s, answers
+        self._lock, self._is_closed = Lock(), False
+        self._every: set[Answerer] = set()
+        self._asked: dict[str, Asked] = {}
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    def warm(self) -> None:
+        """Start the processes, without waiting for them."""
+        for _ in range(self._size):
+            self._threads.submit(self._start_one)
+
+    async def answer(self, question: str, settings: Mapping[str, Any]) -> Answer:
+        """The answer, from memory where it was asked before; what is wrong with a question is raised as it is."""
+        key = json.dumps([question, settings], sort_keys=True, default=str)
+        with self._lock:
+            if (known := self._answers.get(key)) is not None:
+                self._answers.move_to_end(key)
+                return known
+            asked = self._asked.get(key) or self._begun(key, question, settings)
+            asked.num_waiting += 1
+        try:
+            return await asyncio.shield(asyncio.wrap_future(asked.answer))
+        finally:
+            with self._lock:
+                asked.num_waiting -= 1
+                if not asked.num_waiting and self._asked.get(key) is asked and asked.answer.cancel():
+                    del self._asked[key]
+
+    def close(self) -> None:
+        """End the processes, whatever they do."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._is_closed = True
+            every = tuple(self._every)
+        for one in every:
+            one.end()
+
+    def _begun(self, key: str, question: str, settings: Mapping[str, Any]) -> Asked:
+        if len(self._asked) >= MOST_WAITING:
+            raise WorkFailed(f"{len(self._asked)} questions wait for an answer already; ask again in a moment.")
+        plain = dict(settings)
+        asked = self._asked[key] = Asked(self._threads.submit(self._answered, key, question, plain))
+        return asked
+
+    def _answered(self, key: str, question: str, settings: Mapping[str, Any]) -> Answer:
+        """In a thread of the pool: there is an idle process for each of them."""
+        answerer = self._idle.get()
+        try:
+            answerer = self._ready(answerer)
+            found = answerer.ask(question, settings, self._within_s)
+        except BaseException:
+            with self._lock:
+                self._asked.pop(key, None)
+            raise
+        finally:
+            self._idle.put(answerer)
+        with self._lock:
+            self._answers[key] = found
+            self._asked.pop(key, None)
+            while len(self._answers) > MOST_ANSWERS:
+                self._answers.popitem(last=False)
+        return found
+
+    def _start_one(self) -> None:
+        answerer = self._idle.get()
+        try:
+            answerer = self._ready(answerer)
+        finally:
+            self._idle.put(answerer)
+
+    def _ready(self, answerer: Answerer | None) -> Answerer:
+        """The process, or another in the place of one that has ended."""
+        if answerer is not None and answerer.is_alive:
+            return answerer
+        made = Answerer(self._answered_by)
+        with self._lock:
+            if answerer is not None:
+                self._every.discard(answerer)
+            self._every.add(made)
+            is_late = self._is_closed
+        if is_late:
+            made.end()
+        return made

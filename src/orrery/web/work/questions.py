@@ -1,0 +1,41 @@
+"""What can be asked of a process that stands ready, by name."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from orrery.reports.kinds import Kind
+from orrery.scenario.ask import estimate, plan
+from orrery.scenario.schema import read_scenario
+from orrery.scenario.train import train
+from orrery.scenario.train_plan import train_plan
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "estimate": estimate, "plan": plan, "train": train, "train-plan": train_plan,
+}  # fmt: skip
+
+
+PAPER = "paper"
+"""What a paper's techniques would do in a deployment; its settings are a deployment and the paper's techniques."""
+
+REPORT = "report-"
+"""Before the kind of an answer: the page about it, for the person who pays."""
+
+
+def answered(question: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer's ``to_json``; it holds ``infeasible`` where it cannot be."""
+    if question == PAPER:
+        from orrery.web.papers.meaning import answered as meaning  # what reads papers takes long to import
+
+        return meaning(settings)
+    if question.startswith(REPORT):
+        return {"page": _report(question.removeprefix(REPORT), settings)}
+    found: dict[str, Any] = QUESTIONS[question](read_scenario(settings)).to_json()
+    return found
+
+
+def _report(kind: str, settings: Mapping[str, Any]) -> str:
+    from orrery.reports.make import report_of
+    from orrery.reports.page import page
+    from orrery.reports.source import Source
+
+    return page(report_of(Source(kind=cast(Kind, kind), scenario=read_scenario(settings))))

@@ -1,0 +1,92 @@
+"""The question: a form whose address is the question."""
+
+import time
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from starlette.datastructures import QueryParams
+from starlette.testclient import TestClient
+
+from orrery.scenario.schema import read_scenario
+from orrery.web.app import application
+from orrery.web.named import grounded
+from orrery.web.place import place_at
+from orrery.web.question.asked import form_values, is_from_form, plan_settings, told
+from orrery.web.question.examples import EXAMPLES
+from orrery.web.render import STATIC
+
+
+@pytest.fixture
+def place(tmp_path):
+    return place_at(tmp_path)
+
+
+@pytest.fixture
+def client(place):
+    return TestClient(application(place), base_url="http://127.0.0.1")
+
+
+def test_the_first_page_is_small_and_quick(client):
+    client.get("/")
+    started_s = time.perf_counter()
+    found = client.get("/")
+    assert found.status_code == 200
+    assert time.perf_counter() - started_s < 0.3
+    beside = ("style.css", "page.js", "third_party/htmx-2.0.11.min.js", "icon.svg")
+    assert len(found.content) + sum((STATIC / name).stat().st_size for name in beside) < 300_000
+
+
+def test_every_field_has_a_label_and_the_form_leads_to_plans(client):
+    page = client.get("/").text
+    for name in (
+        "model",
+        "device",
+        "max_devices",
+        "trace",
+        "rate",
+        "input_tokens",
+        "output_tokens",
+        "ttft",
+        "tpot",
+        "e2el",
+    ):
+        assert f'<label for="f-{name}">' in page
+        assert f'id="f-{name}" name="{name}"' in page
+    assert '<form action="/plans" method="get"' in page
+    assert '<option value="meta-llama/Llama-3.1-70B">' in page
+
+
+def test_the_form_holds_what_the_address_asks(client):
+    page = client.get("/", params={"model": "qwen3-32b", "device": "l40s", "slo": "tpot:40", "weights": "fp8"}).text
+    assert 'name="model" value="qwen3-32b"' in page
+    assert 'name="tpot" value="40"' in page
+    assert "<details open>" in page, "what is set is not folded away"
+
+
+def test_uploads_are_offered(client, place):
+    (place.uploads / "mine.json").write_text("{}")
+    assert '<option value="upload:mine.json">' in client.get("/").text
+
+
+def test_latencies_of_the_form_become_objectives():
+    query = QueryParams("model=m&device=d&ttft=1000&tpot=&e2el=9000&rate=&slo=tpot:30")
+    assert plan_settings(query) == {"model": "m", "device": "d", "slo": ["tpot:30", "ttft:1000", "e2el:9000"]}
+    assert is_from_form(query)
+    assert not is_from_form(QueryParams("model=m&slo=tpot:30"))
+    assert form_values(plan_settings(query))["e2el"] == "9000"
+
+
+def test_the_question_in_a_line():
+    settings = {"model": "m", "device": "d", "trace": "chat", "slo": ["ttft:1000"], "max_devices": "8"}
+    assert told(settings) == "m on d: chat traffic, ttft within 1000 ms, at most 8 devices"
+    assert told({"model": "m", "device": "d"}) == "m on d"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
+def test_examples_are_questions_that_make_sense(example, place, client):
+    address = urlsplit(example.href)
+    query = QueryParams(parse_qsl(address.query))
+    asked = read_scenario(grounded(plan_settings(query), place.uploads))
+    assert asked.model
+    assert address.path in ("/plans", "/design")
+    assert example.name in client.get("/").text

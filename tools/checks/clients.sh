@@ -1,0 +1,19 @@
+#!/bin/sh
+# Install AIPerf and guidellm, each into an environment of its own, and run them unchanged against the emulator.
+# Usage: tools/checks/clients.sh [folder]; what the folder holds already is used as it is.
+# guidellm brings torch: TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the one without CUDA.
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "${1:-/tmp/orrery-clients}"
+to=$(cd "${1:-/tmp/orrery-clients}" && pwd)
+
+for client in aiperf guidellm; do
+    [ -x "$to/$client/bin/$client" ] && continue
+    "$root/.venv/bin/python" -m venv "$to/$client"
+    "$to/$client/bin/pip" install --quiet ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$client"
+done
+
+cd "$root"
+ORRERY_AIPERF="$to/aiperf/bin/aiperf" ORRERY_GUIDELLM="$to/guidellm/bin/guidellm" \
+    .venv/bin/python -m pytest -n 0 -s -m slow tests/emulator/test_real_clients.py
