@@ -12,7 +12,7 @@ export ORRERY_DATA
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit slow bench docs scorecard papers fit wheel clean
+.PHONY: help demo web test check unit slow bench docs scorecard papers fit wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -20,6 +20,9 @@ help: ## this list
 demo: $(VENV)/.ready ## set up, then plan Llama-3.1-70B on up to eight H100s
 	$(BIN)/orrery plan --model llama-3.1-70b --device h100-sxm --max-devices 8 \
 		--trace chat --slo ttft:1000 --slo tpot:50
+
+web: $(VENV)/.ready ## set up, then serve the pages to this machine's browser
+	$(BIN)/orrery web --open
 
 test: check unit ## set up, then every check and test of the default run
 
@@ -66,7 +69,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bits]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bits,emulate,papers,report,web]'
 	@touch $@
 
 # Dependency groups came with pip 25.1, so the environment first gets a pip that knows them.
