@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from orrery.base.errors import OrreryError
 from orrery.web import pages
-from orrery.web.guard import Guard
+from orrery.web.guard import HEADERS, Guard
 from orrery.web.named import without_place
 from orrery.web.place import Place
 from orrery.web.render import STATIC, Entry, page
@@ -69,7 +69,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     log.error("%s %s", request.method, request.url.path, exc_info=error)
-    return page(
+    answer = page(
         request, "error.html", status=500, title="orrery failed",
         message="This is a mistake of orrery's own; its log says more.",
     )  # fmt: skip
+    answer.headers.update(HEADERS)  # made outside of the guard
+    return answer

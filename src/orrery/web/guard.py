@@ -2,9 +2,12 @@
 
 A page of another site can make a browser send requests here. Those are told apart by the Host header (a name that leads
 here by DNS tricks is not ours) and, for whatever changes something, by ``Sec-Fetch-Site`` and ``Origin``, which pages
-cannot forge. Programs that are no browser send neither, and hold no one's session that could be misused.
+cannot forge. What only reads may take seconds of work, so another site may lead here by a link, and no more: no picture,
+frame or script of its pages asks in a loop. Programs that are no browser send neither, and hold no one's session that
+could be misused.
 """
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -18,6 +21,10 @@ MOST_BODY_BYTES = 4_000_000
 MOST_ADDRESS_BYTES = 16_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+OWN_SITES = frozenset({"same-origin", "none"})
+"""What ``Sec-Fetch-Site`` says of our own pages, and of an address that somebody typed."""
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/@]+)(:\d{1,5})?")
 TOO_LARGE = f"The request is larger than {MOST_BODY_BYTES:,} bytes; send less."
 
 HEADERS = {
@@ -58,9 +65,11 @@ class Guard:
             return 414, "The address is too long."
         if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > MOST_BODY_BYTES:
             return 413, TOO_LARGE
-        if scope["method"] in SAFE or _is_own(headers, host):
-            return None
-        return 403, "Another site may not change anything here."
+        if scope["method"] not in SAFE and not _is_own(headers, host):
+            return 403, "Another site may not change anything here."
+        if headers.get("sec-fetch-site", "none") not in OWN_SITES and not _is_link(headers):
+            return 403, "Another site may link here, and not ask by itself."
+        return None
 
 
 class TooLarge(Exception):
@@ -83,15 +92,21 @@ class Counted:
 
 
 def _name(host: str) -> str:
-    """A Host header without its port."""
-    return host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+    """A Host header without its port; empty where it is none."""
+    found = _HOST.fullmatch(host)
+    return found[1] if found else ""
+
+
+def _is_link(headers: Headers) -> bool:
+    """Whether somebody follows a link to a page, which then stands alone."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
 
 
 def _is_own(headers: Headers, host: str) -> bool:
     """Whether a request that changes something comes from a page of ours, or from no page at all."""
     site = headers.get("sec-fetch-site")
     if site is not None:
-        return site in ("same-origin", "none")
+        return site in OWN_SITES
     origin = headers.get("origin")
     return origin is None or urlsplit(origin).netloc.casefold() == host
 

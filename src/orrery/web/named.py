@@ -50,12 +50,12 @@ def without_place(words: str, uploads: Path) -> str:
 
 def _check(name: str, value: str) -> None:
     """Refuse what is no name. Devices may stand as a list with commas."""
-    if value.endswith((".json", ".toml")) or value.startswith((".", "/", "~", "\\")) or "\0" in value:
-        raise ScenarioError(f"{name}: {value[:80]!r} is a path; give a name here, or upload the file.")
     known = KNOWN.get(name.removeprefix("prefill_").removeprefix("draft_"))
-    for one in value.split(",") if name == "device" else (value,):
+    for one in map(str.strip, value.split(",") if name == "device" else (value,)):
+        if one.endswith((".json", ".toml")) or one.startswith((".", "/", "~", "\\")) or "\0" in one:
+            raise ScenarioError(f"{name}: {one[:80]!r} is a path; give a name here, or upload the file.")
         if known is not None:
-            known(one.strip())
+            known(one)
 
 
 def _trace(name: str) -> None:

@@ -33,7 +33,7 @@ def level(answer: Answer, path: str, at: str = "") -> Level:
     """The number ``path`` of an answer, or the part of it that lies at ``at``."""
     reason = why(answer, path)
     for step in filter(None, at.split(".")):
-        if not step.isdecimal() or int(step) >= len(reason.parts):
+        if step not in map(str, range(len(reason.parts))):
             raise ScenarioError(f"at: {path} has no part {at[:40]!r}; it has {len(reason.parts)} there.")
         reason = reason.parts[int(step)]
     below = tuple(_node(part, f"{at}.{i}" if at else str(i)) for i, part in enumerate(reason.parts))

@@ -95,7 +95,7 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
     if kind == "csv":
         return as_csv(name, ("part", "time_s"), answer.parts.items())
     figures = where([("this layout", answer)]).figures
-    if kind == "svg" and drawing.isdecimal() and int(drawing) < len(figures):
+    if kind == "svg" and drawing in map(str, range(len(figures))):
         return as_svg(f"{name}-{figures[int(drawing)].title}", figures[int(drawing)].svg)
     raise ScenarioError(
         f"format: got {kind[:20]!r}; write json, csv, or svg with drawing=N from 0 to {len(figures) - 1}."
