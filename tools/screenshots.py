@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser, Page, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 MOST_BYTES = 250_000
@@ -48,10 +50,10 @@ class Picture:
 
 PICTURES = (
     Picture(name="web-plans", address=PLANS, shows="#front svg", height=1180),
-    Picture(name="web-design", address=DESIGN, shows="#why li", height=1180),
+    Picture(name="web-design", address=DESIGN, shows="#why li", height=1000),
     Picture(name="web-sweep", address=SWEEP, shows="#sweep svg", height=1180),
     Picture(name="web-papers", address="/papers?q=long prompts stall decodes", shows=".paper", height=900),
-    Picture(name="web-design-dark", address=DESIGN, shows="#why li", is_dark=True, height=1180),
+    Picture(name="web-design-dark", address=DESIGN, shows="#why li", is_dark=True, height=1000),
     Picture(name="web-phone", address=DESIGN, shows="#why li", top="#design", width=390, height=844),
 )
 
@@ -69,7 +71,7 @@ def served(home: Path) -> Iterator[str]:
             server.terminate()
 
 
-def take(browser: Browser, address: str, picture: Picture) -> bytes:
+def take(browser: "Browser", address: str, picture: Picture) -> bytes:
     """The picture as PNG."""
     context = browser.new_context(
         base_url=address, viewport={"width": picture.width, "height": picture.height},
@@ -83,7 +85,7 @@ def take(browser: Browser, address: str, picture: Picture) -> bytes:
         return page.screenshot()
 
 
-def _scroll(page: Page, top: str) -> None:
+def _scroll(page: "Page", top: str) -> None:
     page.locator(top).evaluate("one => one.scrollIntoView()")
     page.wait_for_load_state("networkidle")
 
@@ -101,9 +103,16 @@ def packed(png: bytes) -> bytes:
     return min(png, out.getvalue(), key=len)
 
 
+def browser_program() -> str | None:
+    """The Chromium of this machine."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
 def main() -> None:
     """Take them all."""
-    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    from playwright.sync_api import sync_playwright
+
+    program = browser_program()
     if program is None:
         sys.exit(f"No browser: install one of {', '.join(BROWSERS)}.")
     IMAGES.mkdir(parents=True, exist_ok=True)
