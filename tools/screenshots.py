@@ -3,16 +3,18 @@
 Needs the development packages and a Chromium. With Pillow at hand the pictures are kept in a palette of 256 colours.
 """
 
+import io
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -28,7 +30,9 @@ FLAGS = (
 )  # fmt: skip
 
 PLANS = "/plans?model=llama-3.1-70b&device=h100-sxm,mi300x&max_devices=8&trace=chat&slo=ttft:1000&slo=tpot:50"
-DESIGN = "/design?model=llama-3.1-70b&device=h100-sxm&tp=4&weights=fp8&concurrency=64&input_tokens=1024&output_tokens=256"
+DESIGN = (
+    "/design?model=llama-3.1-70b&device=h100-sxm&tp=4&weights=fp8&concurrency=64&input_tokens=1024&output_tokens=256"
+)
 SWEEP = (
     "/sweep?model=llama-3.1-70b&device=h100-sxm&tp=4&weights=fp8&input_tokens=1024&output_tokens=256"
     "&vary=concurrency&by=device&lines=h100-sxm,h200-sxm,b200-sxm"
@@ -59,7 +63,7 @@ PICTURES = (
 
 
 @contextmanager
-def served(home: Path) -> Iterator[str]:
+def served(home: Path) -> Generator[str]:
     """The address of an ``orrery web`` that keeps everything under ``home``."""
     command = [sys.executable, "-m", "orrery", "web", "--port", "0", "--json"]
     command += ["--home", str(home / "web"), "--library", str(home / "library.sqlite")]
@@ -93,11 +97,9 @@ def _scroll(page: "Page", top: str) -> None:
 def packed(png: bytes) -> bytes:
     """The same picture in 256 colours, where Pillow is installed."""
     try:
-        from PIL import Image
+        Image: Any = import_module("PIL.Image")  # noqa: N806
     except ModuleNotFoundError:
         return png
-    import io
-
     out = io.BytesIO()
     Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     return min(png, out.getvalue(), key=len)

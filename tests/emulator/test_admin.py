@@ -27,12 +27,12 @@ def two(start):
 class Reading:
     """Streams that are read beside the test."""
 
-    def __init__(self, url, count):
-        self.url, self.count, self.told = url, count, []
+    def __init__(self, url, count, **more):
+        self.url, self.count, self.body, self.told = url, count, LONG | more, []
 
     async def _one(self, http):
         last = ""
-        async with http.stream("POST", f"{self.url}/v1/completions", json=LONG) as response:
+        async with http.stream("POST", f"{self.url}/v1/completions", json=self.body) as response:
             async for line in response.aiter_lines():
                 last = line if line.startswith("data: {") else last
         self.told.append(last)
@@ -86,6 +86,25 @@ def test_requests_of_a_lost_replica_can_fail(two, until):
 
     reading = Reading(url, 2)
     assert all("The machine that served this request was lost" in x for x in reading.during(act))
+
+
+def test_what_went_on_elsewhere_ended_there(start, until):
+    """The counts of a lost replica stand still."""
+    with start({"replicas": 2}, has_admin=True, speed_ratio=2.0) as found:
+        http = httpx.Client(base_url=found.url)
+
+        def act():
+            until(lambda: http.get("/admin").json()["running"] == 2)
+            until(lambda: all(x.choices[0].num_tokens for x in found.pace.streams))
+            http.post("/admin/replicas", json={"replica": 1, "action": "kill"})
+            until(lambda: len(reading.told) == 2)
+
+        reading = Reading(found.url, 2, max_tokens=300)
+        reading.during(act)
+        after = samples(http)
+        http.close()
+    assert [after["vllm:request_success_total", k, "length"] for k in "01"] == [2, 0]
+    assert [after["vllm:e2e_request_latency_seconds_count", k] for k in "01"] == [2, 0]
 
 
 def test_fewer_replicas_take_requests_after_scaling(two, until):

@@ -95,7 +95,7 @@ ASKING = [path for path in BODIES if path not in CHANGES]
 
 
 def test_drawn_requests_are_answered_as_described(described):
-    draw(described, GenerationMode.POSITIVE, 5, ASKING)
+    draw(described, GenerationMode.POSITIVE, 2, ASKING)
 
 
 @pytest.mark.slow

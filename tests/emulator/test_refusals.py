@@ -60,7 +60,7 @@ FIELDS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.dictionaries(FIELDS, ANYTHING, max_size=5), path=st.sampled_from(["chat/completions", "completions"]))
 def test_any_body_is_answered_or_refused(http, body, path):
     if isinstance(body.get("max_tokens"), int):
@@ -126,7 +126,7 @@ def test_a_full_queue_turns_requests_away(start, until):
             next(lines)
             with http.stream("POST", "/v1/completions", json=body) as second:
                 assert second.status_code == 200
-                until(lambda: found.pace.num_waiting)
+                until(lambda: found.pace.live.num_waiting)
                 third = http.post("/v1/completions", json=body)
         assert "queue is full" in refused(third, 429)
         assert int(third.headers["retry-after"]) >= 1

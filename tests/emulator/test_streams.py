@@ -1,5 +1,6 @@
 """The events of a stream, byte for byte in their order."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -7,6 +8,8 @@ import time
 
 import httpx
 import pytest
+
+from orrery.emulator.exchange import Exchange
 
 
 @pytest.fixture
@@ -52,8 +55,37 @@ def test_usage_comes_last_with_no_choices(http):
     assert usage["completion_tokens"] == 3
     assert usage["total_tokens"] == 3 + usage["prompt_tokens"]
     assert not any("usage" in e for e in found[:-1])
-    always = events(chat(http, stream_options={"continuous_usage_stats": True}))
-    assert [e["usage"]["completion_tokens"] for e in always[1:]][-1] == 3
+
+
+def test_usage_in_every_chunk_is_that_of_its_answer(http):
+    """And only where usage is asked for at all, as the engine has it."""
+    found = events(chat(http, n=2, stream_options={"include_usage": True, "continuous_usage_stats": True}))
+    prompt = found[-1]["usage"]["prompt_tokens"]
+    assert found[-1]["usage"]["completion_tokens"] == 6
+    for index in (0, 1):
+        mine = [e["usage"] for e in found[:-1] if e["choices"][0]["index"] == index]
+        assert [u["completion_tokens"] for u in mine] == [0, 1, 2, 3]
+        assert [u["total_tokens"] for u in mine] == [prompt + k for k in range(4)]
+    assert not any("usage" in e for e in events(chat(http, stream_options={"continuous_usage_stats": True})))
+
+
+def test_what_has_piled_up_is_sent_in_pieces(fast, monkeypatch):
+    """As of a client that reads late: nothing is left out or said twice, though more comes meanwhile."""
+    monkeypatch.setattr("orrery.emulator.events.MOST_AT_ONCE", 3)
+    begin_events = Exchange.begin_events
+
+    async def late(exchange):
+        await begin_events(exchange)
+        await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(Exchange, "begin_events", late)
+    body = {"prompt": "a", "max_tokens": 400, "n": 2, "stream": True, "seed": 5, "ignore_eos": True}
+    whole = httpx.post(f"{fast.url}/v1/completions", json=body | {"stream": False}).json()["choices"]
+    found = [e["choices"][0] for e in events(httpx.post(f"{fast.url}/v1/completions", json=body))]
+    for index in (0, 1):
+        mine = [c for c in found if c["index"] == index]
+        assert "".join(c["text"] for c in mine) == whole[index]["text"]
+        assert [c["finish_reason"] for c in mine] == [None] * 399 + ["length"]
 
 
 def test_a_completion_has_no_role(http):
@@ -92,6 +124,20 @@ def test_messages_in_the_other_interface(http):
     ]  # fmt: skip
 
 
+def test_a_message_says_which_string_ended_it(http):
+    body = {"model": "llama", "max_tokens": 400, "messages": [{"role": "user", "content": "hi"}], "temperature": 0}
+    text = http.post("/v1/messages", json=body).json()["content"][0]["text"]
+    stop = " ".join(text.split()[20:22])
+    body |= {"stop_sequences": ["never", stop]}
+    whole = http.post("/v1/messages", json=body).json()
+    assert (whole["stop_reason"], whole["stop_sequence"]) == ("stop_sequence", stop)
+    assert whole["content"][0]["text"] == text[: text.index(stop)]
+    lines = http.post("/v1/messages", json=body | {"stream": True}).text.splitlines()
+    told = [json.loads(x.removeprefix("data: ")) for x in lines if x.startswith("data: ")]
+    assert told[0]["message"]["stop_sequence"] is None
+    assert told[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": stop}
+
+
 def test_tokens_there_and_back(http):
     text = "Größe ist 12345 — naïve 漢字 and 🙂 <tag>!\n  indented\tunbelievably"
     found = http.post("/tokenize", json={"prompt": text, "return_token_strs": True}).json()
@@ -99,7 +145,8 @@ def test_tokens_there_and_back(http):
     assert http.post("/detokenize", json={"tokens": found["tokens"]}).json() == {"prompt": text}
     chat = http.post("/tokenize", json={"messages": [{"role": "user", "content": "hi"}]}).json()
     assert chat["count"] > 1
-    assert http.post("/detokenize", json={"tokens": [3]}).status_code == 400
+    for wrong in ([3], [353] * 8193):
+        assert http.post("/detokenize", json={"tokens": wrong}).status_code == 400
 
 
 def test_small_pages(http):
@@ -159,12 +206,14 @@ def wait_for(what, most_s=60):
     return found
 
 
-def test_a_server_that_stops_ends_its_streams(start):
+@pytest.mark.parametrize("path", ["completions", "messages"])
+def test_a_server_that_stops_ends_its_streams(start, path):
     got = []
 
     def read():
-        body = {"prompt": "a", "max_tokens": 8000, "stream": True, "ignore_eos": True}
-        with httpx.stream("POST", f"{url}/v1/completions", json=body, timeout=10) as response:
+        body = {"max_tokens": 8000, "stream": True, "model": "llama"}
+        body |= {"prompt": "a"} if path == "completions" else {"messages": [{"role": "user", "content": "hi"}]}
+        with httpx.stream("POST", f"{url}/v1/{path}", json=body, timeout=10) as response:
             for line in response.iter_lines():
                 got.append(line)
 
@@ -176,5 +225,10 @@ def test_a_server_that_stops_ends_its_streams(start):
             time.sleep(0.01)
     reader.join(5)
     told = [x for x in got if x]
+    if path == "messages":
+        assert told[-2] == "event: error"
+        error = json.loads(told[-1].removeprefix("data: "))
+        assert error == {"type": "error", "error": {"type": "overloaded_error", "message": error["error"]["message"]}}
+        return
     assert told[-1] == "data: [DONE]"
     assert json.loads(told[-2].removeprefix("data: "))["error"]["code"] == 503

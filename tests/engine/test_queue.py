@@ -14,7 +14,7 @@ KEYS = st.lists(st.sampled_from([0.0, 1.0, 2.5, 7.0, -3.0]), min_size=1, max_siz
 def test_a_queue_leaves_by_key_then_by_rank(keys, data):
     n = len(keys)
     ranks = np.array(data.draw(st.permutations(range(n))))
-    stored, links = np.zeros(n), np.full((n, 2), -1)
+    stored, links = np.zeros(n), np.full((n, 3), -1)
     root, waiting, left = -1, [], []
     for item, key in enumerate(keys):
         root = pushed(root, item, key, stored, links, ranks)
@@ -35,7 +35,7 @@ def test_a_queue_leaves_by_key_then_by_rank(keys, data):
 
 
 def test_two_queues_share_the_arrays():
-    keys, links, ranks = np.zeros(4), np.full((4, 2), -1), np.arange(4)
+    keys, links, ranks = np.zeros(4), np.full((4, 3), -1), np.arange(4)
     a = pushed(pushed(-1, 0, 5.0, keys, links, ranks), 1, 4.0, keys, links, ranks)
     b = pushed(pushed(-1, 2, 1.0, keys, links, ranks), 3, 0.5, keys, links, ranks)
     assert (a, b) == (1, 3)

@@ -11,16 +11,17 @@ import pytest
 from starlette.datastructures import QueryParams
 from starlette.testclient import TestClient
 
+from orrery.reports import roofs
+from orrery.reports.ops import STEPS, ops_of
 from orrery.scenario.ask import estimate
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import settings_of
 from orrery.web.app import application
 from orrery.web.command import command
-from orrery.web.design import bill, passing, roofs, room, times
+from orrery.web.design import bill, passing, room, times
 from orrery.web.design.asked import design_settings, load_of
 from orrery.web.design.changes import changes
 from orrery.web.design.figures import figures
-from orrery.web.design.ops import STEPS, ops_of
 from orrery.web.design.tree import level
 from orrery.web.place import place_at
 

@@ -13,6 +13,7 @@ from orrery.cli.scatter import draw_front
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Plan, Rejected
 from orrery.planner.why_not import described
+from orrery.reports.serving_words import BOUND_BY
 from orrery.scenario.ask import Answer
 from orrery.scenario.plan_answer import PlanAnswer, lacking, nearest_misses
 
@@ -21,11 +22,6 @@ REJECTED_SHOWN = 6
 
 PLAN_COLUMNS = 22
 """Least width of a plan's name."""
-
-BOUND_BY = {
-    "compute": "arithmetic", "memory": "memory bandwidth", "network": "the links", "overhead": "launches",
-    "host": "the host",
-}  # fmt: skip
 
 
 def print_estimate(answer: Answer) -> None:

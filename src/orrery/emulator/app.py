@@ -29,8 +29,8 @@ GUARDED = ("/v1/", "/admin")
 
 ANTHROPIC = "/v1/messages"
 
-MOST_NUMBERS = 2**21
-"""Of all vectors of one answer."""
+MOST_NUMBERS = 2**20
+"""Of all vectors of one answer; a quarter where each is written out, which takes longer."""
 
 log = logging.getLogger("orrery.emulator")
 
@@ -101,7 +101,7 @@ class App:
     async def _message(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Claude, await exchange.body())
         model, asked = self._settings.known(body.model), self._asker.message(body)
-        form: Form = Message(_id(exchange), model, asked.jobs[0].answer.num_letters >= 0)
+        form: Form = Message(_id(exchange), model, asked.jobs[0].answer.stop)
         await answer(exchange, self._pace, self._enter(asked, arrived_s), form)
 
     async def _embed(self, exchange: Exchange) -> None:
@@ -111,9 +111,10 @@ class App:
         if size > most:
             raise Refusal(400, f"dimensions: got {size}; vectors have at most {most}.", "dimensions")
         inputs = of_any(body.input, self._settings.context_tokens, "input")
-        if len(inputs) * size > MOST_NUMBERS:
+        is_packed = body.encoding_format == "base64"
+        if len(inputs) * size > (MOST_NUMBERS if is_packed else MOST_NUMBERS // 4):
             raise Refusal(400, f"input: {len(inputs)} vectors of {size} are too many; send fewer at once.", "input")
-        form = Embeddings(_id(exchange), model, _now(), inputs, size, body.encoding_format == "base64")
+        form = Embeddings(_id(exchange), model, _now(), inputs, size, is_packed)
         await answer_whole(exchange, self._pace, self._enter(self._asker.embedding(body, inputs), arrived_s), form)
 
     def _enter(self, asked: Asked, arrived_s: float) -> Stream:

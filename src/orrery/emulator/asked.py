@@ -28,8 +28,9 @@ OWN_TOKENS = 256
 MOST_JOBS = 1024
 """Answers of one request: prompts x choices."""
 
-MOST_TOKENS = 2**20
-"""Of one request, each prompt counted for each of its answers."""
+MOST_TOKENS = 2**18
+"""Of one request, each prompt counted for each of its answers, unless a single sequence may be longer: to name all
+their blocks keeps everybody else waiting, for some tens of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,8 @@ class Asker:
         return Asked(
             jobs=jobs, num_choices=num_choices, most_tokens=most_tokens or self._settings.context_tokens,
             streams=bool(body.stream), tells_usage=options is not None and options.include_usage,
-            tells_usage_always=options is not None and options.continuous_usage_stats, priority_ratio=body.priority,
+            tells_usage_always=options is not None and options.include_usage and options.continuous_usage_stats,
+            priority_ratio=body.priority,
             user=body.user or "",
         )  # fmt: skip
 
@@ -148,8 +150,9 @@ class Asker:
         total = sum(
             len(t) * num_choices + sum(a.num_tokens for a in of) for t, of in zip(prompts, answers, strict=True)
         )
-        if total > MOST_TOKENS:
-            raise Refusal(400, f"The request asks for {total:,} tokens in all; at most {MOST_TOKENS:,} at once.", "n")
+        most = max(MOST_TOKENS, self._settings.context_tokens)
+        if total > most:
+            raise Refusal(400, f"The request asks for {total:,} tokens in all; at most {most:,} at once.", "n")
         found: list[Job] = []
         for tokens, of in zip(prompts, answers, strict=True):
             for answer in of if limits.stops else ():

@@ -13,6 +13,9 @@ MOST_STOPS = 32
 MOST_LETTERS = 256
 """Of one string at which an answer stops."""
 
+MOST_SAID = 500
+"""Letters of what is wrong: it may quote what was sent."""
+
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Choices = Annotated[int, Meta(ge=1, le=MOST_CHOICES)]
 Word = Annotated[str, Meta(min_length=1, max_length=MOST_LETTERS)]
@@ -153,7 +156,7 @@ def read(kind: type[Body], raw: bytes) -> Body:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         place = re.search(r"\$\.(\w+)", str(error)) or re.search(r"required field `(\w+)`", str(error))
-        raise Refusal(400, f"{error}.", place and place[1]) from None
+        raise Refusal(400, f"{str(error)[:MOST_SAID]}.", place and place[1][:MOST_SAID]) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refusal(400, f"The body is no JSON: {error}.") from None
     except RecursionError:

@@ -1,10 +1,13 @@
 """A stream's tokens on their way into the network, as events, at the moment they are due."""
 
+import asyncio
+from dataclasses import replace
+
 from orrery.emulator.exchange import Exchange
 from orrery.emulator.forms.form import Form, Usage
 from orrery.emulator.pace import Pace
 from orrery.emulator.refusal import Refusal
-from orrery.emulator.stream import Stream
+from orrery.emulator.stream import Choice, Stream
 
 SAID = {
     "refused": (400, "This request can never fit into the cache of the emulated deployment."),
@@ -12,6 +15,9 @@ SAID = {
     "closing": (503, "The server is shutting down."),
 }
 """How answers end that are not given in full."""
+
+MOST_AT_ONCE = 1024
+"""Pieces that are written in one go: who comes back to a long answer keeps nobody waiting."""
 
 
 class Events:
@@ -28,16 +34,16 @@ class Events:
     def send(self) -> None:
         """Send what is pending, but for the last events, which end the answer."""
         stream = self._stream
-        if not self._connection.has_room or not stream.pending:
+        if not self._connection.has_room or not stream.pending or stream.on_tokens is None:
             return
-        found, stream.pending = stream.pending, []
+        found, stream.pending = stream.pending[:MOST_AT_ONCE], stream.pending[MOST_AT_ONCE:]
         parts = [self._opening()] if not self._has_opened else []
         for index, num_tokens, time_s, end in found:
             if end and end != "done":
-                self._finish(b"".join([*parts, self._form.failure(Refusal(*SAID[end]).to_json())]), time_s)
+                self._finish(b"".join([*parts, self._form.failure(Refusal(*SAID[end]))]), time_s)
                 return
             parts.append(self._piece(index, num_tokens))
-        if not stream.num_open:
+        if not stream.num_open and not stream.pending:
             asked, reason = stream.asked, stream.choices[0].job.answer.reason
             parts.append(self._form.closing(reason, usage_of(stream), asked.tells_usage))
             self._finish(b"".join(parts), found[-1][2])
@@ -45,10 +51,13 @@ class Events:
         self._connection.write_chunk(b"".join(parts))
         for _, _, time_s, _ in found:
             self._pace.left(time_s)
+        if stream.pending:
+            asyncio.get_running_loop().call_soon(self.send)
 
     def _opening(self) -> bytes:
         self._has_opened = True
-        return self._form.opening(len(self._sent), usage_of(self._stream))
+        usage = replace(usage_of(self._stream), completion_tokens=0)
+        return self._form.opening(len(self._sent), usage, self._stream.asked.tells_usage_always)
 
     def _finish(self, body: bytes, due_s: float) -> None:
         self.last, self.last_s, self._stream.on_tokens = body, due_s, None
@@ -57,11 +66,20 @@ class Events:
     def _piece(self, index: int, num_tokens: int) -> bytes:
         """The event for some tokens of one answer."""
         stream = self._stream
-        answer, first = stream.choices[index].job.answer, self._sent[index]
-        end = self._sent[index] = first + num_tokens
-        usage = usage_of(stream) if stream.asked.tells_usage_always else None
+        choice, first = stream.choices[index], self._sent[index]
+        answer, end = choice.job.answer, first + num_tokens
+        self._sent[index] = end
+        usage = _usage(choice, end) if stream.asked.tells_usage_always else None
         reason = answer.reason if end == answer.num_tokens else ""
         return self._form.piece(index, answer.text(first, end), reason, usage)
+
+
+def _usage(choice: Choice, num_tokens: int) -> Usage:
+    """Tokens of one answer, after so many."""
+    return Usage(
+        prompt_tokens=choice.job.num_prompt_tokens, completion_tokens=num_tokens,
+        cached_tokens=choice.course.cached_tokens,
+    )  # fmt: skip
 
 
 def usage_of(stream: Stream) -> Usage:

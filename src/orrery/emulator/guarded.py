@@ -7,6 +7,9 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_HEADER_BYTES = 65_536
+MOST_MESSAGE_BYTES = 100_000_000
+"""With a body in small chunks, and what the parser keeps of trailers behind it."""
+
 PATIENCE_S = 20.0
 """For the headers of a request to come, and for a client to take what waits for it."""
 
@@ -34,7 +37,7 @@ class Guarded(HttpToolsProtocol):
     is_lost = False
     _late: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
-    _header_bytes, _reads_headers = 0, True
+    _bytes, _reads_headers = 0, True
 
     def connection_made(self, transport: Any) -> None:
         """The clock runs from the start."""
@@ -45,16 +48,18 @@ class Guarded(HttpToolsProtocol):
         """And again from each further request's first byte."""
         super().on_message_begin()
         cast(dict[str, Any], self.scope)["extensions"] = {CONNECTION: self}
-        self._header_bytes, self._reads_headers = 0, True
+        self._bytes, self._reads_headers = 0, True
         self._expect(PATIENCE_S)
 
     def data_received(self, data: bytes) -> None:
-        """Refused where the headers alone are too long."""
+        """Refused where the headers alone are too long; cut off where there is no end to the rest."""
         super().data_received(data)
-        self._header_bytes += len(data) if self._reads_headers else 0
-        if self._reads_headers and self._header_bytes > MOST_HEADER_BYTES and not self.transport.is_closing():
+        self._bytes += len(data)
+        if self._reads_headers and self._bytes > MOST_HEADER_BYTES and not self.transport.is_closing():
             self.transport.write(TOO_LARGE)
             self.transport.close()
+        elif self._bytes > MOST_MESSAGE_BYTES:
+            self.transport.abort()
 
     def on_headers_complete(self) -> None:
         """The rest has to come in time, too."""

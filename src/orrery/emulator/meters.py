@@ -96,7 +96,7 @@ class Meters:
             "request_prompt_tokens": choice.job.num_prompt_tokens, "request_generation_tokens": choice.num_tokens,
             "request_max_num_generation_tokens": choice.job.answer.num_tokens,
             "request_prefill_kv_computed_tokens": choice.job.num_prompt_tokens - choice.course.cached_tokens,
-            "request_num_preemptions": choice.num_preemptions,
+            "request_num_preemptions": choice.course.num_preemptions,
             "request_params_max_tokens": stream.asked.most_tokens, "request_params_n": stream.asked.num_choices,
         }  # fmt: skip
         if choice.num_tokens > 1:

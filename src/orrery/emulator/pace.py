@@ -7,6 +7,7 @@ come together are let in together. Between events nothing runs.
 import asyncio
 from collections.abc import Iterable
 
+from orrery.base.errors import ScenarioError
 from orrery.emulator.asked import Asked, Job
 from orrery.emulator.meters import Meters
 from orrery.emulator.refusal import Refusal
@@ -21,6 +22,9 @@ RETRY_S = 1
 
 SPARE_REQUESTS = 1024
 """Ended ones that some batching policies keep in the batch for a while."""
+
+MOST_ROWS = 2048
+"""That are handed out in one go: who has fallen behind also listens meanwhile."""
 
 ENDS: dict[int, End] = {GOES_ON: "", FINISHED: "done", REFUSED: "refused", FAILED: "failed"}
 
@@ -42,6 +46,11 @@ class Pace:
         """The service's time; never before what has been computed."""
         return max(self._done_s, (self._loop.time() - self._start) * self._settings.speed_ratio)
 
+    @property
+    def _reached_s(self) -> float:
+        """The service's time, but no further than what happens next: what is late is not made up for in one go."""
+        return min(self.now_s, self.live.next_s)
+
     def left(self, time_s: float) -> None:
         """Something has left that happened in the service at a time: how late it is on the wall."""
         self.meters.lag.add(self._loop.time() - self._start - time_s / self._settings.speed_ratio)
@@ -51,12 +60,12 @@ class Pace:
         if self.is_closing:
             raise Refusal(503, "The server is shutting down.")
         most, num_jobs = self._settings.max_queued, len(asked.jobs)
-        if most and self.num_waiting + num_jobs > most:
+        if most and self.live.num_waiting + num_jobs > most:
             raise _full(f"{most} requests may wait")
         if len(self._by_number) + num_jobs > MOST_REQUESTS - SPARE_REQUESTS:
             raise _full(f"{MOST_REQUESTS} answers may be under way")
         now_s = max(self._done_s, arrived_s)
-        numbers = [self._enter(job, asked, now_s) for job in asked.jobs]
+        numbers = self._entered(asked, now_s)
         choices = [Choice(job, number) for job, number in zip(asked.jobs, numbers, strict=True)]
         stream = Stream(asked, choices, now_s)
         self.streams.add(stream)
@@ -64,10 +73,23 @@ class Pace:
         self._ring()
         return stream
 
+    def _entered(self, asked: Asked, now_s: float) -> list[int]:
+        """All answers of a request, or none."""
+        found: list[int] = []
+        try:
+            for job in asked.jobs:
+                found.append(self._enter(job, asked, now_s))
+        except ScenarioError:
+            for number in found:
+                self.live.cancel(number, now_s=self._done_s)
+            raise _full("no more prompts can be followed") from None
+        return found
+
     def _enter(self, job: Job, asked: Asked, now_s: float) -> int:
+        who = hash(asked.user)  # names of any length are remembered by their number alone
         return self.live.submit(
             now_s=now_s, input_tokens=job.num_prompt_tokens, output_tokens=job.answer.num_tokens,
-            priority=asked.priority_ratio, client=asked.user, session=asked.user or -1, prefix_ids=job.blocks,
+            priority=asked.priority_ratio, client=who, session=who if asked.user else -1, prefix_ids=job.blocks,
         )  # fmt: skip
 
     def leave(self, stream: Stream) -> None:
@@ -101,12 +123,12 @@ class Pace:
 
     def kill(self, replica: int, *, retry: bool = True) -> None:
         """A replica is lost; its requests go to others, or fail."""
-        self.live.kill(replica, now_s=self.now_s, retry=retry)
+        self.live.kill(replica, now_s=self._reached_s, retry=retry)
         self._ring()
 
     def revive(self, replica: int) -> None:
         """It is back, with empty caches."""
-        self.live.revive(replica, now_s=self.now_s)
+        self.live.revive(replica, now_s=self._reached_s)
         self._ring()
 
     def slow(self, replica: int, factor: float) -> None:
@@ -115,7 +137,7 @@ class Pace:
 
     def scale(self, count: int) -> None:
         """So many replicas take new requests."""
-        self.live.set_replicas(count, now_s=self.now_s)
+        self.live.set_replicas(count, now_s=self._reached_s)
         self._ring()
 
     def _ring(self) -> None:
@@ -123,9 +145,8 @@ class Pace:
             self._alarm.set_result(None)
 
     def _advance(self) -> None:
-        until_s = self.now_s
-        emitted = self.live.advance(until_s)
-        self._done_s = until_s
+        emitted = self.live.advance(self.now_s, MOST_ROWS)
+        self._done_s = self.live.clock_s
         columns = (emitted.id, emitted.num_tokens, emitted.time_s)
         self._hand_out(zip(*(c.tolist() for c in columns), (ENDS[e] for e in emitted.end.tolist()), strict=True))
 
@@ -155,14 +176,9 @@ class Pace:
             del self._by_number[choice.number]
             stream.end(choice, end)
             if end == "done":
-                choice.num_preemptions = self.live.course(choice.number).num_preemptions
+                choice.course = self.live.course(choice.number)  # it may have gone on elsewhere
             self.meters.end(stream, choice, choice.job.answer.reason if end == "done" else "error")
         stream.pending.append((index, num_tokens, time_s, end))
-
-    @property
-    def num_waiting(self) -> int:
-        """Requests in the queues of all replicas."""
-        return int(self.live.snapshot().waiting.sum())
 
 
 def _full(why: str) -> Refusal:

@@ -57,8 +57,10 @@ class Pages:
         })  # fmt: skip
 
     async def _detokenize(self, exchange: Exchange) -> None:
-        body = read(ToText, await exchange.body())
+        body, most = read(ToText, await exchange.body()), self._settings.context_tokens
         self._settings.known(body.model)
+        if len(body.tokens) > most:
+            raise Refusal(400, f"tokens: got {len(body.tokens):,}; at most {most:,}, the longest sequence.", "tokens")
         try:
             await exchange.json({"prompt": text_of(body.tokens)})
         except ValueError as error:

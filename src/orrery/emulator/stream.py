@@ -26,9 +26,8 @@ class Choice:
 
     job: Job
     number: int  # of the request, in the simulator
-    course: Course = NO_COURSE  # known from the first token on
+    course: Course = NO_COURSE  # known from the first token on, and again at the end
     num_tokens: int = 0
-    num_preemptions: int = 0  # known at its end
     first_s: float = 0.0
     last_s: float = 0.0
     end: End = ""

@@ -46,6 +46,7 @@ class Answer:
     num_tokens: int
     reason: str  # "stop" or "length"
     num_letters: int = -1  # -1: all
+    stop: str = ""  # the string that ended it
 
     def before(self, k: int) -> int:
         """Letters before token ``k``; the first word has no space before it."""
@@ -75,10 +76,10 @@ class Answer:
         """End at the earliest of some strings, which is left out of the text unless it is kept."""
         num_read = min(self.num_tokens, 2 * LENGTH)  # the passage repeats from there on
         text, least = self.text(0, num_read), self.before(min_tokens)
-        found = [(at, at + len(stop)) for stop in stops if (at := text.find(stop, least)) >= 0]
+        found = [(at, at + len(stop), stop) for stop in stops if (at := text.find(stop, least)) >= 0]
         if not found:
             return
-        at, end = min(found, key=lambda x: x[1])
+        at, end, self.stop = min(found, key=lambda x: x[1])
         self.num_letters = end if keeps else at
         self.num_tokens = bisect_left(range(num_read), end, key=self.before)
         self.reason = "stop"

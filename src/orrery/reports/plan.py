@@ -116,6 +116,7 @@ def _cost(kept: Kept) -> str:
 
 
 def spare_of(goal: Goal, o: Operation) -> float:
+    """The share of what a plan carries that does not arrive."""
     return 1.0 - goal.traffic.request_rate_per_s / o.highest_requests_per_s
 
 

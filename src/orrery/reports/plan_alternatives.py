@@ -17,6 +17,7 @@ WHY = {
     "objective": "miss an objective even with one request at a time",
     "devices": "need more devices than allowed", "range": "lie outside what the model knows",
 }  # fmt: skip
+"""Reasons of what came to nothing, in words."""
 
 
 def alternatives(answer: PlanAnswer) -> Section:
@@ -68,6 +69,10 @@ def _fewer(answer: PlanAnswer) -> str:
     o = answer.plans[0].operation
     if o.num_devices == 1:
         return "Why not fewer devices: it is one device."
+    other = next((p.operation for p in answer.plans if p.operation.num_devices < o.num_devices), None)
+    if other is not None:
+        where = other.deployment.cluster.device.name
+        return f"Fewer devices would do ({other.num_devices:,} x {where}), at what the table says."
     short = [r for r in answer.rejected if _needed(r) < o.num_devices]
     if o.replicas > 1:
         each = o.highest_requests_per_s / o.replicas
@@ -98,4 +103,5 @@ def counts(answer: PlanAnswer) -> str:
 
 
 def misses(answer: PlanAnswer) -> tuple[str, ...]:
+    """The nearest of what does not do, in words."""
     return tuple(lacking(r) for r in nearest_misses(answer.rejected, MISSES_SHOWN))

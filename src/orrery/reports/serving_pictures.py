@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from orrery.base.cost import Cost
-from orrery.drawing import Axis, Bar, Op, Part, Point, Roof, Slope, roofline, scatter, stacked
+from orrery.drawing import Axis, Bar, Op, Part, Point, Slope, roofline, scatter, stacked
 from orrery.execution.memory import Memory
 from orrery.planner.plan import FrontPoint
+from orrery.reports.ops import StepKind, ops_of
 from orrery.reports.report import Figure
+from orrery.reports.roofs import roofs
 from orrery.reports.serving_words import BOUND_BY
 from orrery.reports.words import capital, said
 from orrery.serving.estimate import Estimate
@@ -70,22 +72,14 @@ def _named(group: str) -> str:
 
 def roofline_figure(e: Estimate) -> Figure | None:
     """The operations of both steps under the device's roofs; None where no kernel states its work."""
-    device, ticks = e.deployment.cluster.device, e.steps.ticks
-    ops: list[Op] = []
-    formats: dict[str, float] = {}
-    for kind, entry in (("answers", e.steps.decode_entry), ("prompts", e.steps.prompt_entry)):
-        for p in ticks.done.parts:
-            flops, moved = p.work(entry)
-            time_s = float(p.time_s[entry])
-            if flops > 0 and moved > 0 and time_s > 0:
-                ops.append(Op(p.name, flops / moved, flops / time_s, time_s, kind))
-                if p.format in device.dense_flops_per_s:
-                    formats[p.format] = device.dense_flops_per_s[p.format]
-    if not ops:
+    device = e.deployment.cluster.device
+    steps: dict[str, StepKind] = {"answers": "decode", "prompts": "prompts"}
+    placed = [(kind, op) for kind, step in steps.items() for op in ops_of(e, step) if op.flops > 0 and op.bytes > 0]
+    if not placed:
         return None
-    roofs = [Roof(f"{name.upper()} peak", rate) for name, rate in formats.items()]
-    svg = roofline([Slope("memory", device.memory_bandwidth_bytes_per_s)], roofs, ops,
-                   title=f"Operations under the roofs of {device.name}")  # fmt: skip
+    marks = [Op(op.name, op.flops / op.bytes, op.flops / op.time_s, op.time_s, kind) for kind, op in placed]
+    svg = roofline([Slope("memory", device.memory_bandwidth_bytes_per_s)], roofs(device, [op for _, op in placed]),
+                   marks, title=f"Operations under the roofs of {device.name}")  # fmt: skip
     told = (
         "Left of the corner memory bandwidth limits an operation, right of it arithmetic; the larger a mark, the more "
         "of a step's time it takes. The nearer to the roof, the less is left to gain by better kernels."

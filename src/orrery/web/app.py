@@ -18,7 +18,6 @@ from starlette.staticfiles import StaticFiles
 from orrery.base.errors import OrreryError
 from orrery.web import pages
 from orrery.web.guard import HEADERS, Guard
-from orrery.web.named import without_place
 from orrery.web.place import Place
 from orrery.web.render import STATIC, Entry, page
 from orrery.web.work import Work
@@ -55,8 +54,7 @@ def _pages() -> list[Any]:
 
 async def _mistake(request: Request, error: Exception) -> Response:
     """Wrong input: what, where, what was got, and what to write instead."""
-    message = without_place(str(error), request.app.state.place.uploads)
-    return page(request, "error.html", status=422, title="That cannot be answered", message=message)
+    return page(request, "error.html", status=422, title="That cannot be answered", message=str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -2,9 +2,9 @@
 
 A page of another site can make a browser send requests here. Those are told apart by the Host header (a name that leads
 here by DNS tricks is not ours) and, for whatever changes something, by ``Sec-Fetch-Site`` and ``Origin``, which pages
-cannot forge. What only reads may take seconds of work, so another site may lead here by a link, and no more: no picture,
-frame or script of its pages asks in a loop. Programs that are no browser send neither, and hold no one's session that
-could be misused.
+cannot forge. What only reads may take seconds of work, so another site may lead here by a link, and no more: none of
+its pictures, frames and scripts may ask in a loop. Programs that are no browser send neither, and hold no one's session
+that could be misused.
 """
 
 import re
@@ -63,7 +63,8 @@ class Guard:
             return 421, "This server is not known by that name; start it with --allow-host NAME."
         if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > MOST_ADDRESS_BYTES:
             return 414, "The address is too long."
-        if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > MOST_BODY_BYTES:
+        size = headers.get("content-length", "0")
+        if size.isdecimal() and float(size) > MOST_BODY_BYTES:
             return 413, TOO_LARGE
         if scope["method"] not in SAFE and not _is_own(headers, host):
             return 403, "Another site may not change anything here."

@@ -48,6 +48,11 @@ def without_place(words: str, uploads: Path) -> str:
     return words.replace(f"{uploads}/", UPLOADED)
 
 
+def bare(words: str, uploads: Path) -> str:
+    """The same in a file that is handed on: there an uploaded file stands by its own name."""
+    return words.replace(f"{uploads}/", "")
+
+
 def _check(name: str, value: str) -> None:
     """Refuse what is no name. Devices may stand as a list with commas."""
     known = KNOWN.get(name.removeprefix("prefill_").removeprefix("draft_"))

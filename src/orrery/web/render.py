@@ -10,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from orrery import __version__
+from orrery.reports.serving_words import BOUND_BY
+from orrery.web.named import without_place
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -30,7 +32,7 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    cast("dict[str, Any]", found.globals).update(version=__version__, svg=Markup)
+    cast("dict[str, Any]", found.globals).update(version=__version__, svg=Markup, limits=BOUND_BY)
     return found
 
 
@@ -42,6 +44,7 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
         text = "".join(found.blocks["part"](found.new_context(known)))
     else:
         text = found.render(known)
+    text = without_place(text, request.app.state.place.uploads)
     return HTMLResponse(text, status, headers={"cache-control": "no-store", "vary": "hx-request"})
 
 

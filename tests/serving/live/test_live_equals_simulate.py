@@ -43,7 +43,7 @@ def assert_equal(chosen, limits, requests, seed):
         np.testing.assert_allclose(ttft_s, (result.first_token_s - result.arrive_s)[served], atol=1e-9)
 
 
-@settings(max_examples=150, **QUIET)
+@settings(max_examples=50, **QUIET)
 @given(setting(), limits(), traffic(following=False), st.integers(0, 2**32 - 1))
 def test_every_moment_is_the_simulators(chosen, limits, requests, seed):
     assert_equal(chosen, limits, requests, seed)

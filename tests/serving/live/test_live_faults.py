@@ -37,9 +37,7 @@ def all_submitted(requests, *, max_requests=None, blocks=None, seats=None, **cho
     return live
 
 
-@settings(max_examples=150, **QUIET)
-@given(setting(), limits(), traffic(following=False), st.integers(0, 2**32 - 1))
-def test_whatever_goes_wrong_nothing_is_lost_or_left_over(chosen, limits, requests, seed):
+def check_whatever_goes_wrong(chosen, limits, requests, seed):
     rng, heard, gone = np.random.default_rng(seed), Heard(), set()
     live = live_of(service_of(**chosen), requests, **{n: x for n, x in limits.items() if n != "concurrency"})
     replicas, now_s = live.snapshot().is_up.size, 0.0
@@ -67,6 +65,48 @@ def test_whatever_goes_wrong_nothing_is_lost_or_left_over(chosen, limits, reques
             assert heard.tokens[i] == requests.output_tokens[i]
         else:
             assert heard.tokens.get(i, 0) <= requests.output_tokens[i]
+
+
+@settings(max_examples=15, **QUIET)
+@given(setting(), limits(), traffic(following=False), st.integers(0, 2**32 - 1))
+def test_whatever_goes_wrong_nothing_is_lost_or_left_over(chosen, limits, requests, seed):
+    check_whatever_goes_wrong(chosen, limits, requests, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, **QUIET)
+@given(setting(), limits(), traffic(following=False), st.integers(0, 2**32 - 1))
+def test_whatever_goes_wrong_over_many_runs(chosen, limits, requests, seed):
+    check_whatever_goes_wrong(chosen, limits, requests, seed)
+
+
+def test_thousands_hang_up_in_any_order_and_soon():
+    """Half of them while they wait, half on their way: as many steps as the depth of a heap, not its size."""
+    requests = equal(4000)
+    live = all_submitted(requests, seats=1)
+    order = np.random.default_rng(0).permutation(4000).tolist()
+    for id in order[:2000]:
+        live.cancel(id, now_s=0.0)
+    live.advance(0.05)
+    assert live.num_waiting > 1900
+    for id in order[2000:]:
+        live.cancel(id, now_s=0.05)
+    assert live.num_waiting == 0
+    live.advance(np.inf)
+    check_empty(live)
+
+
+def test_a_long_way_is_gone_in_pieces_to_the_same_end():
+    whole = Heard().add(all_submitted(equal(output_tokens=60), seats=2).advance(np.inf))
+    live, heard, clocks_s = all_submitted(equal(output_tokens=60), seats=2), Heard(), []
+    while live.next_s < np.inf:
+        told = live.advance(1e6, 10)
+        assert told.id.size <= 10 + 4, "one event's more: two tokens and two ends"
+        heard.add(told)
+        clocks_s.append(live.clock_s)
+    assert len(clocks_s) > 20
+    assert (np.diff(clocks_s) >= 0).all()
+    assert (heard.tokens, heard.first, heard.ended_s) == (whole.tokens, whole.first, whole.ended_s)
 
 
 def test_one_who_hangs_up_makes_room_at_once():

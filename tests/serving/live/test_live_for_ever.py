@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from playing import Heard, check_empty, live_of
 from small_runs import play, prefixes, service_of
 from test_live_faults import equal
 
+from orrery.base.errors import ScenarioError
 from orrery.serving.live.prefixes import FIRST_IDS, widened
 from orrery.serving.live.recent import Recent
 from orrery.serving.live.result import FINISHED
@@ -63,6 +65,19 @@ def test_ids_are_more_when_requests_name_more():
     live.submit(now_s=1.0, input_tokens=80, output_tokens=16, prefix_ids=names[1])
     live.advance(np.inf)
     assert live.snapshot().hit_tokens.sum() == 64, "all whole blocks but the one that holds the last prompt token"
+    check_empty(live)
+
+
+def test_one_whose_blocks_cannot_be_followed_is_refused_and_takes_nothing(monkeypatch):
+    _, live = sharing(1, rows=2)
+    monkeypatch.setattr("orrery.serving.live.prefixes.MOST_CACHE_NODES", 5000)
+    for _ in range(3):
+        with pytest.raises(ScenarioError, match="more than can be followed"):
+            live.submit(now_s=0.0, input_tokens=80, output_tokens=16, prefix_ids=range(6000))
+    assert not live._row_of
+    for id in range(2):
+        assert live.submit(now_s=0.0, input_tokens=80, output_tokens=16, prefix_ids=range(6)) == id
+    assert Heard().add(live.advance(np.inf)).end == {0: FINISHED, 1: FINISHED}
     check_empty(live)
 
 

@@ -1,1 +1,1 @@
-"""``orrery web`` as people have it: a real server, a real browser. A package, so that both live as long as its tests."""
+"""``orrery web`` as people have it: a real server and a real browser, for all tests of this package."""

@@ -20,7 +20,7 @@ def test_a_run_is_done_and_handed_out(tab, finished_run):
     expect(tab.locator(".badge").first).to_have_text("done")
     rows = tab.request.get(f"{finished_run}?format=csv").text().splitlines()
     assert len(rows) == 51
-    assert "arrival" in rows[0]
+    assert rows[0].startswith("input_lens,output_lens,ttfts")
     answer = tab.request.get(f"{finished_run}?format=json").json()
     assert "ttft" in str(answer)
     expect(tab.locator("#chart-steps svg")).to_be_visible()
@@ -35,7 +35,7 @@ def test_a_run_goes_on_while_its_page_is_reloaded_and_can_be_cancelled(profile):
     one.reload()
     expect(one.locator("progress")).to_be_visible()
     other.goto("/runs")  # the list says the same, in somebody else's browser
-    line = other.locator("tr", has=other.locator(f"a[href='{address[address.index('/runs/'):]}']"))
+    line = other.locator("tr", has=other.locator(f"a[href='{address[address.index('/runs/') :]}']"))
     expect(line.locator(".badge")).to_have_text("runs")
     one.get_by_role("button", name="Cancel").click()
     expect(one.get_by_text("It was cancelled")).to_be_visible()

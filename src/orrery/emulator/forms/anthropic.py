@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from orrery.emulator.forms.form import Usage
+from orrery.emulator.refusal import Refusal
 
 REASONS = {"stop": "end_turn", "length": "max_tokens", "": ""}
 
@@ -12,14 +13,14 @@ REASONS = {"stop": "end_turn", "length": "max_tokens", "": ""}
 class Message:
     """One message, whole or as events."""
 
-    def __init__(self, id: str, model: str, stops: bool) -> None:
-        self._id, self._model = f"msg_{id}", model
-        self._reasons = REASONS | {"stop": "stop_sequence" if stops else "end_turn"}
+    def __init__(self, id: str, model: str, stop: str) -> None:
+        self._id, self._model, self._stop = f"msg_{id}", model, stop or None
+        self._reasons = REASONS | {"stop": "stop_sequence" if stop else "end_turn"}
 
     def _about(self, content: list[dict[str, str]], reason: str | None, usage: Usage) -> dict[str, Any]:
         return {
             "id": self._id, "type": "message", "role": "assistant", "model": self._model, "content": content,
-            "stop_reason": reason, "stop_sequence": None,
+            "stop_reason": reason, "stop_sequence": self._stop if reason else None,
             "usage": {
                 "input_tokens": usage.prompt_tokens - usage.cached_tokens,
                 "cache_read_input_tokens": usage.cached_tokens, "output_tokens": usage.completion_tokens,
@@ -30,7 +31,7 @@ class Message:
         """The message at once."""
         return self._about([{"type": "text", "text": texts[0]}], self._reasons[reasons[0]], usage)
 
-    def opening(self, num_choices: int, usage: Usage) -> bytes:
+    def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """The message begins, and its only block."""
         block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
         return _named({"type": "message_start", "message": self._about([], None, usage)}) + _named(block)
@@ -42,13 +43,13 @@ class Message:
 
     def closing(self, reason: str, usage: Usage, tells_usage: bool) -> bytes:
         """The block ends, then the message, with its usage."""
-        delta = {"stop_reason": self._reasons[reason], "stop_sequence": None}
+        delta = {"stop_reason": self._reasons[reason], "stop_sequence": self._stop}
         last = {"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage.completion_tokens}}
         return _named({"type": "content_block_stop", "index": 0}) + _named(last) + _named({"type": "message_stop"})
 
-    def failure(self, body: dict[str, Any]) -> bytes:
+    def failure(self, refusal: Refusal) -> bytes:
         """The error as an event."""
-        return _named({"type": "error", "error": body["error"]})
+        return _named(refusal.to_anthropic())
 
 
 def _named(body: dict[str, Any]) -> bytes:

@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from orrery.emulator.refusal import Refusal
+
 END = b"data: [DONE]\n\n"
 
 
@@ -35,7 +37,7 @@ class Whole(Protocol):
 class Form(Whole, Protocol):
     """The same, and as a stream. Texts hold nothing that JSON would escape."""
 
-    def opening(self, num_choices: int, usage: Usage) -> bytes:
+    def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """What comes with the first token, before its text."""
         ...
 
@@ -47,7 +49,7 @@ class Form(Whole, Protocol):
         """What follows the last text."""
         ...
 
-    def failure(self, body: dict[str, Any]) -> bytes:
+    def failure(self, refusal: Refusal) -> bytes:
         """An error in the middle of a stream."""
         ...
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from orrery.emulator.forms.form import END, Usage, event
+from orrery.emulator.refusal import Refusal
 
 GAP = b"\0"
 """Where a chunk's text goes; no JSON holds it."""
@@ -47,9 +48,9 @@ class _Chunked:
         last = event({**self._about(self.kind), "choices": [], "usage": usage.to_json()}) if tells_usage else b""
         return last + END
 
-    def failure(self, body: dict[str, Any]) -> bytes:
+    def failure(self, refusal: Refusal) -> bytes:
         """The error as an event, and the end."""
-        return event(body) + END
+        return event(refusal.to_json()) + END
 
 
 class Chat(_Chunked):
@@ -58,10 +59,10 @@ class Chat(_Chunked):
     kind, whole_kind, prefix = "chat.completion.chunk", "chat.completion", "chatcmpl-"
     before, after = b'"delta":{"content":"', b'"}'
 
-    def opening(self, num_choices: int, usage: Usage) -> bytes:
+    def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """Who speaks, once for each answer."""
-        role = b'"delta":{"role":"assistant","content":""}'
-        return b"".join(self._chunk(index, role, "", None) for index in range(num_choices))
+        role, told = b'"delta":{"role":"assistant","content":""}', usage if tells_usage_always else None
+        return b"".join(self._chunk(index, role, "", told) for index in range(num_choices))
 
     def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
         """All answers at once."""
@@ -79,7 +80,7 @@ class Completion(_Chunked):
     prefix = "cmpl-"
     before, after = b'"text":"', b'"'
 
-    def opening(self, num_choices: int, usage: Usage) -> bytes:
+    def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """Nothing: the first chunk is text."""
         return b""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-CHILD, SIBLING = range(2)
+CHILD, SIBLING, BEFORE = range(3)
 
 
 @njit(cache=True)
@@ -22,8 +22,10 @@ def merged(a, b, keys, links, ranks):
         return a
     if keys[b] < keys[a] or (keys[b] == keys[a] and ranks[b] < ranks[a]):
         a, b = b, a
-    links[b, SIBLING] = links[a, CHILD]
-    links[a, CHILD] = b
+    following = links[a, CHILD]
+    links[b, SIBLING], links[b, BEFORE], links[a, CHILD] = following, a, b
+    if following >= 0:
+        links[following, BEFORE] = b
     return a
 
 
@@ -63,13 +65,14 @@ def popped(root, keys, links, ranks):
 
 @njit(cache=True)
 def removed(root, item, keys, links, ranks):
-    """The root after ``item``, which is in the heap, left: those before it leave too, and come back."""
-    before = -1
-    while root != item:
-        following = popped(root, keys, links, ranks)
-        before = pushed(before, root, keys[root], keys, links, ranks)
-        root = following
-    return merged(before, popped(item, keys, links, ranks), keys, links, ranks)
+    """The root after ``item``, which is in the heap, left: what stood below it is put back."""
+    if item == root:
+        return popped(root, keys, links, ranks)
+    before, following = links[item, BEFORE], links[item, SIBLING]
+    links[before, CHILD if links[before, CHILD] == item else SIBLING] = following
+    if following >= 0:
+        links[following, BEFORE] = before
+    return merged(root, popped(item, keys, links, ranks), keys, links, ranks)
 
 
 @njit(cache=True)

@@ -94,13 +94,13 @@ class Live:
             )
         if not self._free:
             raise ScenarioError(f"max_requests: {len(self._row_of)} requests are unfinished already; allow more.")
-        i, number = self._free.popleft(), self._count
-        self._count += 1
-        self._row_of[number] = i
+        i, number = self._free[0], self._count
         self._fill(i, number, input_tokens, output_tokens, priority)
         self._name(i, session, client)
         if self._prepared.blocks_each:
-            self._world = self._prefixes.enter(self._world, i, prefix_ids)
+            self._world = self._prefixes.enter(self._world, i, prefix_ids)  # it may refuse: nothing is taken by then
+        self._row_of[number] = self._free.popleft()
+        self._count += 1
         w = self._world
         due_s = max(now_s + self._service.pools[0].deployment.engine.request_s, self._clock_s)
         w.when[i, tables.ENTER] = due_s
@@ -156,9 +156,15 @@ class Live:
         """Requests in the queues of all replicas at the clock's moment."""
         return int(self._world.lanes[:, tables.NUM_WAITING].sum())
 
-    def advance(self, until_s: float) -> Emitted:
-        """Let the clock run to ``until_s``, that moment included (infinite: until nobody is there); what came out."""
-        self._run_to(until_s)
+    @property
+    def clock_s(self) -> float:
+        """Up to where everything has happened."""
+        return self._clock_s
+
+    def advance(self, until_s: float, most_rows: int = 0) -> Emitted:
+        """Let the clock run to ``until_s``, that moment included (infinite: until nobody is there); what came out. It
+        stops before, after the event with which there are more than ``most_rows`` rows (0: as many as there are)."""
+        self._run_to(until_s, most_rows)
         told = Emitted.of(self._rows, self._times)
         self._rows, self._times = [], []
         self._told, self._ended = self._ended, {}
@@ -176,16 +182,19 @@ class Live:
             num_preemptions=int(w.req[i, tables.PREEMPTED]),
         )  # fmt: skip
 
-    def _run_to(self, until_s: float) -> None:
+    def _run_to(self, until_s: float, most_rows: int = 0) -> None:
         """Run, and keep what comes out. A time that is past changes nothing."""
         if not until_s >= self._clock_s:
             return
         calls, is_full = self._prepared.calls, True
         while is_full:
-            last_s = self._run(self._world, min(until_s, tables.FOREVER_S), ROWS, *calls)
+            at_once = most_rows or ROWS
+            last_s = self._run(self._world, min(until_s, tables.FOREVER_S), at_once, *calls)
             self._clock_s = max(self._clock_s, last_s)
-            is_full = self._world.counts[tables.EMITTED] > ROWS
+            is_full = self._world.counts[tables.EMITTED] > at_once
             self._take()
+            if is_full and most_rows:
+                return
         if until_s < inf:
             self._clock_s = until_s
 

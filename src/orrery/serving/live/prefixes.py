@@ -76,10 +76,11 @@ class Prefixes:
             more *= 2
         if more == size:
             return world
+        world = world._replace(memory=widened(memory, more))
         self._free += range(size, more)
         self._names += [None] * (more - size)
         self._users = np.pad(self._users, (0, more - size))
-        return world._replace(memory=widened(memory, more))
+        return world
 
     def _compact(self, world: World, wanted: int) -> World:
         """Put the ids of unfinished requests together, in room for as many again."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from orrery.drawing import Axis, Bar, Op, Part, Roof, Slope, roofline, stacked
+from orrery.reports.ops import STEPS, StepKind, by_name, ops_of
+from orrery.reports.roofs import VECTOR, roofs
 from orrery.reports.serving_pictures import memory_figure
 from orrery.scenario.ask import Answer
 from orrery.web.compare.sides import Side
-from orrery.web.design.ops import STEPS, StepKind, by_name, ops_of
-from orrery.web.design.roofs import VECTOR, roofs
 
 NAMED = 9
 """Operations that are told apart; the shorter ones are one."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
+from orrery.reports import roofs
+from orrery.reports.ops import StepKind, ops_of
 from orrery.scenario.ask import Answer
-from orrery.web.design import passing, roofs, room, times
-from orrery.web.design.ops import StepKind, ops_of
+from orrery.web.design import passing, room, times
 
 
 def _time(answer: Answer) -> str:

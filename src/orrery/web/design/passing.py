@@ -6,9 +6,9 @@ Only what the estimate knows is drawn: steps one after the other, operations of 
 from collections.abc import Iterator
 
 from orrery.drawing import Span, Track, timeline
+from orrery.reports.ops import ops_of
 from orrery.reports.words import said
 from orrery.scenario.ask import Answer
-from orrery.web.design.ops import ops_of
 
 LAYERS = 4
 """Layers that are drawn of a step."""

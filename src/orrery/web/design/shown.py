@@ -5,6 +5,7 @@ from typing import Any
 
 from orrery.drawing import Axis, Bar, Part, stacked
 from orrery.execution.memory import Infeasible
+from orrery.reports.ops import STEPS
 from orrery.reports.serving_words import BOUND_BY
 from orrery.reports.words import said
 from orrery.scenario.ask import Answer, CannotBe
@@ -16,7 +17,6 @@ from orrery.web.design import bill, room, times
 from orrery.web.design.changes import changes
 from orrery.web.design.drawings import DRAWINGS
 from orrery.web.design.figures import figures, headline
-from orrery.web.design.ops import STEPS
 
 
 def shown_of(asked: Scenario, answer: Answer | CannotBe, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orrery.drawing import Axis, Bar, Part, stacked
+from orrery.reports.ops import STEPS, StepKind, by_name, ops_of
 from orrery.reports.serving_words import BOUND_BY
 from orrery.reports.words import said
 from orrery.serving.estimate import Estimate
-from orrery.web.design.ops import STEPS, StepKind, by_name, ops_of
 
 NAMED = 9
 """Operations that are told apart; the shorter ones are one."""

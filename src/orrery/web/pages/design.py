@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from orrery.base.errors import OrreryError, ScenarioError
+from orrery.reports.ops import STEPS, ops_of
 from orrery.scenario.ask import Answer, CannotBe, estimate
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.why import paths
@@ -18,7 +19,6 @@ from orrery.web.address import query_of, settings_of
 from orrery.web.design.asked import LOADS, design_settings, load_of
 from orrery.web.design.drawings import DRAWINGS
 from orrery.web.design.figures import headline
-from orrery.web.design.ops import STEPS, ops_of
 from orrery.web.design.shown import shown_of
 from orrery.web.design.tree import level
 from orrery.web.export import as_csv, as_json, as_svg

@@ -7,6 +7,7 @@ from starlette.routing import Route
 
 from orrery.web.address import scenario_of
 from orrery.web.export import as_html
+from orrery.web.named import bare
 from orrery.web.work.questions import QUESTIONS, REPORT
 
 
@@ -17,9 +18,10 @@ async def report(request: Request) -> Response:
         raise HTTPException(404, f"There is no report of that kind; as = {', '.join(QUESTIONS)}.")
     scenario = scenario_of(request.query_params, request.app.state.place)
     found = await request.app.state.work.answer(REPORT + kind, scenario.written(), request)
+    text = bare(found["page"], request.app.state.place.uploads)
     if request.query_params.get("download"):
-        return as_html(f"orrery-{kind}", found["page"])
-    return HTMLResponse(found["page"], headers={"cache-control": "no-store"})
+        return as_html(f"orrery-{kind}", text)
+    return HTMLResponse(text, headers={"cache-control": "no-store"})
 
 
 ROUTES = (Route("/report", report),)

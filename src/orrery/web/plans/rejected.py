@@ -4,17 +4,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from orrery.base.units import text
+from orrery.reports.plan_alternatives import WHY
 from orrery.reports.words import counted, listed, said
 from orrery.web.plans.candidate import Plain
 
 MISSES = 4
 """Of each kind."""
-
-WHY = {
-    "memory": "do not fit into memory", "length": "have no room for the longest request",
-    "objective": "miss an objective even with one request at a time",
-    "devices": "need more devices than allowed", "range": "lie outside what the model knows",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +53,11 @@ def fewer(answer: Plain) -> str:
         carried = less * best["highest_requests_per_s"] / best["replicas"]
         verb = "carries" if less == 1 else "carry"
         return f"{counted(less, 'replica')} of it {verb} {said(carried, 'requests_per_s')}, less than what arrives."
+    other = next((p for p in answer["plans"] if p["num_devices"] < best["num_devices"]), None)
+    if other is not None:
+        return (
+            f"{counted(other['num_devices'], other['device'] + ' device')} would do, and come later in the list below."
+        )
     short = [r for r in answer["rejected"] if _devices(r) < best["num_devices"]]
     if not short:
         return "With fewer devices, no way was found that costs less."

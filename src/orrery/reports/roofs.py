@@ -4,8 +4,8 @@ from orrery.base.errors import OutOfRange
 from orrery.drawing import Op, Roof, Slope, roofline
 from orrery.hardware.device import Device
 from orrery.numerics.registry import find_format
+from orrery.reports.ops import STEPS, OpWork, StepKind, ops_of
 from orrery.serving.estimate import Estimate
-from orrery.web.design.ops import STEPS, OpWork, StepKind, ops_of
 
 VECTOR = "vector units"
 MOST_OTHERS = 2

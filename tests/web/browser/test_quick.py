@@ -1,0 +1,95 @@
+"""How soon a page stands, and how soon it answers; measured by the browser itself."""
+
+from statistics import median
+
+import pytest
+
+LOAD = """() => {
+  const [page] = performance.getEntriesByType("navigation"), parts = performance.getEntriesByType("resource");
+  return {load_ms: page.loadEventEnd,
+          bytes: [page, ...parts].reduce((sum, one) => sum + one.transferSize, 0)};
+}"""
+
+ANSWERS = """async ([input, kind, part, values]) => {
+  const spent = [];
+  for (const value of values) {
+    const one = document.querySelector(input), place = document.querySelector(part);
+    one.value = value;
+    const changed = new Promise((done) => {
+      const watch = new MutationObserver(() => { watch.disconnect(); done(performance.now()); });
+      watch.observe(place, {childList: true, subtree: true});
+    });
+    const began = performance.now();
+    one.dispatchEvent(new Event(kind, {bubbles: true}));
+    spent.push(await changed - began);
+    await new Promise((done) => setTimeout(done, 120));
+  }
+  return spent;
+}"""
+
+MOST_BYTES, MOST_LOAD_MS, MOST_ANSWER_MS = 300_000, 300, 100
+BUSY = 5
+"""So many times longer a machine may take that does other things as well."""
+
+PARTS = {
+    "design": ("#f-tp", "change", "#design", ["2", "4", "8", "1"]),
+    "sweep": ("#sweep-at", "input", "#sweep-point", ["3", "9", "20", "30"]),
+    "compare": ("[id='f-b.tp']", "change", "#compared", ["2", "4", "8", "1"]),
+}
+
+
+def loads(browser, address, times):
+    """Figures of first visits, each with an empty cache."""
+    found = []
+    for _ in range(times):
+        with browser.new_context() as context:
+            page = context.new_page()
+            page.goto(address, wait_until="load")
+            page.wait_for_function("performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
+            found.append(page.evaluate(LOAD))
+    return found
+
+
+def check_first_page(browser, server, times, most_ms):
+    found = loads(browser, f"{server}/", times)
+    load_ms = median(one["load_ms"] for one in found)
+    least_ms = min(one["load_ms"] for one in found)
+    print(f"\nfirst page: {load_ms:.0f} ms to its load event (at least {least_ms:.0f}), {found[0]['bytes']:,} bytes")
+    assert 0 < max(one["bytes"] for one in found) < MOST_BYTES
+    assert load_ms < most_ms
+
+
+def check_answers(tab, views, name, rounds, most_ms):
+    input, kind, part, values = PARTS[name]
+    tab.goto(views[name])
+    spent = sorted(tab.evaluate(ANSWERS, [input, kind, part, values * rounds]))
+    middle = median(spent)
+    print(f"\n{name}: {middle:.0f} ms from change to answer ({spent[0]:.0f} to {spent[-1]:.0f}, {len(spent)} times)")
+    assert middle < most_ms
+
+
+def test_the_first_page_stands_soon_and_is_small(browser, server):
+    check_first_page(browser, server, 3, MOST_LOAD_MS * BUSY)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_change_is_answered_at_once(tab, views, name):
+    check_answers(tab, views, name, 1, MOST_ANSWER_MS * BUSY)
+
+
+@pytest.mark.bench
+def test_the_first_page_stands_within_300_ms(browser, server):
+    check_first_page(browser, server, 9, MOST_LOAD_MS)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("name", PARTS)
+def test_a_change_is_answered_within_100_ms(tab, views, name):
+    check_answers(tab, views, name, 5, MOST_ANSWER_MS)
+
+
+def test_every_page_is_light(profile, views):
+    page = profile(may_fail=True).new_page()
+    for address in views.values():
+        page.goto(address)
+        assert page.evaluate(LOAD)["bytes"] < MOST_BYTES, address

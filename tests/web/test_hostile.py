@@ -1,0 +1,218 @@
+"""Enemies: who may ask and how, names that would be markup or paths, and numbers that nobody means.
+
+What papers and uploads bring is in ``test_papers_hostile`` and ``test_uploads``.
+"""
+
+import resource
+import time
+from html.parser import HTMLParser
+
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from orrery.web.app import application
+from orrery.web.guard import HEADERS, MOST_ADDRESS_BYTES, MOST_BODY_BYTES
+from orrery.web.place import place_at
+
+MOST_S = 2.0
+MOST_GROWTH_BYTES = 300_000_000
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+NUMBER = "9" * 5000
+DESIGN = "/design?model=llama-3.1-8b&device=h100-sxm&input_tokens=100&output_tokens=10&concurrency=4"
+TRAINING = "/training?model=llama-3.1-8b&device=h100-sxm&devices=8&global_batch=64&seq_len=4096"
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    made = application(place_at(tmp_path_factory.mktemp("web")))
+
+    async def broken(_):
+        raise RuntimeError("a secret")
+
+    made.router.routes.insert(0, Route("/broken", broken))
+    made.router.routes.insert(0, Route("/bare", lambda _: PlainTextResponse("bare")))
+    return made
+
+
+@pytest.fixture(scope="module")
+def client(app):
+    return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8123", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8123", "my.lan"]
+)
+def test_it_answers_to_its_names(app, host):
+    app.user_middleware[0].kwargs["hosts"] = ["My.Lan"]
+    app.middleware_stack = None
+    assert TestClient(app, base_url="http://127.0.0.1").get("/bare", headers={"host": host}).text == "bare"
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "[::1].evil.example", "[::1]evil",
+     "127.0.0.1:80@evil.example", "evil.example@127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1/", "", "[::1"],
+)  # fmt: skip
+def test_it_answers_to_no_other_name(client, host):
+    assert client.get("/bare", headers={"host": host}).status_code == 421
+
+
+FOREIGN = (
+    {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"},
+    {"origin": "http://evil.example"}, {"origin": "http://127.0.0.1:9"}, {"origin": "http://127.0.0.1@evil.example"},
+    {"sec-fetch-site": "cross-site", "hx-request": "true"},
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
+)  # fmt: skip
+CHANGES = (
+    "/runs", "/runs/0123456789abcdef/cancel", "/runs/0123456789abcdef/again", "/runs/0123456789abcdef/report",
+    "/runs/0123456789abcdef/forget", "/uploads", "/uploads/delete", "/papers/mark", "/papers/follow",
+    "/papers/subscribe",
+)  # fmt: skip
+
+
+def test_every_change_is_known_here(app):
+    taken = {route.path.replace("{id}", "0123456789abcdef") for route in app.routes
+             if "POST" in (getattr(route, "methods", None) or ())}  # fmt: skip
+    assert taken == set(CHANGES)
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_another_site_changes_nothing(client, path):
+    for headers in FOREIGN:
+        assert client.post(path, headers=headers, data={"kind": "simulate"}).status_code == 403, headers
+    assert client.get(path.replace("/forget", "/cancel")).status_code in (200, 404, 405, 422)
+
+
+def test_another_site_may_link_here_and_ask_for_nothing_by_itself(client):
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert client.get("/bare", headers=link).status_code == 200
+    for mode, dest in (("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("no-cors", "script")):
+        asked = {"sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+        assert client.get("/bare", headers=asked).status_code == 403
+        assert client.get("/bare", headers=asked | {"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/static/style.css", "/nothing", "/design?tp=0", "/broken", "/bare"])
+def test_every_answer_says_what_a_browser_may_do_with_it(client, path):
+    answer = client.get(path)
+    assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+    assert "secret" not in answer.text
+    assert "unsafe-eval" not in HEADERS["content-security-policy"]
+
+
+def test_requests_have_a_size(client):
+    assert client.get(f"/bare?{'x' * MOST_ADDRESS_BYTES}").status_code == 414
+    assert client.post("/runs", content=b"x" * (MOST_BODY_BYTES + 1)).status_code == 413
+    form = {"content-type": "application/x-www-form-urlencoded"}  # in parts that tell no size beforehand
+    assert client.post("/runs", content=iter([b"x" * 1_000_000] * 5), headers=form).status_code == 413
+
+
+class Markup(HTMLParser):
+    """Every tag and attribute of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.bad: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.bad += [name for name, value in attrs if name.startswith("on") or "javascript:" in (value or "")]
+        if (tag == "script" and not dict(attrs).get("src", "").startswith("/static/")) or dict(attrs).get("src") == "x":
+            self.bad.append(tag)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"/?{{}}={EVIL}", f"/design?{{}}={EVIL}", f"/compare?a.{{}}={EVIL}", f"/sweep?{{}}={EVIL}",
+     f"/training?{{}}={EVIL}", f"/plans?{{}}={EVIL}", f"/runs/new?kind=sweep&{{}}={EVIL}",
+     f"/runs?text={EVIL}&kind={EVIL}", f"/papers?q={EVIL}",
+     f"/sweep?vary=tp&values={EVIL}&by={EVIL}", f"{DESIGN}&format={EVIL}", f"/papers/{EVIL}", f"/runs/{EVIL}",
+     f"/design/why?path={EVIL}&at={EVIL}", f"/papers/subscribe?address={EVIL}&search={EVIL}", f"/report?as={EVIL}"],
+)  # fmt: skip
+def test_names_are_words_and_no_markup(client, path):
+    for name in ("model", "device", "trace", "slo", "load", "engine") if "{}" in path else ("",):
+        answer = client.get(path.format(name))
+        assert answer.status_code < 500
+        assert not Markup(answer.text).bad
+        assert "<script>alert" not in answer.text
+
+
+PATHS = (
+    "/etc/passwd", "../../etc/passwd", "~/.ssh/id_rsa", ".", "upload:../runs.sqlite", "upload:/etc/passwd",
+    "upload:..%2f..%2fx.json", "/tmp/x.toml", "x.toml", "x.json", "a\0b", "\\\\host\\share\\x.toml", "upload:",
+    "upload:.x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", PATHS)
+def test_no_name_is_a_path_of_this_machine(client, value, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr("orrery.catalog.devices._from_user", lambda path: opened.append(str(path)))
+    monkeypatch.setattr("orrery.catalog.models.read_model", lambda path: opened.append(str(path)))
+    monkeypatch.setattr("orrery.catalog.corrected.read_corrected", lambda name, *_: opened.append(name))
+    for name in ("model", "device", "trace", "engine", "draft_model", "prefill_device", "verifier_model"):
+        one = {"model": "llama-3.1-8b", "device": "h100-sxm", "concurrency": "4"} | {name: value}
+        assert client.get("/design", params=one | {"format": "json"}).status_code in (200, 422)
+        assert client.get("/runs/new", params=one).status_code == 200
+        if name != "verifier_model":  # which a run does not read
+            assert client.post("/runs", data=one | {"kind": "simulate", "num_requests": "10"}).status_code == 422
+    for listed in (f"h100-sxm,{value}", f"{value},h100-sxm", f"h100-sxm,{value},h100-sxm"):
+        assert client.get("/plans", params={"model": "llama-3.1-8b", "device": listed}).status_code == 422
+    assert opened == []
+
+
+ABSURD = (
+    *(f"{DESIGN}&{name}={value}" for name in ("tp", "pp", "dp", "devices", "max_num_seqs", "max_num_batched_tokens")
+      for value in ("4096", "1000000000000", NUMBER)),
+    *(f"{DESIGN}&{name}={value}" for name in ("concurrency", "rate", "usd_per_hour", "gpu_memory_utilization")
+      for value in ("1e308", "-1e308", "nan", "inf", "1e-308", NUMBER)),
+    f"{DESIGN}&input_tokens=99999999&output_tokens=99999999", f"{DESIGN}&output_tokens=999999999999999999",
+    f"/design/why?path=tpot_s&at={NUMBER}", "/design/why?path=tpot_s&at=²", f"{DESIGN}&format=svg&drawing={NUMBER}",
+    f"{TRAINING}&format=svg&drawing={NUMBER}", f"{TRAINING}&global_batch=100000000000",
+    f"{TRAINING}&pp=8&micro_batch=1&global_batch=100000000", f"{TRAINING}&pp=4&vp=1000000", f"{TRAINING}&seq_len=1e15",
+    f"{TRAINING}&devices=1000000000&pp=1000000000", "/sweep?vary=concurrency&from=1&to=1e300&points=60",
+    "/sweep?vary=concurrency&from=1&to=2&points=1e18", f"/sweep?vary=tp&values={'1,' * 4000}",
+    "/sweep?vary=tp&at=1e300",
+    f"/sweep?vary=output_tokens&from=1&to={NUMBER}", f"/papers?page={NUMBER}", "/papers/trending?date=99999-01-01",
+    f"/compare?a.tp={NUMBER}&b.tp=2", f"/runs/new?num_requests={NUMBER}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ABSURD, ids=range(len(ABSURD)))
+def test_absurd_numbers_are_answered_soon_and_small(client, path):
+    before, started_s = _most_bytes(), time.perf_counter()
+    answer = client.get(path)
+    assert answer.status_code in (200, 404, 422), answer.text[:300]
+    assert time.perf_counter() - started_s < MOST_S
+    assert _most_bytes() - before < MOST_GROWTH_BYTES
+    assert len(answer.content) < 1_000_000
+
+
+def _most_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def test_absurd_runs_are_refused_before_they_wait(client):
+    base = {"kind": "simulate", "model": "llama-3.1-8b", "device": "h100-sxm", "rate": "5", "input_tokens": "10",
+            "output_tokens": "10", "num_requests": "100"}  # fmt: skip
+    for change in ({"num_requests": NUMBER}, {"num_requests": "1000001"}, {"rate": "nan"}, {"window": "0:nan"},
+                   {"kind": "sweep", "sweep": "num_requests=" + ",".join(map(str, range(1, 400)))},
+                   {"kind": "sweep", "sweep": "tp=1:1e18:1"}, {"kind": "os.system"}, {"kind": "report"}):  # fmt: skip
+        started_s = time.perf_counter()
+        assert client.post("/runs", data=base | change).status_code == 422, change
+        assert time.perf_counter() - started_s < MOST_S
+    assert client.app.state.work.list() == ()
+
+
+def test_what_a_mistake_says_names_no_place(app, client):
+    folder = app.state.place.uploads
+    (folder / "mine-12345678.json").write_text("{}")
+    for path in (f"{DESIGN}&model=upload:mine-12345678.json",
+                 "/plans?device=upload:mine-12345678.json&model=llama-3.1-8b",
+                 f"{TRAINING}&model=upload:mine-12345678.json", f"{DESIGN}&trace=upload:mine-12345678.json",
+                 "/compare?a.model=upload:mine-12345678.json&a.device=h100-sxm"):  # fmt: skip
+        answer = client.get(path)
+        assert str(folder) not in answer.text
+        assert "upload:mine-12345678.json" in answer.text
