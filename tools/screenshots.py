@@ -55,7 +55,7 @@ class Picture:
 PICTURES = (
     Picture(name="web-plans", address=PLANS, shows="#front svg", height=1180),
     Picture(name="web-design", address=DESIGN, shows="#why li", height=1000),
-    Picture(name="web-sweep", address=SWEEP, shows="#sweep svg", height=1180),
+    Picture(name="web-sweep", address=SWEEP, shows="#sweep svg", top="#sweep", height=1100),
     Picture(name="web-papers", address="/papers?q=long prompts stall decodes", shows=".paper", height=900),
     Picture(name="web-design-dark", address=DESIGN, shows="#why li", is_dark=True, height=1000),
     Picture(name="web-phone", address=DESIGN, shows="#why li", top="#design", width=390, height=844),

@@ -41,7 +41,7 @@ EXPERTS = model_of_shape(
 @pytest.mark.parametrize(
     "job",
     [
-        pytest.param(job_of(), id="13b"),
+        pytest.param(job_of(), id="13b", marks=pytest.mark.slow),
         pytest.param(job_of("gpt3-1.3b", 8, 16), id="1.3b"),
         pytest.param(job_of(EXPERTS, 16, 32), id="experts", marks=pytest.mark.slow),
     ],

@@ -104,6 +104,7 @@ def check_choosers(rows):
     assert own["latency_ratio"] < one["latency_ratio"] < chance["latency_ratio"] < 1
 
 
+@pytest.mark.slow
 def test_the_selector_regrets_less_than_one_for_all_and_chance_on_unseen_tasks():
     check_choosers(list(islice(choosers(stored_history().rows(np.arange(300))), 3)))
 

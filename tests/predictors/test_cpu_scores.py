@@ -82,6 +82,7 @@ def test_a_table_is_the_same_for_the_same_seed() -> None:
     assert not np.array_equal(a.scores, scored_machines(kinds, num_each=3, seed=2).scores)
 
 
+@pytest.mark.slow
 def test_groups_of_features_learn_faster_than_a_plain_perceptron(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("autograd")
     monkeypatch.setattr(cpu_scores, "NUM_SPLITS", 1)

@@ -21,6 +21,7 @@ from orrery.predictors.studies.latency_aware_search import EQUAL_FRAC, reduction
 P100 = get_device("p100-pcie-16gb")
 
 
+@pytest.mark.slow
 def test_a_perceptron_beats_multiply_adds_and_gains_from_samples():
     rows = list(predicted(bench(P100, darts(), 32), (300, 4000), 0, 400, ignore))
     error = {(row["rule"], row["num_samples"]): row["mean_error_frac"] for row in rows}
@@ -30,6 +31,7 @@ def test_a_perceptron_beats_multiply_adds_and_gains_from_samples():
     assert error["the true latency", 0] == min(error.values())
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_best_alternatives_of_an_additive_worth():
     tasks = draw_proxy(2, np.random.default_rng(0))
     cells = search(

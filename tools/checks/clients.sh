@@ -1,12 +1,13 @@
 #!/bin/sh
 # Install AIPerf and guidellm, each into an environment of its own, and run them unchanged against the emulator.
-# Usage: tools/checks/clients.sh [folder]; what the folder holds already is used as it is.
+# Usage: tools/checks/clients.sh [folder]; what the folder holds already is used as it is (default: a new one).
 # guidellm brings torch: TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the one without CUDA.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "${1:-/tmp/orrery-clients}"
-to=$(cd "${1:-/tmp/orrery-clients}" && pwd)
+folder=${1:-$(mktemp -d)}
+mkdir -p "$folder"
+to=$(cd "$folder" && pwd)
 
 for client in aiperf guidellm; do
     [ -x "$to/$client/bin/$client" ] && continue

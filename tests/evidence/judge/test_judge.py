@@ -80,6 +80,7 @@ def test_a_claim_with_a_prediction_must_not_say_that_something_is_missing() -> N
         judge(replace(paper, claims=(first, *paper.claims[1:])))
 
 
+@pytest.mark.slow
 def test_papers_run_beside_each_other_as_they_do_alone() -> None:
     alone = rerun(QUICK, num_workers=1)
     beside = rerun(QUICK, num_workers=2)

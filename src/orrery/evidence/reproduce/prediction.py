@@ -1,6 +1,6 @@
 """What the house says about a claim, before it is held against what the paper reports."""
 
-import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +13,9 @@ PACKAGE = "orrery.evidence.reproduce"
 
 NOT_MECHANISMS = ("base", "catalog", "evidence", "scenario")
 """Floors that hold names, facts and doors, and no mechanism."""
+
+IMPORT = re.compile(r"^ *from (orrery\.[\w.]+) import (\([^)]*\)|.*)", re.MULTILINE)
+NAME = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +50,12 @@ def _imported(name: str, seen: set[str]) -> set[str]:
         return set()
     seen.add(name)
     found = set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            if node.module.startswith(PACKAGE):
-                inner = [node.module.removeprefix(PACKAGE).lstrip("."), *(alias.name for alias in node.names)]
-                found |= set[str]().union(*(_imported(part, seen) for part in inner if part))
-            elif node.module.startswith("orrery.") and node.module.split(".")[1] not in NOT_MECHANISMS:
-                found.add(node.module)
+    for module, names in IMPORT.findall(path.read_text(encoding="utf-8")):
+        if module.startswith(PACKAGE):
+            inner = [module.removeprefix(PACKAGE).lstrip("."), *NAME.findall(names)]
+            found |= set[str]().union(*(_imported(part, seen) for part in inner if part))
+        elif module.split(".")[1] not in NOT_MECHANISMS:
+            found.add(module)
     return found
 
 
