@@ -52,11 +52,17 @@ VIEWS = {
 }
 """Every kind of page, by name."""
 
+OFTEN = ("home", "plans", "design", "paper", "mistake")
+"""Those that the default run looks at."""
+
 
 def pytest_generate_tests(metafunc):
     """A test with a ``view`` runs for each kind of page."""
     if "view" in metafunc.fixturenames:
-        metafunc.parametrize("view", VIEWS.values(), ids=VIEWS)
+        views = [
+            pytest.param(at, id=name, marks=() if name in OFTEN else pytest.mark.slow) for name, at in VIEWS.items()
+        ]
+        metafunc.parametrize("view", views)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +87,7 @@ def browser(pictures):
     program = pictures.browser_program()
     if program is None:
         pytest.skip(f"no browser: install one of {', '.join(pictures.BROWSERS)}")
-    api.expect.set_options(timeout=20_000)
+    api.expect.set_options(timeout=60_000)
     with api.sync_playwright() as play:
         started = play.chromium.launch(executable_path=program, args=list(pictures.FLAGS))
         yield started

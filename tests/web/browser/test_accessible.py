@@ -58,6 +58,7 @@ def test_every_page_is_usable(profile, view):
     assert grave(page, ON_A_PHONE) == []
 
 
+@pytest.mark.slow
 def test_a_run_is_usable(profile, finished_run):
     test_every_page_is_usable(profile, finished_run)
 
@@ -70,7 +71,10 @@ def test_axe_finds_nothing_serious_by_any_rule_with_all_unfolded(profile, view, 
     assert grave(page) == []
 
 
-@pytest.mark.parametrize("name", ["home", "plans", "design", "sweep", "papers", "uploads", "new run"])
+SELDOM = [pytest.param(name, marks=pytest.mark.slow) for name in ("sweep", "papers", "uploads", "new run")]
+
+
+@pytest.mark.parametrize("name", ["home", "plans", "design", *SELDOM])
 def test_every_stop_of_the_tab_key_is_seen_and_none_holds_it(profile, views, name):
     page = opened(profile, views[name])
     most = page.locator("a, button, input, select, textarea, summary, [tabindex]").count() + 5

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 TOKEN = "#design .figures div:nth-child(2) dd"
@@ -38,6 +39,7 @@ def test_from_the_question_to_a_point_of_the_front_by_keyboard(tab):
     expect(tab.locator("#design h2").first).to_contain_text(f"tp{asked(tab)['tp']}")
 
 
+@pytest.mark.slow
 def test_the_front_turns_its_axes_and_the_table_its_order(tab, views):
     tab.goto(views["plans"].replace("&whole=1", ""))
     tab.get_by_role("link", name="Time to first token").click()
@@ -83,6 +85,7 @@ def test_a_mistake_is_said_beside_the_form_and_what_was_typed_stays(profile, vie
     expect(tab.locator("#f-device")).to_have_value("h100-sxn")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_says_the_change_that_works(tab, views):
     tab.goto(views["infeasible"])
     expect(tab.locator("#design .answer")).to_contain_text(re.compile(r"needs \d+.* GB"))
@@ -105,6 +108,7 @@ def test_a_number_unfolds_down_to_a_datasheet(tab, views):
     expect(fact.first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_figures_why_leads_to_its_tree(tab, views):
     tab.goto(views["design"])
     tab.get_by_role("link", name=re.compile("^why is Time to first token")).click()
@@ -149,6 +153,7 @@ def test_the_slider_of_a_sweep_moves_by_arrow_keys_and_speaks(tab, views):
     expect(slider).to_have_attribute("aria-valuetext", "512 requests")
 
 
+@pytest.mark.slow
 def test_another_parameter_brings_its_own_range(tab):
     tab.goto("/sweep")
     tab.get_by_label("What varies").select_option(label="Tensor parallel")

@@ -88,6 +88,7 @@ def test_a_change_is_answered_within_100_ms(tab, views, name):
     check_answers(tab, views, name, 5, MOST_ANSWER_MS)
 
 
+@pytest.mark.slow
 def test_every_page_is_light(profile, views):
     page = profile(may_fail=True).new_page()
     for address in views.values():

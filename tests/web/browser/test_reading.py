@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 
@@ -45,6 +46,7 @@ def test_marks_stay_and_show_at_once(tab):
         expect(tab.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "false")
 
 
+@pytest.mark.slow
 def test_new_papers_stand_under_their_day_and_trend(tab):
     tab.goto("/papers/day")
     tab.get_by_role("link", name="Chunked prefill at rest").click()
@@ -54,6 +56,7 @@ def test_new_papers_stand_under_their_day_and_trend(tab):
     expect(tab.locator(".paper", has_text="Chunked prefill at rest")).to_contain_text("Why it is here")
 
 
+@pytest.mark.slow
 def test_what_a_paper_would_do_to_ones_own_deployment(tab):
     tab.goto("/papers/sarathi-serve")
     meaning = tab.locator("#meaning")
@@ -63,6 +66,7 @@ def test_what_a_paper_would_do_to_ones_own_deployment(tab):
     expect(tab).to_have_url(re.compile("model=llama-3.1-8b"))
 
 
+@pytest.mark.slow
 def test_the_scorecard_narrows_by_layer(tab):
     tab.goto("/papers/scorecard")
     count = int(tab.locator("#found h2").first.inner_text().split()[0])

@@ -15,6 +15,7 @@ def start(page, num_requests, seed):
     expect(page).to_have_url(re.compile(r"/runs/(?!new)[\w-]+$"))
 
 
+@pytest.mark.slow
 def test_a_run_is_done_and_handed_out(tab, finished_run):
     tab.goto(finished_run)
     expect(tab.locator(".badge").first).to_have_text("done")

@@ -41,6 +41,7 @@ def test_a_design_is_handed_out_as_tables_and_pictures(tab, views):
     assert len(picture) > 5_000  # not blank
 
 
+@pytest.mark.slow
 def test_plans_and_sweeps_are_handed_out(tab, views):
     tab.goto(views["plans"])
     table, _ = saved(tab, tab.get_by_role("link", name="Plans as CSV").click)
@@ -124,6 +125,7 @@ def test_without_script_a_plan_is_found_and_opened(bare):
     expect(bare.locator("h1")).to_contain_text("Why")
 
 
+@pytest.mark.slow
 def test_without_script_pages_compare_sweep_read_and_mark(bare):
     bare.goto("/compare")
     bare.locator("[id='f-b.device']").fill("b200-sxm")
