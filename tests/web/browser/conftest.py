@@ -141,7 +141,7 @@ def profile(browser, server):
 
         def make(may_fail=False, **options):
             context = stack.enter_context(browser.new_context(base_url=server, reduced_motion="reduce", **options))
-            context.set_default_timeout(20_000)
+            context.set_default_timeout(60_000)
             watches.append(Watch(context, server))
             watches[-1].may_fail = may_fail
             return context
