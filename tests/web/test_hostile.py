@@ -16,7 +16,7 @@ from orrery.web.app import application
 from orrery.web.guard import HEADERS, MOST_ADDRESS_BYTES, MOST_BODY_BYTES
 from orrery.web.place import place_at
 
-MOST_S = 2.0
+MOST_S = 10.0
 MOST_GROWTH_BYTES = 300_000_000
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 NUMBER = "9" * 5000

@@ -126,9 +126,9 @@ def test_ids_in_every_spelling():
     "bad", ["<script" * 3000, "<" * 20_000, "<!--" * 5000, "\x1b]" * 10_000, "&lt;" * 5000, "$" * 20_000]
 )
 def test_no_text_takes_long_to_make_plain(bad):
-    started = time.perf_counter()
+    started = time.process_time()
     plain(bad * (20_000 // len(bad)))
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_what_a_server_answers_is_never_the_name_of_a_file(tmp_path, arxiv):

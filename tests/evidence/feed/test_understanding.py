@@ -71,9 +71,9 @@ def test_a_claim_says_what_how_and_against_what():
 
 @pytest.mark.parametrize("odd", ["1x ", "9", "1,111", "1-", "over 2x than ", "1.5x, and ", "12% points of ", "-", "a "])
 def test_no_abstract_takes_long_to_read(odd):
-    started = time.perf_counter()
+    started = time.process_time()
     claims_of(odd * (20_000 // len(odd)))
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_a_test_bed_is_no_claim():
