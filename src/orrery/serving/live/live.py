@@ -75,6 +75,7 @@ class Live:
         prepared = prepare(service, found, blocks_each=blocks_each, reports=True)
         if isinstance(prepared, Infeasible):
             return prepared
+        _rehearse(Live(service, prepared, max_requests=2, seed=seed), can_lose=not service.lends_cache)
         return Live(service, prepared, max_requests=max_requests, seed=seed)
 
     # -- requests -----------------------------------------------------------------------------------------------------
@@ -266,3 +267,15 @@ class Live:
     def snapshot(self) -> Snapshot:
         """What every replica is doing at the clock's moment."""
         return snapshot_of(self._world, self._doors)
+
+
+def _rehearse(live: Live, can_lose: bool) -> None:
+    """All that can happen, once and at no time: whatever compiles does so before anybody waits for it."""
+    served, cancelled = (live.submit(now_s=0.0, input_tokens=1, output_tokens=1) for _ in range(2))
+    live.cancel(cancelled, now_s=0.0)
+    live.advance(inf)
+    live.course(served)
+    live.set_replicas(1, now_s=0.0)
+    if can_lose:
+        live.kill(0, now_s=0.0)
+        live.revive(0, now_s=0.0)
