@@ -30,7 +30,7 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 	$(BIN)/ruff format --check --quiet src tests tools
 	$(BIN)/ruff check --quiet src tests tools
 	$(BIN)/lint-imports --no-logo
-	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2
 
 # The simulator is compiled once before the tests, so that their workers do not all compile it.
 unit: $(VENV)/.ready-dev ## the tests of the default run
