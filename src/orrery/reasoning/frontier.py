@@ -5,15 +5,12 @@ from typing import TypeVar
 
 Way = TypeVar("Way")
 
-ROUNDING = 1e-12
-"""Share by which sums in another order differ: no gain."""
-
 
 def frontier(ways: Iterable[Way], cost: Callable[[Way], float], worth: Callable[[Way], float]) -> list[Way]:
     """The ways that no cheaper or equally cheap one reaches, cheapest first."""
     best = list[Way]()
     for way in sorted(ways, key=lambda w: (cost(w), -worth(w))):
-        if not best or worth(way) - worth(best[-1]) > ROUNDING * abs(worth(way)):
+        if not best or worth(way) > worth(best[-1]):
             best.append(way)
     return best
 
