@@ -32,10 +32,12 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 	$(BIN)/lint-imports --no-logo
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2
 
-# The simulator is compiled once before the tests, so that their workers do not all compile it.
+# The simulator and its live form are compiled once before the tests, so that their workers do not all compile it.
 unit: $(VENV)/.ready-dev ## the tests of the default run
 	$(BIN)/orrery simulate --model llama-3.1-8b --device h100-sxm --rate 1 --input-tokens 9 --output-tokens 9 \
 		--num-requests 1 --json > /dev/null
+	$(BIN)/python -c "from orrery.emulator.start import Wishes, ready; from orrery.scenario.schema import read_scenario; \
+		ready(read_scenario({'model': 'llama-3.1-8b', 'device': 'h100-sxm'}), Wishes())"
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
 slow: $(VENV)/.ready-dev ## tests that need minutes or further packages
