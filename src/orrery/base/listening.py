@@ -11,8 +11,13 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=4096)
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ScenarioError(f"{host}, port {port}: cannot be listened at: {why}.") from None
+        raise not_listening(host, port, error) from None
+
+
+def not_listening(host: str, port: int, error: OSError | UnicodeError) -> ScenarioError:
+    """Why nobody can be heard there."""
+    why = error.strerror if isinstance(error, OSError) else error
+    return ScenarioError(f"{host}, port {port}: cannot be listened at: {why}.")
 
 
 def address_of(listener: socket.socket) -> str:

@@ -36,6 +36,7 @@ def COMMAND(  # noqa: N802 - the seam
     from email.message import EmailMessage
 
     from orrery.base.errors import ScenarioError
+    from orrery.base.listening import address_of
     from orrery.cli.output import print_json
     from orrery.cli.own_library import open_library
     from orrery.evidence.digest.desk import Desk
@@ -54,7 +55,7 @@ def COMMAND(  # noqa: N802 - the seam
     with open_library(library) as store:
         path = store.path
     with serve(Desk(path, Sender(address=sender, site=site), mail), host, port) as desk:
-        address = f"http://{f'[{host}]' if ':' in host else host}:{desk.server_port}/subscribe"
+        address = f"{address_of(desk.socket)}/subscribe"
         if is_json:
             print_json({"address": address})
             sys.stdout.flush()

@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
-from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.errors import OrreryError
+from orrery.base.listening import not_listening
 from orrery.evidence.digest.desk import Desk, Page, page
 
 MOST_BODY_BYTES = 4096
@@ -45,8 +46,7 @@ def serve(desk: Desk, host: str = "127.0.0.1", port: int = 0) -> ThreadingHTTPSe
     try:
         return (_Server6 if ":" in host else _Server)((host, port), Bound)
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ScenarioError(f"{host}, port {port}: cannot be listened at: {why}.") from None
+        raise not_listening(host, port, error) from None
 
 
 class _Handler(BaseHTTPRequestHandler):
