@@ -5,7 +5,6 @@ Needs the development packages and a Chromium. With Pillow at hand the pictures 
 
 import io
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Generator
@@ -16,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from orrery.reports.pdf import browser
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -23,7 +24,7 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 MOST_BYTES = 250_000
 """Of one picture."""
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+NO_BROWSER = "No browser: install Chromium, Chrome or Edge, or name one in ORRERY_BROWSER."
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
@@ -105,28 +106,23 @@ def packed(png: bytes) -> bytes:
     return min(png, out.getvalue(), key=len)
 
 
-def browser_program() -> str | None:
-    """The Chromium of this machine."""
-    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
-
-
 def main() -> None:
     """Take them all."""
     from playwright.sync_api import sync_playwright
 
-    program = browser_program()
+    program = browser()
     if program is None:
-        sys.exit(f"No browser: install one of {', '.join(BROWSERS)}.")
+        sys.exit(NO_BROWSER)
     IMAGES.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as home, served(Path(home)) as address, sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=program, args=FLAGS)
+        started = play.chromium.launch(executable_path=program, args=FLAGS)
         for picture in PICTURES:
-            png = packed(take(browser, address, picture))
+            png = packed(take(started, address, picture))
             if len(png) > MOST_BYTES:
                 sys.exit(f"{picture.name} has {len(png):,} bytes, more than {MOST_BYTES:,}.")
             (IMAGES / f"{picture.name}.png").write_bytes(png)
             print(f"{picture.name}.png: {len(png):,} bytes")
-        browser.close()
+        started.close()
 
 
 if __name__ == "__main__":

@@ -84,9 +84,9 @@ def pictures():
 def browser(pictures):
     """Chromium."""
     api = pytest.importorskip("playwright.sync_api")
-    program = pictures.browser_program()
+    program = pictures.browser()
     if program is None:
-        pytest.skip(f"no browser: install one of {', '.join(pictures.BROWSERS)}")
+        pytest.skip(pictures.NO_BROWSER)
     api.expect.set_options(timeout=60_000)
     with api.sync_playwright() as play:
         started = play.chromium.launch(executable_path=program, args=list(pictures.FLAGS))
