@@ -1,21 +1,20 @@
 """One design: an estimate, unfolded, with a form beside it that answers at once."""
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.errors import ScenarioError
 from orrery.reports.ops import STEPS, ops_of
 from orrery.scenario.ask import Answer, CannotBe, estimate
-from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.why import paths
-from orrery.web.address import query_of, settings_of
+from orrery.web.address import query_of
+from orrery.web.answered import Answering, answer_page, answered
 from orrery.web.design.asked import LOADS, design_settings, load_of
 from orrery.web.design.drawings import DRAWINGS
 from orrery.web.design.figures import headline
@@ -23,8 +22,7 @@ from orrery.web.design.shown import shown_of
 from orrery.web.design.tree import level
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
-from orrery.web.named import grounded
-from orrery.web.render import page, wants_part
+from orrery.web.render import page
 
 MENU = (10, "/design", "Design")
 
@@ -46,37 +44,15 @@ Answered = Answer | CannotBe
 
 
 async def design(request: Request) -> Response:
-    """The page, its part, or a file. Its address is made whole: defaults that were taken come to stand in it."""
-    settings = design_settings(request.query_params)
-    address = query_of(settings)
-    kind = request.query_params.get("format", "")
-    if not wants_part(request) and not kind and settings != settings_of(request.query_params):
-        return RedirectResponse(f"/design?{address}", 303)
-    started_s = time.perf_counter()
-    problem, shown = "", {}
-    try:
-        asked, answer = await _answered(request, settings)
-        if kind:
-            return _file(kind, request.query_params.get("drawing", ""), answer, settings)
-        shown = await asyncio.to_thread(shown_of, asked, answer, settings)
-    except OrreryError as error:
-        if kind:
-            raise
-        problem = str(error)
-    form = {} if wants_part(request) else _form(request, settings)
-    view = {"problem": problem, "settings": settings, "address": address, **form, **shown}
-    response = page(request, "design.html", status=422 if problem else 200, **view)
-    response.headers["server-timing"] = f"design;dur={(time.perf_counter() - started_s) * 1e3:.1f}"
-    if wants_part(request):
-        response.headers["hx-push-url"] = f"/design?{address}"
-    return response
+    """The page, its part, or a file."""
+    return await answer_page(request, DESIGN)
 
 
 async def reasons(request: Request) -> Response:
     """A number of the design, and what it is made of; for htmx one level of the tree."""
     query = request.query_params
     settings = design_settings(query)
-    _, answer = await _answered(request, settings)
+    _, answer = await answered(request, DESIGN, settings)
     if isinstance(answer, CannotBe):
         raise ScenarioError(f"{answer.infeasible} There is no number to unfold.")
     path = query.get("path", "tpot_s")
@@ -85,11 +61,6 @@ async def reasons(request: Request) -> Response:
         request, "design_why.html", level=found, why_path=path, address=query_of(settings), paths=paths(answer),
         headline=headline(answer),
     )  # fmt: skip
-
-
-async def _answered(request: Request, settings: Mapping[str, Any]) -> tuple[Scenario, Answered]:
-    asked = read_scenario(grounded(settings, request.app.state.place.uploads))
-    return asked, await asyncio.to_thread(estimate, asked)
 
 
 def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,5 +87,7 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
         return as_svg(f"{name}-{drawing}", text)
     raise ScenarioError(f"format: got {kind[:20]!r}; write json, csv, or svg with drawing={'|'.join(DRAWINGS)}.")
 
+
+DESIGN = Answering(name="design", settings=design_settings, ask=estimate, shown=shown_of, file=_file, form=_form)
 
 ROUTES = (Route("/design", design), Route("/design/why", reasons))

@@ -1,27 +1,24 @@
 """One training job: a step's time, memory, money, and its pipeline, with a form beside it that answers at once."""
 
-import asyncio
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.errors import ScenarioError
 from orrery.reports.train import headline, numbers, told, where
 from orrery.scenario.ask import CannotBe
-from orrery.scenario.schema import read_scenario
+from orrery.scenario.schema import Scenario
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_offload import OffloadAnswer
-from orrery.web.address import query_of, settings_of
+from orrery.web.address import query_of
+from orrery.web.answered import Answering, answer_page
 from orrery.web.command import command
 from orrery.web.design.shown import shortage
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
-from orrery.web.named import grounded
-from orrery.web.render import page, wants_part
 from orrery.web.training.asked import training_settings
 
 MENU = (15, "/training", "Train")
@@ -36,31 +33,8 @@ Answered = TrainAnswer | OffloadAnswer | CannotBe
 
 
 async def training(request: Request) -> Response:
-    """The page, its part, or a file. Its address is made whole: defaults that were taken come to stand in it."""
-    settings = training_settings(request.query_params)
-    address = query_of(settings)
-    kind = request.query_params.get("format", "")
-    if not wants_part(request) and not kind and settings != settings_of(request.query_params):
-        return RedirectResponse(f"/training?{address}", 303)
-    started_s = time.perf_counter()
-    problem, shown = "", {}
-    try:
-        asked = read_scenario(grounded(settings, request.app.state.place.uploads))
-        answer = await asyncio.to_thread(train, asked)
-        if kind:
-            return _file(kind, request.query_params.get("drawing", ""), answer, settings)
-        shown = await asyncio.to_thread(_shown, answer, settings)
-    except OrreryError as error:
-        if kind:
-            raise
-        problem = str(error)
-    form = {} if wants_part(request) else _form(request, settings)
-    view = {"problem": problem, "settings": settings, "address": address, **form, **shown}
-    response = page(request, "training.html", status=422 if problem else 200, **view)
-    response.headers["server-timing"] = f"training;dur={(time.perf_counter() - started_s) * 1e3:.1f}"
-    if wants_part(request):
-        response.headers["hx-push-url"] = f"/training?{address}"
-    return response
+    """The page, its part, or a file."""
+    return await answer_page(request, TRAINING)
 
 
 def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +44,7 @@ def _form(request: Request, settings: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _shown(answer: Answered, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What the template needs of an answer; its words and drawings are those of the report."""
     address = query_of(settings)
     common = {
@@ -101,5 +75,7 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
         f"format: got {kind[:20]!r}; write json, csv, or svg with drawing=N from 0 to {len(figures) - 1}."
     )
 
+
+TRAINING = Answering(name="training", settings=training_settings, ask=train, shown=_shown, file=_file, form=_form)
 
 ROUTES = (Route("/training", training),)
