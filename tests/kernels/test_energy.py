@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.catalog.devices import device_names, get_device
+from orrery.hardware.device import Device
 from orrery.kernels.energy import calibration, demand_w, energy_j, power_w
 
 FORMATS = ("bf16", "fp8", "nvfp4", "int4_weight_only")
@@ -61,3 +62,28 @@ def test_every_device_of_the_catalogue_answers():
         device = get_device(name)
         assert device.idle_power_w <= power_w(device, "bf16", 1e12, 1e11) <= device.power_limit_w
         assert calibration(device, "bf16").spread.high_95_ratio > 1
+
+
+def _by_hand(idle_w: float, limit_w: float) -> Device:
+    """A device of 100 FLOP/s and 10 bytes/s whose constants are round numbers."""
+    shares = {"awake_frac": 0.1, "matrix_frac": 0.4, "memory_frac": 0.2, "concave_power": 0.5}
+    device = get_device("h100-sxm")
+    known = {k: replace(c, constants=shares) for k, c in device.calibrations.items() if k[0] == "power"}
+    return replace(
+        device, idle_power_w=idle_w, power_limit_w=limit_w, calibrations=known, dense_flops_per_s={"bf16": 100.0},
+        memory_bandwidth_bytes_per_s=10.0,
+    )  # fmt: skip
+
+
+def test_shares_are_of_what_lies_between_idle_and_the_limit():
+    """A quarter of both roofs: 200 + (1000 - 200) (0.1 + 0.4 sqrt(1/4) + 0.2 sqrt(1/4)) = 200 + 800 x 0.4 = 520 W."""
+    device = _by_hand(200.0, 1000.0)
+    assert power_w(device, "bf16", 25.0, 2.5) == pytest.approx(520.0)
+    assert demand_w(device, "bf16", 0.0, 0.0) == pytest.approx(200.0 + 800.0 * 0.1)
+    assert energy_j(device, "bf16", 3.0, 75.0, 7.5) == pytest.approx(3.0 * 520.0)
+
+
+def test_idle_shifts_what_is_drawn_by_less_than_itself():
+    """Idle counts once: 100 W more of it, at a share of 0.4, is 100 (1 - 0.4) = 60 W more."""
+    more = power_w(_by_hand(300.0, 1000.0), "bf16", 25.0, 2.5) - power_w(_by_hand(200.0, 1000.0), "bf16", 25.0, 2.5)
+    assert more == pytest.approx(60.0)
