@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -43,6 +43,7 @@ class Fixed:
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
     memory_utilization_frac: float = 0.0
+    draft_head: DraftHead | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,7 +94,7 @@ def _deployment(
     return Deployment(
         model=space.model, cluster=cluster, layout=layout, formats=kind, engine=option.engine,
         max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
-        memory_utilization_frac=fixed.memory_utilization_frac,
+        memory_utilization_frac=fixed.memory_utilization_frac, draft_head=fixed.draft_head,
     )  # fmt: skip
 
 

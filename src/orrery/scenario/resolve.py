@@ -14,6 +14,7 @@ from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for, tensor_degrees, wide_format
+from orrery.scenario.drafting import draft_head_of, draft_notes
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.serving.workload import Mode, Workload
@@ -50,7 +51,7 @@ def resolve(scenario: Scenario) -> Question:
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
     workload, traffic_notes = workload_of(scenario)
-    notes = (*parts.notes, *layout_notes, *format_notes, *traffic_notes)
+    notes = (*parts.notes, *layout_notes, *format_notes, *traffic_notes, *draft_notes(scenario, deployment.draft_head))
     return Question(deployment=deployment, workload=workload, notes=notes)
 
 
@@ -191,7 +192,7 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
-        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
+        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0, draft_head=draft_head_of(scenario),
     )  # fmt: skip
 
 

@@ -67,10 +67,12 @@ class ServingScenario(BaseModel):
     overlap: Word = None
     transfer: Word = None
     swap: Word = None
+    draft: Word = None
     draft_model: Word = None
     draft_tokens: Count = Field(**bounds("draft_tokens"))
     draft_tree: Word = None
     acceptance: Number = Field(**bounds("acceptance"))
+    acceptance_by_position: Word = None
     kv_kept_tokens: Number = Field(**bounds("kv_kept_tokens"))
     kv_kept_bytes: Number = Field(**bounds("kv_kept_bytes"))
     lend_cache: Switch = None

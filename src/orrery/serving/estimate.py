@@ -1,7 +1,7 @@
 """One configuration, one answer: speed, memory, power, what limits it, and how sure we are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
@@ -14,6 +14,7 @@ from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import steps_demand_frac, steps_power_w
 from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
+from orrery.serving.drafted import drafted, in_steps
 from orrery.serving.sureness import doubt_of, notes_of, spread_of
 from orrery.serving.workload import Workload
 
@@ -119,8 +120,11 @@ def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasibl
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
         return memory
-    answer = _ANSWERS[workload.mode](deployment, memory, workload)
-    return answer if isinstance(answer, Infeasible) else _finish(deployment, memory, workload, answer)
+    steps = drafted(deployment, memory, workload.input_tokens, workload.output_tokens)
+    answer = _ANSWERS[workload.mode](steps.deployment, steps.memory, in_steps(steps, workload))
+    if isinstance(answer, Infeasible):
+        return answer
+    return _finish(deployment, memory, workload, replace(answer, tpot_s=answer.tpot_s / steps.tokens_per_step))
 
 
 def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
