@@ -11,6 +11,7 @@ from orrery.evidence.row import Row
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
@@ -47,10 +48,10 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     version = _version(row, engine_name)
     engine = get_engine(engine_name, version, device)
     model = get_model(row.word("model"))
-    layout = _layout(row, engine)
+    layout = _layout(row, engine, device)
     if any(b.experts for b in model.blocks):
         layout = _with_experts(row, layout)
-    stored = model.weights_format
+    stored = engine.usual_weights or model.weights_format
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
@@ -92,10 +93,13 @@ def _version(row: Row, engine: str) -> str:
     return row.default("engine_version", UNVERSIONED) if row.word("mode") == "static" else ""
 
 
-def _layout(row: Row, engine: Engine) -> Layout:
+def _layout(row: Row, engine: Engine, device: Device) -> Layout:
     """The stated degrees; what they leave of the devices becomes tensor parallelism, or replicas if that is stated."""
     tp, pp, dp, ep = (row.count(c) for c in ("tp", "pp", "dp", "ep"))
-    devices = row.count("num_devices")
+    devices, cores = row.count("num_devices"), device.num_compute_units
+    if devices and tp * max(pp, 1) * max(dp, 1) == devices * cores and tp % cores == 0 and cores > 1:
+        tp //= cores
+        row.default("tp", f"counts cores, {cores} to a device")
     if not devices:
         devices = max(tp, 1) * max(pp, 1) * max(dp, 1)
         if devices == 1:
