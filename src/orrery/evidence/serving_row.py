@@ -25,7 +25,10 @@ POOLS = ("prefill_workers", "decode_workers")
 ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
 
-PLAIN_TECHNIQUES = frozenset({"", "none"})
+WITHOUT_CACHE = "no_kv_cache"
+"""The technique of a static run that computes its whole context again for every token."""
+
+PLAIN_TECHNIQUES = frozenset({"", "none", WITHOUT_CACHE})
 
 
 def has_pools(row: Row) -> bool:
@@ -38,7 +41,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     if has_pools(row):
         raise ScenarioError("prompts and answers have workers of their own: no single deployment describes them")
     if (technique := row.word("technique").casefold()) not in PLAIN_TECHNIQUES:
-        raise ScenarioError(f"technique {technique} is not modelled yet")
+        raise ScenarioError(f"technique {technique} needs facts that no column of the table holds")
     for column in ("model", "device"):
         if not row.word(column):
             raise ScenarioError(f"{column} is blank")
@@ -166,6 +169,7 @@ def _workload(row: Row) -> Workload:
         concurrency=concurrency,
         request_rate_per_s=row.needed("request_rate_per_s") if mode == "open" else 0.0,
         num_requests=_num_requests(row, mode, concurrency),
+        keeps_cache=mode != "static" or row.word("technique").casefold() != WITHOUT_CACHE,
     )  # fmt: skip
 
 
