@@ -1,7 +1,8 @@
 """Serving engines by name and version: documented defaults, and what measured runs say their host costs.
 
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
-first; a later table only says what it changes. ``facts/calibrations/engines.toml`` holds the fitted host constants and
+first; a later table only says what it changes; ``runs_on`` names the engine whose library it starts, and so whose host
+constants it has. ``facts/calibrations/engines.toml`` holds the fitted host constants and
 the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
 
@@ -64,8 +65,10 @@ def _spread(table: Mapping[str, float], because: str) -> Spread:
 
 
 def engine_notes(name: str, device: Device) -> tuple[str, ...]:
-    """What to say beside an answer where the engine is a file of the user's."""
-    return (read_corrected(name, "engine", ASSUMED_HOST).note(device),) if is_own_file(name) else ()
+    """What to say beside an answer: whose constants a file of the user's holds, and what a preset leaves out."""
+    if is_own_file(name):
+        return (read_corrected(name, "engine", ASSUMED_HOST).note(device),)
+    return tuple(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("notes", ())) if name else ()
 
 
 @cache
@@ -80,7 +83,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-    fitted, fact = _fitted(name, version, generation)
+    fitted, fact = _fitted(raw.get("runs_on", name), version, generation)
     facts |= {k: Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
               for k in ASSUMED_HOST if k not in facts}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}

@@ -11,6 +11,7 @@ from orrery.evidence.row import Row
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
@@ -24,7 +25,10 @@ POOLS = ("prefill_workers", "decode_workers")
 ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
 
-PLAIN_TECHNIQUES = frozenset({"", "none"})
+WITHOUT_CACHE = "no_kv_cache"
+"""The technique of a static run that computes its whole context again for every token."""
+
+PLAIN_TECHNIQUES = frozenset({"", "none", WITHOUT_CACHE})
 
 
 def has_pools(row: Row) -> bool:
@@ -37,7 +41,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     if has_pools(row):
         raise ScenarioError("prompts and answers have workers of their own: no single deployment describes them")
     if (technique := row.word("technique").casefold()) not in PLAIN_TECHNIQUES:
-        raise ScenarioError(f"technique {technique} is not modelled yet")
+        raise ScenarioError(f"technique {technique} needs facts that no column of the table holds")
     for column in ("model", "device"):
         if not row.word(column):
             raise ScenarioError(f"{column} is blank")
@@ -47,10 +51,10 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     version = _version(row, engine_name)
     engine = get_engine(engine_name, version, device)
     model = get_model(row.word("model"))
-    layout = _layout(row, engine)
+    layout = _layout(row, engine, device)
     if any(b.experts for b in model.blocks):
         layout = _with_experts(row, layout)
-    stored = model.weights_format
+    stored = engine.usual_weights or model.weights_format
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
@@ -92,10 +96,13 @@ def _version(row: Row, engine: str) -> str:
     return row.default("engine_version", UNVERSIONED) if row.word("mode") == "static" else ""
 
 
-def _layout(row: Row, engine: Engine) -> Layout:
+def _layout(row: Row, engine: Engine, device: Device) -> Layout:
     """The stated degrees; what they leave of the devices becomes tensor parallelism, or replicas if that is stated."""
     tp, pp, dp, ep = (row.count(c) for c in ("tp", "pp", "dp", "ep"))
-    devices = row.count("num_devices")
+    devices, cores = row.count("num_devices"), device.num_compute_units
+    if devices and tp * max(pp, 1) * max(dp, 1) == devices * cores and tp % cores == 0 and cores > 1:
+        tp //= cores
+        row.default("tp", f"counts cores, {cores} to a device")
     if not devices:
         devices = max(tp, 1) * max(pp, 1) * max(dp, 1)
         if devices == 1:
@@ -162,6 +169,7 @@ def _workload(row: Row) -> Workload:
         concurrency=concurrency,
         request_rate_per_s=row.needed("request_rate_per_s") if mode == "open" else 0.0,
         num_requests=_num_requests(row, mode, concurrency),
+        keeps_cache=mode != "static" or row.word("technique").casefold() != WITHOUT_CACHE,
     )  # fmt: skip
 
 
