@@ -15,16 +15,15 @@ from typing import Any
 from orrery.base.cost import Spread
 from orrery.base.errors import FactError, ScenarioError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.catalog.backends import rules_of
 from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.catalog.releases import UNVERSIONED, is_past, numbers
 from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "engines"
 FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
-
-UNVERSIONED = "unknown"
-"""The version of a run that does not say which: its constants are fitted on runs that do not say either."""
 
 ASSUMED_HOST = {
     "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "request_s": 1e-2, "prompts_ahead": 1.0,
@@ -77,7 +76,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     facts: dict[str, Fact] = {}
     for table in raw["version"]:
-        if _is_past(table["from"], version):
+        if is_past(table["from"], version):
             for key, entry in table.items():
                 if key not in ("from", "released", "on"):
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
@@ -95,7 +94,10 @@ def _engine(name: str, version: str, generation: str) -> Engine:
         for k, table in (_pooled_spreads() | fitted.get("spread", {}) | raw.get("spread", {})).items()
     }
     try:
-        return Engine(name=name, version=version, kernels=raw["kernels"], spreads=spreads, facts=facts, **values)
+        return Engine(
+            name=name, version=version, kernels=raw["kernels"], backends=rules_of(name, version), spreads=spreads,
+            facts=facts, **values,
+        )  # fmt: skip
     except TypeError as error:
         raise FactError(f"{name}.toml: {error}") from None
 
@@ -108,7 +110,7 @@ def era_of(name: str, version: str) -> str:
     """The release that last changed the engine's defaults before ``version``."""
     if version == UNVERSIONED:
         return UNVERSIONED
-    return [table["from"] for table in read_file(FOLDER, name)["version"] if _is_past(table["from"], version)][-1]
+    return [table["from"] for table in read_file(FOLDER, name)["version"] if is_past(table["from"], version)][-1]
 
 
 def version_at(name: str, date: str) -> str:
@@ -121,16 +123,6 @@ def version_at(name: str, date: str) -> str:
         if table.get("released", "") <= date
     ]
     return past[-1]
-
-
-def _is_past(since: str, version: str) -> bool:
-    """Whether ``version`` has reached ``since``; a blank version is the newest, an unknown one the oldest that is."""
-    return not version or (version != UNVERSIONED and _numbers(version) >= _numbers(since)) or since == "0"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    digits = "".join(c if c.isdigit() else " " for c in version.split("rc")[0].split("post")[0])
-    return tuple(int(x) for x in digits.split()[:3])
 
 
 @cache
@@ -163,11 +155,11 @@ def _age(entry: Mapping[str, Any]) -> float:
     """The era as a number that grows with time; runs of an unknown era count as the oldest."""
     if entry["version"] == UNVERSIONED:
         return -1.0
-    return sum(x / 1000.0**i for i, x in enumerate(_numbers(entry["version"])))
+    return sum(x / 1000.0**i for i, x in enumerate(numbers(entry["version"])))
 
 
 def _covers(entry: Mapping[str, Any], version: str) -> bool:
     """Whether a fitted entry's era is at or before ``version``; runs without a version have an entry of their own."""
     if UNVERSIONED in (entry["version"], version):
         return entry["version"] == version
-    return _is_past(entry["version"], version)
+    return is_past(entry["version"], version)

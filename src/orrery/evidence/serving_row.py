@@ -4,12 +4,15 @@ from functools import cache
 from math import ceil, sqrt
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import UNVERSIONED, get_engine, version_at
+from orrery.catalog.engines import get_engine, version_at
 from orrery.catalog.models import get_model
+from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.row import Row
+from orrery.execution.backend import KINDS
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
@@ -58,14 +61,15 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
+    stated = activations if row.word("activations_format") else ""
     kv_default = cache_beside(weights, activations, engine, device)
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
     share = row.number("gpu_memory_utilization_frac")
     budget = row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens")
     key = (
         row.word("model"), row.word("device"), engine_name, version, layout,
-        Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
-        budget or _budget(row, engine, layout, workload), share,
+        Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
+        budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -73,7 +77,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 @cache
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
-    tokens: int, share: float,
+    tokens: int, share: float, backends: Backends, mode: str,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
@@ -81,8 +85,13 @@ def _deployment(
         model=get_model(model),
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
-        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share,
+        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
     )  # fmt: skip
+
+
+def _backends(row: Row) -> Backends:
+    """The kernels that a row says it ran; blanks are the engine's choice."""
+    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := row.word(f"{k}_backend"))})
 
 
 def _version(row: Row, engine: str) -> str:
