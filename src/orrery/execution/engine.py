@@ -42,5 +42,7 @@ class Engine:
     kv_follows_weights: bool = False  # FP8 (or narrower) weights and activations bring an FP8 cache
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
     backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
+    dispatcher: str = "all-gather"  # how tokens reach experts of other ranks
+    wide_dispatcher: str = "all-gather"  # the same for more ranks than a server has devices
     spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
