@@ -165,7 +165,9 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     if weights is None:
         usual = parts.engine.usual_weights
         weights = usual or parts.model.weights_format
-        notes.append(f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})")
+        notes.append(
+            f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
+        )
     weights = get_format(weights).name
     activations = (
         get_format(scenario.activations).name if scenario.activations else activations_for(weights, parts.device)
