@@ -22,6 +22,8 @@ from orrery.scenario.setting import (
 
 SETTINGS: tuple[Setting, ...] = (
     word("model", "A model's name, or a config.json (file or folder).", "llama-3.1-70b", "NAME|PATH", commands=EVERY),
+    word("assume", "Family that a config.json of an unknown model_type is read as (decoder: Llama's structure).",
+         "decoder", "FAMILY", commands=EVERY),
     word("device", "A device's name or file; plan takes several, with commas.", "h100-sxm", "NAME|PATH",
          commands=EVERY),
     count("devices", "How many devices in all; without it, as many as the layout needs.", 8, commands=EVERY),

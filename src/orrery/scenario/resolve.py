@@ -84,15 +84,20 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     """Model, device and engine by name, with notes on every spelling that was interpreted."""
     if scenario.model is None:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
-    model, device = get_model(scenario.model), get_device(device_name)
+    model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
-    notes = [*device.notes, *engine_notes(scenario.engine or "", device)]
+    notes = [*read_as(model), *device.notes, *engine_notes(scenario.engine or "", device)]
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
     if scenario.engine_version is None and not engine.version:
         notes.append("engine_version: the newest known; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
+
+
+def read_as(model: Model) -> tuple[str, ...]:
+    """What to say where the config's family was assumed."""
+    return tuple(f"model: {text}" for key, text in model.published if key == "model_type")
 
 
 def engine_on(device: Device, name: str | None, version: str | None = None) -> Engine:
