@@ -36,6 +36,7 @@ class Points:
     requests_per_s: Floats
     output_tokens_per_s: Floats
     state: Steady
+    highest_requests_per_s: float = 0.0  # that is sustained, where arrivals set the rate
 
 
 def sweep(
@@ -130,5 +131,5 @@ def at_rate(
     return Points(
         concurrency=found.concurrency, ttft_s=found.ttft_s, tpot_s=found.tpot_s,
         requests_per_s=np.array([rate_per_s]), output_tokens_per_s=np.array([rate_per_s * output_tokens]),
-        state=found.state,
+        state=found.state, highest_requests_per_s=highest,
     )  # fmt: skip
