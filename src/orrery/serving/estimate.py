@@ -13,6 +13,7 @@ from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import step_power_w
 from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
+from orrery.serving.steady import Steady
 from orrery.serving.sureness import doubt_of, notes_of, spread_of
 from orrery.serving.workload import Workload
 
@@ -122,7 +123,7 @@ def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Ans
     )
     return _Answer(
         ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=num_requests / run.latency_s,
-        concurrency=run.batch * replicas, steps=_steady_steps(run.ticks, run.prompt_share),
+        concurrency=run.batch * replicas, steps=steps_in(run.state),
     )  # fmt: skip
 
 
@@ -149,14 +150,16 @@ def _online(workload: Workload, points: online.Points) -> _Answer:
     return _Answer(
         ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
         requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]),
-        steps=_steady_steps(state.ticks, float(state.mixed_share[0])),
+        steps=steps_in(state),
     )  # fmt: skip
 
 
-def _steady_steps(ticks: Ticks, prompt_share: float) -> Steps:
-    """A steady state costs its decode steps first, then its mixed ones; the last of each is the full batch."""
-    size = ticks.time_s.size // 2
-    return Steps(ticks=ticks, decode_entry=size - 1, prompt_entry=2 * size - 1, prompt_share=prompt_share)
+def steps_in(state: Steady) -> Steps:
+    """The steps that stand for a steady state, at its highest concurrency."""
+    return Steps(
+        ticks=state.ticks, decode_entry=state.decode_entry, prompt_entry=state.prompt_entry,
+        prompt_share=float(state.mixed_share[-1]),
+    )  # fmt: skip
 
 
 _ANSWERS = {"static": _static, "offline": _offline, "closed": _closed, "open": _open}
