@@ -15,7 +15,7 @@ from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
 from orrery.serving.steady import Steady
 from orrery.serving.sureness import doubt_of, notes_of, spread_of
-from orrery.serving.workload import Workload
+from orrery.serving.workload import Workload, loop_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,7 +131,7 @@ def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
     concurrency = np.array([float(_positive(workload.concurrency, "concurrency", workload))])
     points = online.sweep(
         deployment, memory, workload.input_tokens, workload.output_tokens, concurrency,
-        float(workload.num_requests), workload.output_tokens_std,
+        float(workload.num_requests or loop_requests(workload.concurrency)), workload.output_tokens_std,
     )  # fmt: skip
     return _online(workload, points)
 

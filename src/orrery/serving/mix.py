@@ -22,7 +22,7 @@ import numpy as np
 
 from orrery.execution.batch import Floats
 
-ROUNDS = 3
+ROUNDS = 2
 """Times that the room beside the decodes is found again; it moves little after the first."""
 
 SPREAD_FRAC = 0.1
