@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from math import prod
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import engine_notes, get_engine
 from orrery.catalog.models import get_model
+from orrery.execution.backend import KINDS
+from orrery.execution.choice import chosen
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -22,7 +25,7 @@ from orrery.serving.workload import Mode, Workload
 DEFAULT_ENGINE = "vllm"
 """The most used open engine; another is one flag away."""
 
-DEGREES = ("tp", "pp", "dp", "ep", "cp")
+DEGREES = ("tp", "pp", "dp", "ep", "etp", "cp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,7 +54,10 @@ def resolve(scenario: Scenario) -> Question:
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
     workload, traffic_notes = workload_of(scenario)
-    notes = (*parts.notes, *layout_notes, *format_notes, *traffic_notes, *draft_notes(scenario, deployment.draft_head))
+    notes = (
+        *parts.notes, *layout_notes, *format_notes, *backend_notes(deployment), *traffic_notes,
+        *draft_notes(scenario, deployment.draft_head),
+    )  # fmt: skip
     return Question(deployment=deployment, workload=workload, notes=notes)
 
 
@@ -82,13 +88,20 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     """Model, device and engine by name, with notes on every spelling that was interpreted."""
     if scenario.model is None:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
-    model, device = get_model(scenario.model), get_device(device_name)
+    model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
-    notes = [*device.notes, *engine_notes(scenario.engine or "", device)]
+    notes = [*read_as(model), *device.notes, *engine_notes(scenario.engine or "", device)]
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
+    if scenario.engine_version is None and not engine.version:
+        notes.append("engine_version: the newest known; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
+
+
+def read_as(model: Model) -> tuple[str, ...]:
+    """What to say where the config's family was assumed."""
+    return tuple(f"model: {text}" for key, text in model.published if key == "model_type")
 
 
 def engine_on(device: Device, name: str | None, version: str | None = None) -> Engine:
@@ -101,7 +114,7 @@ def engine_on(device: Device, name: str | None, version: str | None = None) -> E
 def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]]:
     """The layout that was asked for; devices without a layout become tensor parallelism."""
     given = {d: n for d in DEGREES if (n := getattr(scenario, d)) is not None}
-    world = {d: n for d, n in given.items() if d != "ep"}
+    world = {d: n for d, n in given.items() if d not in ("ep", "etp")}
     notes: tuple[str, ...] = ()
     if scenario.devices is not None and "tp" not in given:
         rest = prod(world.values())
@@ -140,6 +153,11 @@ def check_layout(layout: Layout, model: Model) -> None:
         raise ScenarioError(
             f"ep: {layout.ep} must divide tp x dp = {layout.tp * layout.dp}, the ranks it is spread over."
         )
+    if layout.etp and layout.ep * layout.etp not in (layout.tp, layout.tp * layout.dp):
+        raise ScenarioError(
+            f"etp: ep x etp = {layout.ep * layout.etp} are neither the {layout.tp} devices of a rank (tp) nor those of "
+            f"all ranks (tp x dp = {layout.tp * layout.dp}); write one of the two, or leave etp out."
+        )
     if layout.pp > model.num_layers:
         raise ScenarioError(f"pp: {layout.pp} stages for {model.num_layers} layers; write at most {model.num_layers}.")
     if bad := [h for h in head_counts(model) if h % layout.tp]:
@@ -159,8 +177,11 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     notes: list[str] = []
     weights = scenario.weights
     if weights is None:
-        weights = parts.model.weights_format
-        notes.append(f"weights: {weights} (as the checkpoint holds them)")
+        usual = parts.engine.usual_weights
+        weights = usual or parts.model.weights_format
+        notes.append(
+            f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
+        )
     weights = get_format(weights).name
     activations = (
         get_format(scenario.activations).name if scenario.activations else activations_for(weights, parts.device)
@@ -170,7 +191,8 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
-    return Formats(weights=weights, activations=activations, kv=kv), tuple(notes)
+    stated = activations if scenario.activations else ""
+    return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
 
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
@@ -188,12 +210,30 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         cluster=Cluster(
             device=parts.device, num_devices=layout.num_devices, devices_per_node=parts.device.devices_per_node
         ),
-        layout=layout, formats=formats, engine=parts.engine,
+        layout=layout, formats=formats, engine=parts.engine, backends=backends_of(scenario), mode=mode_of(scenario),
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
         memory_utilization_frac=scenario.gpu_memory_utilization or 0.0, draft_head=draft_head_of(scenario),
     )  # fmt: skip
+
+
+def backends_of(scenario: Scenario) -> Backends:
+    """The kernels that a scenario asks for by name."""
+    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := getattr(scenario, f"{k}_backend"))})
+
+
+def backend_notes(deployment: Deployment) -> tuple[str, ...]:
+    """Which kernels run the experts, and whose rule says so."""
+    found = chosen(deployment).get("moe", ())
+    return tuple(f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact)
+
+
+def mode_of(scenario: Scenario) -> str:
+    """The kind of traffic that a deployment is set up for; a static batch is nobody's service."""
+    if scenario.batch is not None:
+        return "static"
+    return "closed" if scenario.concurrency is not None else "open"
 
 
 def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:

@@ -13,6 +13,7 @@ class ServingScenario(BaseModel):
     """What a deployment and its traffic are; blank means: take the documented default and say so."""
 
     model: Word = None
+    assume: Word = None
     device: Word = None
     devices: Count = Field(**bounds("devices"))
     tp: Count = Field(**bounds("tp"))
@@ -25,6 +26,9 @@ class ServingScenario(BaseModel):
     kv: Word = None
     engine: Word = None
     engine_version: Word = None
+    moe_backend: Word = None
+    attention_backend: Word = None
+    gemm_backend: Word = None
     input_tokens: Count = Field(**bounds("input_tokens"))
     output_tokens: Count = Field(**bounds("output_tokens"))
     input_tokens_std: Number = Field(**bounds("input_tokens_std"))

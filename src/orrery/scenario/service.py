@@ -13,7 +13,16 @@ from orrery.hardware.cluster import Cluster
 from orrery.scenario.drafting import draft_notes
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.objectives import request_limits_s
-from orrery.scenario.resolve import check_layout, deploy, engine_on, find, formats_of, layout_of, one_device
+from orrery.scenario.resolve import (
+    backend_notes,
+    check_layout,
+    deploy,
+    engine_on,
+    find,
+    formats_of,
+    layout_of,
+    one_device,
+)
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
 
@@ -42,7 +51,10 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
         split=_split(scenario), filling=_filling(scenario), lends_cache=bool(scenario.lend_cache),
         is_same_node=bool(scenario.same_node), **given,
     )  # fmt: skip
-    return service, (*parts.notes, *layout_notes, *format_notes, *draft_notes(scenario, deployment.draft_head))
+    return service, (
+        *parts.notes, *layout_notes, *format_notes, *backend_notes(deployment),
+        *draft_notes(scenario, deployment.draft_head),
+    )  # fmt: skip
 
 
 def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:
@@ -93,7 +105,7 @@ def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | No
     )  # fmt: skip
     if scenario.draft_model is None:
         return found
-    draft = replace(deployment, model=get_model(scenario.draft_model))
+    draft = replace(deployment, model=get_model(scenario.draft_model, scenario.assume or ""))
     return with_draft(found, draft)
 
 

@@ -16,10 +16,11 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe, deployment_json
 from orrery.scenario.attainment import Attained, attained
 from orrery.scenario.objectives import percentile_limits, request_limits_s
-from orrery.scenario.requests import requests_for
+from orrery.scenario.requests import is_spread, requests_for
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
+from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.requests import Ints, Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Service
@@ -103,8 +104,18 @@ def simulate(
     if isinstance(found, Infeasible):
         return CannotBe(infeasible=found, notes=notes, settings=asked.written())
     tell("computing", 0)
-    answer = answer_of(asked, service, found, (*notes, *requests.notes))
+    answer = answer_of(asked, service, found, (*notes, *requests.notes, *_spread_notes(asked)))
     return replace(answer, seconds=time.perf_counter() - started)
+
+
+def _spread_notes(scenario: Scenario) -> tuple[str, ...]:
+    """What was drawn although nobody asked for it."""
+    if not any(is_spread(scenario, side) for side in ("input", "output")):
+        return ()
+    return (
+        f"lengths: within {SPREAD_FRAC:.0%} of their mean, so that a closed loop's requests do not march in step; "
+        "--lengths constant makes them equal",
+    )
 
 
 def _untold(phase: str, total: int) -> None:

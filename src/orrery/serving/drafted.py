@@ -1,7 +1,7 @@
 """Traffic as a deployment with a drafting head sees it: fewer steps for as many tokens, in the same contexts.
 
 A step yields ``tokens_per_step`` tokens of a sequence, so an answer of n tokens takes 1 + (n - 1) / tokens_per_step
-steps. What the closed form says of steps is then said of tokens: the time per token is a step's over the tokens that it yields.
+steps. What the closed form says of steps is then said of tokens: the time per token is a step's over what it yields.
 """
 
 from dataclasses import dataclass, replace

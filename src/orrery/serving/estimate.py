@@ -15,8 +15,9 @@ from orrery.execution.power import steps_demand_frac, steps_power_w
 from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
 from orrery.serving.drafted import drafted, in_steps
+from orrery.serving.steady import Steady
 from orrery.serving.sureness import doubt_of, notes_of, spread_of
-from orrery.serving.workload import Workload
+from orrery.serving.workload import Workload, loop_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -137,7 +138,7 @@ def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
         concurrency=run.batch * deployment.layout.dp,
         steps=Steps(
             ticks=run.ticks, decode_entry=1, prompt_entry=3, prompt_share=run.prompt_share,
-            busy_frac=_busy_frac(deployment, run.batch * deployment.layout.dp, is_open=False),
+            busy_frac=busy_frac(deployment, run.batch * deployment.layout.dp, is_open=False),
         ),
     )  # fmt: skip
 
@@ -152,9 +153,7 @@ def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Ans
     return _Answer(
         ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=num_requests / run.latency_s,
         concurrency=run.batch * replicas,
-        steps=_steady_steps(
-            deployment, run.ticks, run.prompt_share, _busy_frac(deployment, run.batch * replicas, is_open=False)
-        ),
+        steps=steps_in(deployment, run.state, busy_frac(deployment, run.batch * replicas, is_open=False)),
     )  # fmt: skip
 
 
@@ -162,7 +161,7 @@ def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
     concurrency = np.array([float(_positive(workload.concurrency, "concurrency", workload))])
     points = online.sweep(
         deployment, memory, workload.input_tokens, workload.output_tokens, concurrency,
-        float(workload.num_requests), workload.output_tokens_std,
+        float(workload.num_requests or loop_requests(workload.concurrency)), workload.output_tokens_std,
     )  # fmt: skip
     return _online(deployment, workload, points)
 
@@ -181,29 +180,25 @@ def _online(deployment: Deployment, workload: Workload, points: online.Points) -
     return _Answer(
         ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
         requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]),
-        steps=_steady_steps(
-            deployment, state.ticks, float(state.mixed_share[0]),
-            _busy_frac(deployment, float(points.concurrency[0]), is_open=workload.mode == "open"),
+        steps=steps_in(
+            deployment, state,
+            busy_frac(deployment, float(points.concurrency[0]), is_open=workload.mode == "open"),
         ),
         highest_requests_per_s=points.highest_requests_per_s,
     )  # fmt: skip
 
 
-def _steady_steps(deployment: Deployment, ticks: Ticks, mixed_share: float, busy_frac: float) -> Steps:
-    """A steady state costs its decode steps first, then its mixed ones; the last of each is the full batch.
-
-    ``mixed_share`` counts steps; the time goes by their lengths.
-    """
-    size = ticks.time_s.size // 2
-    mixed_s, decode_s = mixed_share * float(ticks.time_s[-1]), (1.0 - mixed_share) * float(ticks.time_s[size - 1])
+def steps_in(deployment: Deployment, state: Steady, busy: float) -> Steps:
+    """The steps that stand for a steady state, at its highest concurrency; ``busy`` of the time one is under way."""
     return Steps(
-        ticks=ticks, decode_entry=size - 1, prompt_entry=2 * size - 1, prompt_share=mixed_s / (mixed_s + decode_s),
-        busy_frac=busy_frac, prompts_run_alone=not deployment.engine.has_mixed_steps,
+        ticks=state.ticks, decode_entry=state.decode_entry, prompt_entry=state.prompt_entry,
+        prompt_share=float(state.mixed_share[-1]), busy_frac=busy,
+        prompts_run_alone=not deployment.engine.has_mixed_steps,
     )  # fmt: skip
 
 
-def _busy_frac(deployment: Deployment, concurrency: float, *, is_open: bool) -> float:
-    """Of the time that a device has a step under way, with so many requests in flight.
+def busy_frac(deployment: Deployment, concurrency: float, *, is_open: bool) -> float:
+    """Share of the time that a device has a step under way, with so many requests in flight.
 
     Requests are dealt to replicas and, there, to pipeline stages. A fixed number keeps that many busy; of arrivals at
     random a stage holds a Poisson number, which is none for exp(-mean) of the time.
