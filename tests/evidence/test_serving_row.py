@@ -70,6 +70,15 @@ def test_the_same_cells_give_the_same_deployment():
     assert read()[0] is read(input_tokens="999")[0]
 
 
+def test_a_drafting_head_is_read_with_published_acceptances():
+    head = read(draft="mtp:2")[0].draft_head
+    assert head is not None
+    assert (head.method, head.acceptance_fracs) == ("mtp", pytest.approx((0.85, 0.7225)))
+    assert read(draft="none")[0].draft_head is read()[0].draft_head is None
+    with pytest.raises(ScenarioError, match="is not known; write mtp, eagle, eagle3, or mtp:2"):
+        read(draft="medusa")
+
+
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [

@@ -82,8 +82,8 @@ class DraftHead:
             raise ScenarioError(f"draft: got {self.method!r}; write one of {', '.join(DRAFT_METHODS)}.")
         if not self.acceptance_fracs or not all(0.0 <= a <= 1.0 for a in self.acceptance_fracs):
             raise ScenarioError(
-                f"acceptance_by_position: got {self.acceptance_fracs}; write a share of 0 to 1 for every guess, such as "
-                "0.85,0.7."
+                f"acceptance_by_position: got {self.acceptance_fracs}; write a share of 0 to 1 for every guess, such "
+                "as 0.85,0.7."
             )
 
     @property
