@@ -14,7 +14,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from engine_rows import Measured, predicted_values
-from engine_tree import CONSTANTS, HOST, Floats, Key, Tree, has_ratio, logs_at, nodes_of, pull_sd, row_constants, row_path
+from engine_tree import (
+    CONSTANTS,
+    HOST,
+    Floats,
+    Key,
+    Tree,
+    has_ratio,
+    logs_at,
+    nodes_of,
+    pull_sd,
+    row_constants,
+    row_path,
+)
 
 TYPICAL = 0.2
 """Log error beyond which a value counts by its size and no longer by its square: some runs went wrong."""

@@ -56,7 +56,20 @@ def _with_own(base: Engine, own: Corrected) -> Engine:
     """The base with the constants and spreads of a user's runs on top."""
     values: dict[str, Any] = {key: fact.value for key, fact in own.facts.items()}
     spreads = {key: _spread(table, own.at) for key, table in own.spreads.items()}
+    spreads = {**_paces(spreads), **spreads}
     return replace(base, facts={**base.facts, **own.facts}, spreads={**base.spreads, **spreads}, **values)
+
+
+def _paces(spreads: Mapping[str, Spread]) -> dict[str, Spread]:
+    """By mode, the spread of the time a token where runs state only the times or rates of whole requests."""
+    found: dict[str, Spread] = {}
+    for key, spread in spreads.items():
+        mode, _, metric = key.partition(".")
+        if metric == "latency_s":
+            found[f"{mode}.tpot_s"] = spread
+        elif metric in ("output_tokens_per_s", "requests_per_s", "total_tokens_per_s"):
+            found.setdefault(f"{mode}.tpot_s", spread.inverse())
+    return found
 
 
 def _spread(table: Mapping[str, float], because: str) -> Spread:

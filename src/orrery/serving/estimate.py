@@ -13,7 +13,8 @@ from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import step_power_w
 from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
-from orrery.serving.sureness import doubt_of, notes_of, spread_of
+from orrery.serving.intervals import Figures, joint
+from orrery.serving.sureness import bounds_of, doubt_of, factors_of, notes_of
 from orrery.serving.workload import Workload
 
 
@@ -90,6 +91,8 @@ class _Answer:
     requests_per_s: float
     concurrency: float
     steps: Steps
+    waiting_s: float = 0.0  # of the time to the first token: for a slot
+    load_frac: float = 0.0  # of an open loop: arrivals over the highest rate that is served in time
 
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
@@ -149,7 +152,8 @@ def _online(workload: Workload, points: online.Points) -> _Answer:
     return _Answer(
         ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
         requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]),
-        steps=_steady_steps(state.ticks, float(state.mixed_share[0])),
+        steps=_steady_steps(state.ticks, float(state.mixed_share[0])), load_frac=points.load_frac,
+        waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
     )  # fmt: skip
 
 
@@ -177,13 +181,22 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
         "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
     }  # fmt: skip
+    energy_j_per_token = power_w / (output_rate or total_rate)
     doubt = doubt_of(done)
+    figures = Figures(
+        ttft_s=a.ttft_s, tpot_s=a.tpot_s, latency_s=a.latency_s, requests_per_s=a.requests_per_s, power_w=power_w,
+        steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=a.load_frac,
+        is_one_request=workload.mode != "offline",
+    )  # fmt: skip
+    intervals = joint(
+        values | {"energy_j_per_token": energy_j_per_token}, figures, factors_of(deployment, workload.mode, doubt),
+        bounds_of(deployment, workload),
+    )  # fmt: skip
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
-        energy_j_per_token=power_w / (output_rate or total_rate), bound_by=a.steps.limit(),
-        intervals={m: spread_of(deployment, workload.mode, m, doubt).around(v) for m, v in values.items()},
-        notes=notes_of(deployment, doubt), deployment=deployment, steps=a.steps,
+        energy_j_per_token=energy_j_per_token, bound_by=a.steps.limit(), intervals=intervals,
+        notes=notes_of(deployment, doubt, a.load_frac), deployment=deployment, steps=a.steps,
     )  # fmt: skip
 
 
