@@ -21,7 +21,8 @@ from scipy.optimize import least_squares
 
 from orrery.base.files import write_atomically
 from orrery.catalog.calibrations import is_measured
-from orrery.catalog.engines import FITTED, UNVERSIONED, era_of
+from orrery.catalog.engines import FITTED, era_of
+from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.split import CALIBRATE, FIT, TEST
 
 Key = tuple[str, str, str]

@@ -1,7 +1,8 @@
 """Serving engines by name and version: documented defaults, and what measured runs say their host costs.
 
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
-first; a later table only says what it changes. ``facts/calibrations/engines.toml`` holds the fitted host constants and
+first; a later table only says what it changes; ``runs_on`` names the engine whose library it starts, and so whose host
+constants it has. ``facts/calibrations/engines.toml`` holds the fitted host constants and
 the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
 
@@ -14,16 +15,15 @@ from typing import Any
 from orrery.base.cost import Spread
 from orrery.base.errors import FactError, ScenarioError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.catalog.backends import rules_of
 from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.catalog.releases import UNVERSIONED, is_past, numbers
 from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "engines"
 FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
-
-UNVERSIONED = "unknown"
-"""The version of a run that does not say which: its constants are fitted on runs that do not say either."""
 
 ASSUMED_HOST = {
     "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "request_s": 1e-2, "prompts_ahead": 1.0,
@@ -77,8 +77,10 @@ def _spread(table: Mapping[str, float], because: str) -> Spread:
 
 
 def engine_notes(name: str, device: Device) -> tuple[str, ...]:
-    """What to say beside an answer where the engine is a file of the user's."""
-    return (read_corrected(name, "engine", ASSUMED_HOST).note(device),) if is_own_file(name) else ()
+    """What to say beside an answer: whose constants a file of the user's holds, and what a preset leaves out."""
+    if is_own_file(name):
+        return (read_corrected(name, "engine", ASSUMED_HOST).note(device),)
+    return tuple(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("notes", ())) if name else ()
 
 
 @cache
@@ -87,13 +89,13 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     facts: dict[str, Fact] = {}
     for table in raw["version"]:
-        if _is_past(table["from"], version):
+        if is_past(table["from"], version):
             for key, entry in table.items():
                 if key not in ("from", "released", "on"):
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-    fitted, fact = _fitted(name, version, generation)
+    fitted, fact = _fitted(raw.get("runs_on", name), version, generation)
     facts |= {k: Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
               for k in ASSUMED_HOST if k not in facts}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}
@@ -105,7 +107,10 @@ def _engine(name: str, version: str, generation: str) -> Engine:
         for k, table in (_pooled_spreads() | fitted.get("spread", {}) | raw.get("spread", {})).items()
     }
     try:
-        return Engine(name=name, version=version, kernels=raw["kernels"], spreads=spreads, facts=facts, **values)
+        return Engine(
+            name=name, version=version, kernels=raw["kernels"], backends=rules_of(name, version), spreads=spreads,
+            facts=facts, **values,
+        )  # fmt: skip
     except TypeError as error:
         raise FactError(f"{name}.toml: {error}") from None
 
@@ -118,7 +123,7 @@ def era_of(name: str, version: str) -> str:
     """The release that last changed the engine's defaults before ``version``."""
     if version == UNVERSIONED:
         return UNVERSIONED
-    return [table["from"] for table in read_file(FOLDER, name)["version"] if _is_past(table["from"], version)][-1]
+    return [table["from"] for table in read_file(FOLDER, name)["version"] if is_past(table["from"], version)][-1]
 
 
 def version_at(name: str, date: str) -> str:
@@ -131,16 +136,6 @@ def version_at(name: str, date: str) -> str:
         if table.get("released", "") <= date
     ]
     return past[-1]
-
-
-def _is_past(since: str, version: str) -> bool:
-    """Whether ``version`` has reached ``since``; a blank version is the newest, an unknown one the oldest that is."""
-    return not version or (version != UNVERSIONED and _numbers(version) >= _numbers(since)) or since == "0"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    digits = "".join(c if c.isdigit() else " " for c in version.split("rc")[0].split("post")[0])
-    return tuple(int(x) for x in digits.split()[:3])
 
 
 @cache
@@ -173,11 +168,11 @@ def _age(entry: Mapping[str, Any]) -> float:
     """The era as a number that grows with time; runs of an unknown era count as the oldest."""
     if entry["version"] == UNVERSIONED:
         return -1.0
-    return sum(x / 1000.0**i for i, x in enumerate(_numbers(entry["version"])))
+    return sum(x / 1000.0**i for i, x in enumerate(numbers(entry["version"])))
 
 
 def _covers(entry: Mapping[str, Any], version: str) -> bool:
     """Whether a fitted entry's era is at or before ``version``; runs without a version have an entry of their own."""
     if UNVERSIONED in (entry["version"], version):
         return entry["version"] == version
-    return _is_past(entry["version"], version)
+    return is_past(entry["version"], version)

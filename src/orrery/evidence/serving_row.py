@@ -4,13 +4,17 @@ from functools import cache
 from math import ceil, sqrt
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import UNVERSIONED, get_engine, version_at
+from orrery.catalog.engines import get_engine, version_at
 from orrery.catalog.models import get_model
+from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.row import Row
+from orrery.execution.backend import KINDS
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Device
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
@@ -24,7 +28,10 @@ POOLS = ("prefill_workers", "decode_workers")
 ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
 
-PLAIN_TECHNIQUES = frozenset({"", "none"})
+WITHOUT_CACHE = "no_kv_cache"
+"""The technique of a static run that computes its whole context again for every token."""
+
+PLAIN_TECHNIQUES = frozenset({"", "none", WITHOUT_CACHE})
 
 
 def has_pools(row: Row) -> bool:
@@ -37,7 +44,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     if has_pools(row):
         raise ScenarioError("prompts and answers have workers of their own: no single deployment describes them")
     if (technique := row.word("technique").casefold()) not in PLAIN_TECHNIQUES:
-        raise ScenarioError(f"technique {technique} is not modelled yet")
+        raise ScenarioError(f"technique {technique} needs facts that no column of the table holds")
     for column in ("model", "device"):
         if not row.word(column):
             raise ScenarioError(f"{column} is blank")
@@ -47,21 +54,22 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     version = version_of(row, engine_name)
     engine = get_engine(engine_name, version, device)
     model = get_model(row.word("model"))
-    layout = _layout(row, engine)
+    layout = _layout(row, engine, device)
     if any(b.experts for b in model.blocks):
         layout = _with_experts(row, layout)
-    stored = model.weights_format
+    stored = engine.usual_weights or model.weights_format
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
+    stated = activations if row.word("activations_format") else ""
     kv_default = cache_beside(weights, activations, engine, device)
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
     share = row.number("gpu_memory_utilization_frac")
     budget = row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens")
     key = (
         row.word("model"), row.word("device"), engine_name, version, layout,
-        Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
-        budget or _budget(row, engine, layout, workload), share,
+        Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
+        budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -69,7 +77,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 @cache
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
-    tokens: int, share: float,
+    tokens: int, share: float, backends: Backends, mode: str,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
@@ -77,13 +85,18 @@ def _deployment(
         model=get_model(model),
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
-        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share,
+        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
     )  # fmt: skip
 
 
 def engine_of(row: Row) -> str:
     """The engine's name; the usual one where the cell is blank."""
     return row.word("engine") or row.default("engine", DEFAULT_ENGINE)
+
+
+def _backends(row: Row) -> Backends:
+    """The kernels that a row says it ran; blanks are the engine's choice."""
+    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := row.word(f"{k}_backend"))})
 
 
 def version_of(row: Row, engine: str) -> str:
@@ -97,10 +110,13 @@ def version_of(row: Row, engine: str) -> str:
     return row.default("engine_version", UNVERSIONED) if row.word("mode") == "static" else ""
 
 
-def _layout(row: Row, engine: Engine) -> Layout:
+def _layout(row: Row, engine: Engine, device: Device) -> Layout:
     """The stated degrees; what they leave of the devices becomes tensor parallelism, or replicas if that is stated."""
     tp, pp, dp, ep = (row.count(c) for c in ("tp", "pp", "dp", "ep"))
-    devices = row.count("num_devices")
+    devices, cores = row.count("num_devices"), device.num_compute_units
+    if devices and tp * max(pp, 1) * max(dp, 1) == devices * cores and tp % cores == 0 and cores > 1:
+        tp //= cores
+        row.default("tp", f"counts cores, {cores} to a device")
     if not devices:
         devices = max(tp, 1) * max(pp, 1) * max(dp, 1)
         if devices == 1:
@@ -167,6 +183,7 @@ def _workload(row: Row) -> Workload:
         concurrency=concurrency,
         request_rate_per_s=row.needed("request_rate_per_s") if mode == "open" else 0.0,
         num_requests=_num_requests(row, mode, concurrency),
+        keeps_cache=mode != "static" or row.word("technique").casefold() != WITHOUT_CACHE,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from orrery.numerics.registry import get_format
 from orrery.serving.estimate import Estimate, estimate
 from orrery.serving.intervals import ENDS, OTHER_END
 from orrery.serving.simulation.service import Service
+from orrery.serving.uncached import without_cache
 from orrery.serving.workload import Workload
 
 Progress = Callable[[int, int], None]
@@ -57,6 +58,8 @@ def answer(table: Table, rows: Rows, answers: Answers, on_progress: Progress | N
 
 def predict(service: Service, workload: Workload) -> Estimate | Ran | Infeasible:
     """One run: in closed form where it is a single batch, else step by step."""
+    if not workload.keeps_cache:
+        return without_cache(service.pools[0].deployment, workload)
     if workload.mode == "static":
         return estimate(service.pools[0].deployment, workload)
     return run(service, workload)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from orrery.base.cost import Spread
 from orrery.base.sources import Fact
+from orrery.execution.backend import BackendRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,5 +40,7 @@ class Engine:
     reserves_cache: bool = False  # takes the memory of the whole cache at the start, filled or not
     splits_layers: bool = False  # several devices take runs of layers in turn, where the user does not say how to cut
     kv_follows_weights: bool = False  # FP8 (or narrower) weights and activations bring an FP8 cache
+    usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
+    backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
     spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

@@ -1,6 +1,6 @@
 """How a model is cut over devices and in which formats it is held."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orrery.execution.engine import Engine
 from orrery.hardware.cluster import Cluster
@@ -37,11 +37,25 @@ class Formats:
     weights: str
     activations: str
     kv: str
+    expert_activations: str = ""  # blank = as the back end of the experts multiplies them, else ``activations``
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backends:
+    """Kernels that a user asks for by name, in place of what the engine chooses; blank = the engine's choice."""
+
+    moe: str = ""
+    attention: str = ""
+    gemm: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deployment:
-    """A model on a cluster under an engine: everything but the traffic. Limits of 0 take the engine's default."""
+    """A model on a cluster under an engine: everything but the traffic. Limits of 0 take the engine's default.
+
+    ``mode`` is the kind of traffic that it is set up for (offline, closed, …; blank = not said): guides and published
+    scripts of engines choose kernels by it.
+    """
 
     model: Model
     cluster: Cluster
@@ -52,3 +66,5 @@ class Deployment:
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
     memory_utilization_frac: float = 0.0
+    backends: Backends = field(default_factory=Backends)
+    mode: str = ""

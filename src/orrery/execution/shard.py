@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
+from orrery.execution.choice import Choice, choices, stored_experts
 from orrery.execution.formats import bytes_per_element, compute_format, is_16bit, wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
@@ -60,6 +61,7 @@ class ExpertsShard:
     count: float
     format: str
     weight_bytes: float
+    backends: tuple[Choice, ...]  # what runs them, by tokens in a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,16 +161,21 @@ def _mixer(deployment: Deployment, block: Block, mixer: Mixer) -> MixerShard:
 
 
 def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsShard:
-    layout, model, weights = deployment.layout, deployment.model, deployment.formats.weights
-    if model.experts_format and weights == model.weights_format:
-        weights = model.experts_format  # the checkpoint holds its experts in another format than the rest
+    layout, weights = deployment.layout, stored_experts(deployment)
+    backends = choices(deployment, "moe", weights)
     tp = expert_tp(deployment)
     held = experts.num_experts * experts.num_parameters_each / (tp * layout.ep)
     return ExpertsShard(
         block=block.name, experts=experts, tp=tp, ep=layout.ep, count=float(block.count),
-        format=compute_format(weights, deployment.formats.activations, deployment.cluster.device),
-        weight_bytes=held * bytes_per_element(weights),
+        format=compute_format(weights, _expert_activations(deployment, backends), deployment.cluster.device),
+        weight_bytes=held * bytes_per_element(weights), backends=backends,
     )  # fmt: skip
+
+
+def _expert_activations(deployment: Deployment, backends: tuple[Choice, ...]) -> str:
+    """What experts' weights are multiplied with: as asked for, as the back end does, or as everywhere else."""
+    formats = deployment.formats
+    return formats.expert_activations or backends[-1].activations or formats.activations
 
 
 def _weight_bytes(

@@ -34,6 +34,21 @@ KIN: dict[str, tuple[str, ...]] = {
 ENGINES = ("tensorrt-llm", "vllm", "sglang", "flashinfer", "nccl", "pytorch")
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
 
+BACKENDS = ("triton", "cutlass", "trtllm-gen", "marlin", "triton-kernels", "deepgemm", "aiter", "xpu")
+"""Kernels of experts in the same order: theirs are the constants, whichever engine calls them."""
+
+BACKEND_KIN: dict[str, tuple[str, ...]] = {
+    "cutlass": ("trtllm-gen", "triton"),
+    "trtllm-gen": ("cutlass", "triton"),
+    "cutedsl": ("trtllm-gen", "cutlass"),
+    "deepgemm": ("triton", "cutlass"),
+    "marlin": ("triton-kernels", "triton"),
+    "triton-kernels": ("marlin", "triton"),
+    "aiter": ("triton",),
+    "xpu": ("triton",),
+}
+"""Kernels of experts that are built most alike, nearest first."""
+
 SAME_LIBRARY: dict[str, tuple[str, ...]] = {"pytorch": ("vllm",)}
 """Engines that leave their products to the same library: vLLM calls PyTorch's."""
 
@@ -45,11 +60,26 @@ OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     """The constants for ``op`` in ``format`` on ``device``; OutOfRange where nothing kin was ever measured."""
     for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):
-        engines = dict.fromkeys((engine, *SAME_LIBRARY.get(engine, ()), *ENGINES))
-        known = [c for e in engines if (c := device.calibrations.get((op, kin, e))) and not c.law]
-        for found in sorted(known, key=lambda c: c.origin != "device"):
+        known = [c for e in _makers(op, engine) if (c := device.calibrations.get((op, kin, e))) and not c.law]
+        for found in sorted(known, key=lambda c: _distance(op, engine, c)):
             return widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and found.engine != engine)
     raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
+
+
+def _makers(op: str, engine: str) -> tuple[str, ...]:
+    """Whose kernels to look for, nearest first: engines, or for experts the back ends that engines share."""
+    if op == "moe":
+        return tuple(dict.fromkeys((engine, *BACKEND_KIN.get(engine, ()), *BACKENDS, *ENGINES)))
+    return tuple(dict.fromkeys((engine, *SAME_LIBRARY.get(engine, ()), *ENGINES)))
+
+
+def _distance(op: str, engine: str, found: Calibration) -> int:
+    """What was measured on the device itself comes first; for experts the same kernels on its relatives before that of
+    others on itself, because back ends differ by more than devices of one generation do."""
+    place = ("device", "generation", "any").index(found.origin)
+    if op != "moe":
+        return min(place, 1)
+    return place if found.engine == engine and place < 2 else place + 2
 
 
 def widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orrery.base.cost import Interval
+from orrery.execution.choice import backend_words, chosen
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, tariff_of
@@ -92,6 +93,7 @@ def deployment_json(deployment: Deployment) -> dict[str, Any]:
         "model": deployment.model.name, "device": deployment.cluster.device.name,
         "layout": deployment.layout, "formats": deployment.formats,
         "engine": deployment.engine.name, "engine_version": deployment.engine.version,
+        "backends": {kind: backend_words(found) for kind, found in chosen(deployment).items()},
     }  # fmt: skip
 
 

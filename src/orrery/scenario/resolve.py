@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from math import prod
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import engine_notes, get_engine
 from orrery.catalog.models import get_model
+from orrery.execution.backend import KINDS
+from orrery.execution.choice import chosen
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -50,7 +53,7 @@ def resolve(scenario: Scenario) -> Question:
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
     workload, traffic_notes = workload_of(scenario)
-    notes = (*parts.notes, *layout_notes, *format_notes, *traffic_notes)
+    notes = (*parts.notes, *layout_notes, *format_notes, *backend_notes(deployment), *traffic_notes)
     return Question(deployment=deployment, workload=workload, notes=notes)
 
 
@@ -87,6 +90,8 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
+    if scenario.engine_version is None and not engine.version:
+        notes.append("engine_version: the newest known; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
 
 
@@ -158,8 +163,11 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     notes: list[str] = []
     weights = scenario.weights
     if weights is None:
-        weights = parts.model.weights_format
-        notes.append(f"weights: {weights} (as the checkpoint holds them)")
+        usual = parts.engine.usual_weights
+        weights = usual or parts.model.weights_format
+        notes.append(
+            f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
+        )
     weights = get_format(weights).name
     activations = (
         get_format(scenario.activations).name if scenario.activations else activations_for(weights, parts.device)
@@ -169,7 +177,8 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
-    return Formats(weights=weights, activations=activations, kv=kv), tuple(notes)
+    stated = activations if scenario.activations else ""
+    return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
 
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
@@ -187,12 +196,30 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         cluster=Cluster(
             device=parts.device, num_devices=layout.num_devices, devices_per_node=parts.device.devices_per_node
         ),
-        layout=layout, formats=formats, engine=parts.engine,
+        layout=layout, formats=formats, engine=parts.engine, backends=backends_of(scenario), mode=mode_of(scenario),
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
         memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
     )  # fmt: skip
+
+
+def backends_of(scenario: Scenario) -> Backends:
+    """The kernels that a scenario asks for by name."""
+    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := getattr(scenario, f"{k}_backend"))})
+
+
+def backend_notes(deployment: Deployment) -> tuple[str, ...]:
+    """Which kernels run the experts, and whose rule says so."""
+    found = chosen(deployment).get("moe", ())
+    return tuple(f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact)
+
+
+def mode_of(scenario: Scenario) -> str:
+    """The kind of traffic that a deployment is set up for; a static batch is nobody's service."""
+    if scenario.batch is not None:
+        return "static"
+    return "closed" if scenario.concurrency is not None else "open"
 
 
 def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:

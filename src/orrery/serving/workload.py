@@ -23,3 +23,4 @@ class Workload:
     concurrency: int = 0  # closed
     request_rate_per_s: float = 0.0  # open
     num_requests: int = 0  # offline, closed, open; 0 = 10 x concurrency, or without end
+    keeps_cache: bool = True  # static: False computes the whole context again for every token
