@@ -43,9 +43,6 @@ ROUNDS, AGAIN, SETTLED = 7, 2, 0.01
 SOLVES = 25
 """Rounds of weights in one solution: they settle."""
 
-PER_CAMPAIGN = 3.0
-"""Rows of a campaign err alike: together they count as so many times the root of their number."""
-
 FIRST_TOKEN_WEIGHT = 0.5
 """Queues decide most of the first token's time and the constants here little of it; so it counts less."""
 
@@ -65,12 +62,12 @@ class Slopes:
     logs: Tree  # where these were taken
 
 
-def weights_of(rows: Sequence[Measured]) -> Floats:
-    """How much each row counts: campaigns of many rows less for each row, so that their sum grows as the root."""
+def weights_of(rows: Sequence[Measured], sizes: Mapping[str, int]) -> Floats:
+    """How much each row counts. Rows of a campaign err alike: together they count as the root of how many it has."""
     count = Counter(r.campaign for r in rows)
     mixed = [any(b.experts for b in r.deployment.model.blocks) for r in rows]
     each = [EXPERTS_WEIGHT if m else 1.0 for m in mixed]
-    return np.array([PER_CAMPAIGN * w / np.sqrt(count[r.campaign]) for r, w in zip(rows, each, strict=True)])
+    return np.array([w * np.sqrt(sizes[r.campaign]) / count[r.campaign] for r, w in zip(rows, each, strict=True)])
 
 
 def errors_at(rows: Sequence[Measured], tree: Tree, shift: Mapping[str, float] | None = None) -> list[dict[str, float]]:
@@ -84,9 +81,9 @@ def errors_at(rows: Sequence[Measured], tree: Tree, shift: Mapping[str, float] |
     return out
 
 
-def slopes_at(rows: Sequence[Measured], tree: Tree) -> Slopes:
+def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) -> Slopes:
     """One prediction of every row for each constant, and one as it is."""
-    here, weight = errors_at(rows, tree), weights_of(rows)
+    here, weight = errors_at(rows, tree), weights_of(rows, sizes)
     index = [(i, m) for i, found in enumerate(here) for m in sorted(found)]
     slope = np.zeros((len(index), len(CONSTANTS)))
     place = {key: n for n, key in enumerate(index)}
@@ -139,14 +136,14 @@ def cost(slopes: Slopes, error: Floats, tree: Tree) -> float:
     return float(total + sum(((TYPICAL * logs / pull_sd(key)) ** 2).sum() for key, logs in tree.items()))
 
 
-def fit(rows: Sequence[Measured]) -> tuple[Tree, Slopes]:
-    """The tree that explains the rows best, and the slopes there."""
+def fit(rows: Sequence[Measured], sizes: Mapping[str, int]) -> tuple[Tree, Slopes]:
+    """The tree that explains the rows best, and the slopes there; ``sizes``: rows that each campaign has."""
     best: Tree = {key: np.zeros(len(CONSTANTS)) for key in nodes_of(rows)}
-    slopes = slopes_at(rows, best)
+    slopes = slopes_at(rows, best, sizes)
     least, farthest = cost(slopes, slopes.error, best), FARTHEST
     for number in range(ROUNDS):
         if number == AGAIN:
-            slopes = slopes_at(rows, best)
+            slopes = slopes_at(rows, best, sizes)
         goal = solve(rows, slopes, np.ones(len(rows), dtype=bool))
         tried = {k: np.clip(v, _at(best, k) - farthest, _at(best, k) + farthest) for k, v in goal.items()}
         moved = slopes_after(rows, slopes, tried)

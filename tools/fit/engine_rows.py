@@ -1,6 +1,5 @@
 """Published serving runs as deployments, workloads and what was measured; and how far off we are on each."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -8,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from orrery.base.errors import OrreryError
-from orrery.evidence.metrics import base_metric
 from orrery.evidence.campaign import campaign_of, excluded, read_exclusions
+from orrery.evidence.metrics import base_metric
 from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service
 from orrery.evidence.serving_rows import metric_of, predict, static_bound_s
@@ -99,8 +98,8 @@ def remember_steps() -> None:
 
     def remembered(deployment: Deployment, batch: Batch) -> Step:
         sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
-        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
-               deployment.engine.kernels, *sizes)  # fmt: skip
+        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats, deployment.backends,
+               deployment.mode, deployment.engine.name, deployment.engine.version, *sizes)  # fmt: skip
         if key not in known:
             plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             found = step(replace(deployment, engine=plain), batch)
@@ -122,8 +121,8 @@ def remember_surfaces() -> None:
 
     def remembered(deployment: Deployment, **sizes: int) -> Surface:
         engine = deployment.engine
-        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
-               engine.kernels, *sizes.values())  # fmt: skip
+        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats, deployment.backends,
+               deployment.mode, engine.name, engine.version, *sizes.values())  # fmt: skip
         if key not in known:
             plain = replace(engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             known[key] = surface_of(replace(deployment, engine=plain), **sizes)

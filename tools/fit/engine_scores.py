@@ -12,8 +12,10 @@ from engine_tree import Key, Tree, row_constants, row_path
 
 from orrery.evidence.serving_simulated import Ran
 from orrery.serving.estimate import Estimate
-from orrery.serving.sureness import Doubt, doubt_of
+from orrery.serving.intervals import Bounds, Figures
+from orrery.serving.sureness import Doubt, bounds_of, doubt_of
 
+REPORTED = "reported only"
 MORE = ("power_w", "latency_s", "output_tokens_per_s")
 """Scored beside what is fitted."""
 
@@ -33,6 +35,9 @@ class Told:
     what: str
     doubt: Doubt
     path: tuple[Key, ...]
+    figures: Figures
+    bounds: Bounds
+    fold: int  # that held it
 
     @property
     def error(self) -> float:
@@ -60,7 +65,7 @@ def told(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes, tre
     found: list[Told] = []
     kept = [r for r in rows if not r.excluded]
     place = {id(r): n for n, r in enumerate(used)}
-    for fold in folds(kept):
+    for number, fold in enumerate(folds(kept)):
         held = np.zeros(len(used), dtype=bool)
         mine = [r for r, h in zip(kept, fold.held, strict=True) if h]
         names = {(r.campaign, r.model, r.deployment.engine.version) for r in mine}
@@ -71,26 +76,35 @@ def told(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes, tre
                 held[n] = (row.campaign, row.model, row.deployment.engine.version) in names
         own = without(used, slopes, held) if held.any() else tree
         for row in mine:
-            found += _told(row, own, tree, fold.what)
+            found += _told(row, own, tree, fold.what, number)
     for row in (r for r in rows if r.excluded):
-        found += _told(row, tree, tree, "reported only")
+        found += _told(row, tree, tree, REPORTED, -1)
     return found
 
 
-def _told(row: Measured, own: Tree, tree: Tree, what: str) -> list[Told]:
+def _told(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> list[Told]:
     without_it, with_it = row_constants(own, row), row_constants(tree, row)
     answer = answer_of(row, without_it)
     if answer is None:
         return []
     shipped = answer if with_it == without_it else answer_of(row, with_it)
     metrics = {m: row.number(m) for m in (*METRICS[row.workload.mode], *MORE)}
+    figures, bounds, doubt = _joint(row, answer)
     return [
         Told(
             row=row, metric=m, measured=v, left_out=value_of(row, answer, m), what=what, path=row_path(row),
-            shipped=value_of(row, shipped, m) if shipped is not None else float("nan"), doubt=_doubt(answer),
+            shipped=value_of(row, shipped, m) if shipped is not None else float("nan"), doubt=doubt,
+            figures=figures, bounds=bounds, fold=fold,
         ) for m, v in metrics.items() if v > 0
     ]  # fmt: skip
 
 
-def _doubt(answer: Estimate | Ran) -> Doubt:
-    return answer.doubt if isinstance(answer, Ran) else doubt_of(answer.steps.ticks.done)
+def _joint(row: Measured, answer: Estimate | Ran) -> tuple[Figures, Bounds, Doubt]:
+    """What ties an answer's metrics together, what bounds them, and what it rests on."""
+    if isinstance(answer, Ran):
+        return answer.figures, answer.bounds, answer.doubt
+    figures = Figures(
+        ttft_s=answer.ttft_s, tpot_s=answer.tpot_s, latency_s=answer.latency_s, requests_per_s=answer.requests_per_s,
+        power_w=answer.power_w, steps=max(0.0, row.workload.output_tokens - 1.0),
+    )  # fmt: skip
+    return figures, bounds_of(row.deployment, row.workload), doubt_of(answer.steps.ticks.done)

@@ -14,7 +14,7 @@ from engine_rows import Measured
 from numpy.typing import NDArray
 
 from orrery.catalog.calibrations import is_measured
-from orrery.catalog.engines import era_of
+from orrery.catalog.engines import era_of, host_of
 
 Key = tuple[str, str, str]
 """Engine, era, generation; empty words pool over all."""
@@ -34,11 +34,11 @@ LOW = np.log([1e-6, 1e-9, 1e-9, 1e-5, 0.2, 0.2])
 HIGH = np.log([1.0, 1e-2, 1e-3, 1e1, 20.0, 20.0])
 """What physics leaves room for: far enough that only a fit without a hold on its constants would end there."""
 
-PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.4}
+PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.5}
 """Standard deviation of a node's logarithms around its parent's, by depth; of the root's around ``START``. The host
 constants of engines that were fitted each on their own lie 0.4 to 0.8 apart."""
 
-RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.6}
+RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 1.2}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
 
 FEWEST = 10
@@ -53,7 +53,7 @@ def path_of(engine: str, era: str, generation: str) -> tuple[Key, ...]:
 def row_path(row: Measured) -> tuple[Key, ...]:
     """The nodes that speak for a row."""
     engine = row.deployment.engine
-    return path_of(engine.name, era_of(engine.name, engine.version), row.deployment.cluster.device.generation)
+    return path_of(host_of(engine.name), era_of(engine.name, engine.version), row.deployment.cluster.device.generation)
 
 
 def has_ratio(row: Measured) -> bool:
@@ -67,7 +67,7 @@ def nodes_of(rows: Sequence[Measured]) -> tuple[Key, ...]:
     count = Counter(key for row in rows for key in row_path(row))
     parent = {key: path[i] for row in rows for path in (row_path(row),) for i, key in enumerate(path[1:])}
     kept = [k for k, n in count.items() if n >= FEWEST]
-    return tuple(sorted(k for k in kept if k == ROOT or k[0] and not (k[2] and count[parent[k]] == count[k])))
+    return tuple(sorted(k for k in kept if k == ROOT or (k[0] and not (k[2] and count[parent[k]] == count[k]))))
 
 
 def pull_sd(key: Key) -> Floats:

@@ -172,18 +172,22 @@ class Ran:
     @cached_property
     def ratios(self) -> Mapping[str, Spread]:
         """By metric, the ends of its interval over its value."""
-        deployment, mode = self.service.pools[-1].deployment, self.workload.mode
-        outputs = float(self.times.output_tokens.mean())
-        figures = Figures(
+        factors = factors_of(self.service.pools[-1].deployment, self.workload.mode, self.doubt)
+        return ratios_of(self.figures, factors, self.bounds)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """What ties the run's metrics together."""
+        mode, outputs = self.workload.mode, float(self.times.output_tokens.mean())
+        return Figures(
             ttft_s=self.value("ttft_s"), tpot_s=_number(self.value("tpot_s")), latency_s=self.value("latency_s"),
             requests_per_s=self.value("requests_per_s"), power_w=self.value("power_w"), steps=max(0.0, outputs - 1.0),
             waiting_s=self._waiting_s if mode == "closed" else 0.0, load_frac=self._load_frac,
             is_one_request=mode != "offline",
         )  # fmt: skip
-        return ratios_of(figures, factors_of(deployment, mode, self.doubt), self._bounds)
 
     @property
-    def _bounds(self) -> Bounds:
+    def bounds(self) -> Bounds:
         """Of the deployment that decodes; boards of all pools draw power."""
         pools = self.service.pools
         bounds = bounds_of(pools[-1].deployment, self.workload)
