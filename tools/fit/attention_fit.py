@@ -307,12 +307,12 @@ def _left_out(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]],
     for group, _ in members:
         if (name := family(group)) not in known:
             others = [(g, c) for g, c in members if family(g) != name]
-            known[name] = _pool(rule, others)
+            known[name] = pool(rule, others)
         out.append(ratios(rule, group, known[name], CALIBRATE))
     return out
 
 
-def _pool(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]]) -> dict[str, float]:
+def pool(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]]) -> dict[str, float]:
     """One set of constants for several devices, tried with the builds that the devices chose themselves."""
     names = list(rule.builds[0])
     builds = [dict(zip(names, b, strict=True)) for b in sorted({tuple(c[n] for n in names) for _, c in members})]
@@ -321,7 +321,7 @@ def _pool(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]]) -> d
 
 def _pooled(rule: Rule, owner: Mapping[str, str], members: Sequence[tuple[Group, Mapping[str, float]]],
             left_out: Sequence[Floats], what: str) -> dict[str, object]:  # fmt: skip
-    constants = _pool(rule, members)
+    constants = pool(rule, members)
     groups = [g for g, _ in members]
     names = ", ".join(g.device.name for g in groups)
     values = np.concatenate(left_out)
