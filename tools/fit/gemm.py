@@ -21,6 +21,7 @@ from orrery.base.files import write_atomically
 from orrery.base.sources import read_toml
 from orrery.catalog.calibrations import FOLDER
 from orrery.catalog.residuals import FOLDER as RESIDUALS
+from orrery.catalog.residuals import read_forests
 from orrery.hardware.calibration import ResidualTrees
 
 LAUNCH_ENGINE = "tensorrt-llm"  # whose bf16 rows tell what a bare launch costs
@@ -41,8 +42,7 @@ SOURCES = {
 }  # fmt: skip
 SOURCE_OF = {"aiter": "aiter", "pytorch": "neusight"}
 THIN_ROWS = 60
-"""With fewer rows to fit, a group takes what all devices told of its kernels, and tells only ``OWN`` itself."""
-OWN = ("peak_frac", "bandwidth_frac", "overhead_s")
+"""With fewer rows to fit, a group takes what all devices told of its kernels."""
 HOST_TOLD = ("host_s", "peak_frac", "feed_ratio")
 """What rows tell whose small products are hidden behind the host's launches; the rest is told by the same product on
 the same device in another engine."""
@@ -56,9 +56,12 @@ def told_by_bf16(key: Key, rows: Rows, known: Mapping[Key, Mapping[str, float]])
     return {name: base[name] for name in names if base}
 
 
-def fit_devices(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, float]]:
-    """Constants of every measured group; bf16 first, because it tells the launch, and what others tell last."""
-    known: dict[Key, dict[str, float]] = {}
+def fit_devices(groups: Mapping[Key, Rows], told: Mapping[Key, dict[str, float]]) -> dict[Key, dict[str, float]]:
+    """Constants of every measured group; bf16 first, because it tells the launch, and what others tell last.
+
+    ``told``: constants of groups that are not fitted again.
+    """
+    known = dict(told)
     thin = [key for key, rows in groups.items() if len(rows.on(FIT).m) < THIN_ROWS]
     order = sorted(groups, key=lambda k: (groups[k].is_timed_on_host, k[1] != "bf16", k[2] != LAUNCH_ENGINE, k))
     for key in order:
@@ -73,11 +76,7 @@ def fit_devices(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, float]]:
         print(f"{' '.join(key):45s} fit {np.median(errors):6.1%} {errors.mean():6.1%}", flush=True)
     for kind in sorted({key[1:] for key in thin}):
         alike = [key for key in thin if key[1:] == kind]
-        shared = fit([groups[key].on(FIT) for key in alike])
-        for key in alike:
-            fixed = {name: value for name, value in shared.items() if name not in OWN}
-            problem = Problem([groups[key].on(FIT)], OWN, fixed)
-            known[key] = solve(problem, problem.position(shared))[1]
+        known |= dict.fromkeys(alike, fit([groups[key].on(FIT) for key in alike]))
     return known
 
 
@@ -230,6 +229,11 @@ def own_constants(entries: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, f
     return {(e["device"], e["format"], e["engine"]): dict(e["constants"]) for e in entries if "device" in e}
 
 
+def name_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an entry is of."""
+    return tuple(str(entry.get(word)) for word in ("device", "generation", "format", "engine"))
+
+
 def figures(errors: np.ndarray) -> str:
     """Median, mean and 90th percentile."""
     return f"{np.median(errors):6.1%} {errors.mean():6.1%} {np.quantile(errors, 0.9):6.1%}"
@@ -239,15 +243,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--trees-only", action="store_true", help="keep the constants; train the trees again")
+    parser.add_argument("--only", metavar="WORD", help="a device, format or engine: keep everything else as it stands")
     arguments = parser.parse_args()
     groups, num_screened = read_rows(arguments.data)
     print(f"{sum(len(r.m) for r in groups.values())} rows; {num_screened} beat a physical bound and were left out")
-    stored = read_toml(FOLDER / "gemm.toml")["calibration"] if arguments.trees_only else []
-    known = own_constants(stored) or fit_devices(groups)
+    path, only = RESIDUALS / "gemm.npz", arguments.only
+    stored = read_toml(FOLDER / "gemm.toml")["calibration"] if arguments.trees_only or only else []
+    groups = {key: rows for key, rows in groups.items() if not only or only in key}
+    standing = own_constants(stored)
+    known = standing if arguments.trees_only else fit_devices(groups, standing)
     forests = train_all(groups, known)
-    save(RESIDUALS / "gemm.npz", {"|".join(key): trees for key, trees in forests.items()})
-    pooled = [entry for entry in stored if "generation" in entry] or pooled_entries(groups, known)
+    kept = {key: trees for key, trees in read_forests(path).items() if only and only not in key.split("|")}
+    save(path, kept | {"|".join(key): trees for key, trees in forests.items()})
+    pooled = [e for e in stored if "generation" in e] if arguments.trees_only else pooled_entries(groups, known)
     entries = device_entries(groups, known, forests) + pooled
+    named = {name_of(e) for e in entries}
+    entries = [e for e in stored if name_of(e) not in named] + entries
     text = tomli_w.dumps({"sources": SOURCES, "calibration": entries})
     write_atomically(FOLDER / "gemm.toml", f"# made by: python tools/fit/gemm.py\n{text}")
     report(groups, known, forests)
