@@ -58,8 +58,8 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
             raise ScenarioError(f"{column} is blank")
     workload = _workload(row)
     device = get_device(row.word("device"))
-    engine_name = row.word("engine") or row.default("engine", DEFAULT_ENGINE)
-    version = _version(row, engine_name)
+    engine_name = engine_of(row)
+    version = version_of(row, engine_name)
     engine = get_engine(engine_name, version, device)
     model = get_model(row.word("model"))
     layout = _layout(row, engine, device)
@@ -99,6 +99,11 @@ def _deployment(
     )  # fmt: skip
 
 
+def engine_of(row: Row) -> str:
+    """The engine's name; the usual one where the cell is blank."""
+    return row.word("engine") or row.default("engine", DEFAULT_ENGINE)
+
+
 def _backends(row: Row) -> Backends:
     """The kernels that a row says it ran; blanks are the engine's choice."""
     return Backends(**{k: get_backend(k, word) for k in KINDS if (word := row.word(f"{k}_backend"))})
@@ -117,7 +122,7 @@ def _draft_head(row: Row) -> DraftHead | None:
     return DraftHead(method=method, acceptance_fracs=fracs)
 
 
-def _version(row: Row, engine: str) -> str:
+def version_of(row: Row, engine: str) -> str:
     """The engine's release. A blank is the release of the day of the run; of a server whose day is unknown the newest;
     of a static batch, which no server runs, unknown."""
     if stated := row.word("engine_version"):
