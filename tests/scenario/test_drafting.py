@@ -65,3 +65,10 @@ def test_a_plan_drafts_too():
 def test_what_makes_no_sense_is_refused(settings, words):
     with pytest.raises(ScenarioError, match=words):
         estimate(**SMALL, concurrency=4, **settings)
+
+
+def test_the_least_time_per_token_knows_of_guesses():
+    """All guesses may hold: the interval of an answer below the time of reading the weights once still holds it."""
+    found = _estimated(concurrency=1, draft="eagle", draft_tokens=4, acceptance=1.0).estimate
+    interval = found.intervals["tpot_s"]
+    assert interval.low_80 <= found.tpot_s <= interval.high_80

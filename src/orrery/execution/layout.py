@@ -1,8 +1,6 @@
 """How a model is cut over devices and in which formats it is held."""
 
 from dataclasses import dataclass, field
-from itertools import accumulate
-from operator import mul
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.engine import Engine
@@ -94,7 +92,11 @@ class DraftHead:
     @property
     def tokens_per_step(self) -> float:
         """Tokens of a sequence that a step yields on average: 1 + a_1 + a_1 a_2 + …"""
-        return 1.0 + sum(accumulate(self.acceptance_fracs, mul))
+        total = reach = 1.0
+        for chance in self.acceptance_fracs:
+            reach *= chance
+            total += reach
+        return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
