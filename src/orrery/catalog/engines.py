@@ -15,16 +15,18 @@ from typing import Any
 from orrery.base.cost import Spread
 from orrery.base.errors import FactError, ScenarioError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.catalog.backends import rules_of
 from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.catalog.releases import UNVERSIONED, is_past, numbers
 from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "engines"
 FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
 
-UNVERSIONED = "unknown"
-"""The version of a run that does not say which: its constants are fitted on runs that do not say either."""
+POOLED = ""
+"""The version of an entry that pools over all eras of an engine."""
 
 ASSUMED_HOST = {
     "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "request_s": 1e-2, "prompts_ahead": 1.0,
@@ -57,7 +59,20 @@ def _with_own(base: Engine, own: Corrected) -> Engine:
     """The base with the constants and spreads of a user's runs on top."""
     values: dict[str, Any] = {key: fact.value for key, fact in own.facts.items()}
     spreads = {key: _spread(table, own.at) for key, table in own.spreads.items()}
+    spreads = {**_paces(spreads), **spreads}
     return replace(base, facts={**base.facts, **own.facts}, spreads={**base.spreads, **spreads}, **values)
+
+
+def _paces(spreads: Mapping[str, Spread]) -> dict[str, Spread]:
+    """By mode, the spread of the time a token where runs state only the times or rates of whole requests."""
+    found: dict[str, Spread] = {}
+    for key, spread in spreads.items():
+        mode, _, metric = key.partition(".")
+        if metric == "latency_s":
+            found[f"{mode}.tpot_s"] = spread
+        elif metric in ("output_tokens_per_s", "requests_per_s", "total_tokens_per_s"):
+            found.setdefault(f"{mode}.tpot_s", spread.inverse())
+    return found
 
 
 def _spread(table: Mapping[str, float], because: str) -> Spread:
@@ -85,14 +100,15 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     sources = {key: Source(**table) for key, table in raw["sources"].items()}
     facts: dict[str, Fact] = {}
     for table in raw["version"]:
-        if _is_past(table["from"], version):
+        if is_past(table["from"], version):
             for key, entry in table.items():
                 if key not in ("from", "released", "on"):
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
     fitted, fact = _fitted(raw.get("runs_on", name), version, generation)
-    facts |= {k: Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
+    host = ASSUMED_HOST | fitted["constants"]
+    facts |= {k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at)
               for k in ASSUMED_HOST if k not in facts}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}
     if unknown := facts.keys() - known.keys():
@@ -103,7 +119,10 @@ def _engine(name: str, version: str, generation: str) -> Engine:
         for k, table in (_pooled_spreads() | fitted.get("spread", {}) | raw.get("spread", {})).items()
     }
     try:
-        return Engine(name=name, version=version, kernels=raw["kernels"], spreads=spreads, facts=facts, **values)
+        return Engine(
+            name=name, version=version, kernels=raw["kernels"], backends=rules_of(name, version), spreads=spreads,
+            facts=facts, **values,
+        )  # fmt: skip
     except TypeError as error:
         raise FactError(f"{name}.toml: {error}") from None
 
@@ -112,11 +131,16 @@ def _typed(value: float | str | bool, kind: Any) -> Any:
     return int(value) if kind is int else bool(value) if kind is bool else value
 
 
+def host_of(name: str) -> str:
+    """The engine whose host constants an engine takes: its own name, or that of the engine that it wraps."""
+    return str(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("runs_on", name))
+
+
 def era_of(name: str, version: str) -> str:
     """The release that last changed the engine's defaults before ``version``."""
     if version == UNVERSIONED:
         return UNVERSIONED
-    return [table["from"] for table in read_file(FOLDER, name)["version"] if _is_past(table["from"], version)][-1]
+    return [table["from"] for table in read_file(FOLDER, name)["version"] if is_past(table["from"], version)][-1]
 
 
 def version_at(name: str, date: str) -> str:
@@ -129,16 +153,6 @@ def version_at(name: str, date: str) -> str:
         if table.get("released", "") <= date
     ]
     return past[-1]
-
-
-def _is_past(since: str, version: str) -> bool:
-    """Whether ``version`` has reached ``since``; a blank version is the newest, an unknown one the oldest that is."""
-    return not version or (version != UNVERSIONED and _numbers(version) >= _numbers(since)) or since == "0"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    digits = "".join(c if c.isdigit() else " " for c in version.split("rc")[0].split("post")[0])
-    return tuple(int(x) for x in digits.split()[:3])
 
 
 @cache
@@ -156,10 +170,11 @@ def _pooled_spreads() -> dict[str, Any]:
 
 
 def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any], Fact]:
-    """The nearest entry: this engine, era and generation; this engine and era; this engine at any time; any engine."""
+    """The nearest entry: this era of the engine, else the newest older one, else all of the engine, else any engine;
+    of an era what was fitted on this generation, else on all."""
     entries, sources = _fitted_entries()
-    mine = [e for e in entries if e["name"] == name and e["generation"] in ("", generation)]
-    for entry in sorted(mine, key=lambda e: (not _covers(e, version), not e["generation"], -_age(e))) or entries[:1]:
+    mine = [e for e in entries if e["name"] == name and e["generation"] in ("", generation) and _covers(e, version)]
+    for entry in sorted(mine, key=lambda e: (-_age(e), not e["generation"])) or entries[:1]:
         fact = Fact(name="host constants", value=entry["name"] or "any engine", basis=Basis.MEASURED,
                     source=sources[entry["source"]], at=entry["at"])  # fmt: skip
         return entry, fact
@@ -168,14 +183,18 @@ def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any]
 
 
 def _age(entry: Mapping[str, Any]) -> float:
-    """The era as a number that grows with time; runs of an unknown era count as the oldest."""
-    if entry["version"] == UNVERSIONED:
+    """The era as a number that grows with time; what pools over eras comes after all of them."""
+    if entry["version"] == POOLED:
         return -1.0
-    return sum(x / 1000.0**i for i, x in enumerate(_numbers(entry["version"])))
+    if entry["version"] == UNVERSIONED:
+        return 0.0
+    return sum(x / 1000.0**i for i, x in enumerate(numbers(entry["version"])))
 
 
 def _covers(entry: Mapping[str, Any], version: str) -> bool:
     """Whether a fitted entry's era is at or before ``version``; runs without a version have an entry of their own."""
+    if entry["version"] == POOLED:
+        return True
     if UNVERSIONED in (entry["version"], version):
         return entry["version"] == version
-    return _is_past(entry["version"], version)
+    return is_past(entry["version"], version)

@@ -1,17 +1,22 @@
 """One row of a serving table as a deployment and a workload; every default that a blank takes is written down."""
 
+from dataclasses import replace
 from functools import cache
 from math import ceil, sqrt
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import UNVERSIONED, get_engine, version_at
+from orrery.catalog.engines import get_engine, version_at
 from orrery.catalog.models import get_model
+from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.row import Row
+from orrery.execution.backend import KINDS
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
@@ -21,6 +26,10 @@ MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "c
 
 POOLS = ("prefill_workers", "decode_workers")
 """Columns that, when filled, say that prompts and answers had machines of their own; see ``serving_pools``."""
+
+NARROWEST_SLICE = 128
+"""Columns of the narrowest part of an expert: a tile of the kernels, and the block that FP8's weights share a scale
+over; engines refuse to load narrower ones."""
 
 ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
@@ -47,25 +56,25 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
             raise ScenarioError(f"{column} is blank")
     workload = _workload(row)
     device = get_device(row.word("device"))
-    engine_name = row.word("engine") or row.default("engine", DEFAULT_ENGINE)
-    version = _version(row, engine_name)
+    engine_name = engine_of(row)
+    version = version_of(row, engine_name)
     engine = get_engine(engine_name, version, device)
     model = get_model(row.word("model"))
     layout = _layout(row, engine, device)
-    if any(b.experts for b in model.blocks):
-        layout = _with_experts(row, layout)
+    layout = _with_experts(row, layout, model)
     stored = engine.usual_weights or model.weights_format
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
+    stated = activations if row.word("activations_format") else ""
     kv_default = cache_beside(weights, activations, engine, device)
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
     share = row.number("gpu_memory_utilization_frac")
     budget = row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens")
     key = (
         row.word("model"), row.word("device"), engine_name, version, layout,
-        Formats(weights=weights, activations=activations, kv=kv), row.count("max_num_seqs"),
-        budget or _budget(row, engine, layout, workload), share,
+        Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
+        budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -73,7 +82,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 @cache
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
-    tokens: int, share: float,
+    tokens: int, share: float, backends: Backends, mode: str,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
@@ -81,11 +90,21 @@ def _deployment(
         model=get_model(model),
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
-        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share,
+        max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
     )  # fmt: skip
 
 
-def _version(row: Row, engine: str) -> str:
+def engine_of(row: Row) -> str:
+    """The engine's name; the usual one where the cell is blank."""
+    return row.word("engine") or row.default("engine", DEFAULT_ENGINE)
+
+
+def _backends(row: Row) -> Backends:
+    """The kernels that a row says it ran; blanks are the engine's choice."""
+    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := row.word(f"{k}_backend"))})
+
+
+def version_of(row: Row, engine: str) -> str:
     """The engine's release. A blank is the release of the day of the run; of a server whose day is unknown the newest;
     of a static batch, which no server runs, unknown."""
     if stated := row.word("engine_version"):
@@ -122,7 +141,7 @@ def _layout(row: Row, engine: Engine, device: Device) -> Layout:
         tp //= dp  # data-parallel attention inside the tensor-parallel ranks, as SGLang counts it
     if tp * pp * dp != devices:
         raise ScenarioError("num_devices is not tp x pp x dp")
-    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1))
+    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1), etp=row.count("etp"))
 
 
 def _budget(row: Row, engine: Engine, layout: Layout, workload: Workload) -> int:
@@ -146,8 +165,18 @@ def longest_tokens(workload: Workload) -> int:
     return ceil(workload.input_tokens + sqrt(3.0) * workload.input_tokens_std)
 
 
-def _with_experts(row: Row, layout: Layout) -> Layout:
-    """Where the note says that attention ran data-parallel and the sizes are blank: all tensor-parallel ranks did."""
+def _with_experts(row: Row, layout: Layout, model: Model) -> Layout:
+    """How experts are shared out, where the row leaves it open.
+
+    Where the note says that attention ran data-parallel and the sizes are blank, all tensor-parallel ranks did. An
+    expert that would be cut into slices narrower than a tile stays whole, and the ranks divide the experts instead.
+    """
+    widths = [b.experts.ffn_size for b in model.blocks if b.experts]
+    if not widths:
+        return replace(layout, etp=0)
+    if layout.etp > 1 and min(widths) // layout.etp < NARROWEST_SLICE:
+        row.default("ep", f"{layout.ep * layout.etp} (experts {min(widths)} wide are not cut into {layout.etp})")
+        return replace(layout, ep=layout.ep * layout.etp, etp=1)
     if ATTENTION_DP not in row.word("note").casefold() or row.word("dp") or row.word("ep") or layout.tp == 1:
         return layout
     row.default("dp and ep", f"{layout.tp} (the note says data-parallel attention)")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from orrery.base.cost import Spread
 from orrery.base.sources import Fact
+from orrery.execution.backend import BackendRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,5 +43,8 @@ class Engine:
     sampling_logit_bytes: float = 4.0  # alive at the peak of sampling; 4: one FP32 logit
     is_static_share: bool = False  # the share is of weights and cache; activations live in what it leaves
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
+    backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
+    dispatcher: str = "all-gather"  # how tokens reach experts of other ranks
+    wide_dispatcher: str = "all-gather"  # the same for more ranks than a server has devices
     spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

@@ -125,7 +125,7 @@ def sampling_bytes(deployment: Deployment) -> float:
 def communication_bytes(deployment: Deployment) -> float:
     """Buffers of the collectives: one message of the largest step, kept twice, where there is more than one device."""
     layout = deployment.layout
-    if layout.tp * layout.pp * layout.ep == 1:
+    if layout.tp * layout.pp * layout.ep == 1 and not layout.shares_experts:
         return 0.0
     wide = wide_bytes(deployment.formats.activations)
     return 2.0 * wide * max_num_batched_tokens(deployment) * deployment.model.hidden_size

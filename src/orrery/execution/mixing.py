@@ -6,6 +6,7 @@ import numpy as np
 
 from orrery import kernels
 from orrery.execution.batch import Batch, Ints, Part, part
+from orrery.execution.choice import choices, kernels_for, mixer_kind
 from orrery.execution.formats import bytes_per_element, is_16bit
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import MixerShard
@@ -38,11 +39,19 @@ def mixer_parts(
             yield part("indexer", m.block, _index(deployment, m.mixer, batch), m.count, "indexer", "fp8")
 
 
+_OPS: dict[type, str] = {
+    AttentionPrefill: "attention_prefill", AttentionDecode: "attention_decode", LatentPrefill: "mla_prefill",
+    LatentDecode: "mla_decode",
+}  # fmt: skip
+"""What calibrations call an op."""
+
 _FIXED = ("num_heads", "num_kv_heads", "head_size", "value_head_size", "window_tokens")
 
 
 def _ask(deployment: Deployment, m: MixerShard, op: Op, phase: str, largest: Mapping[str, float]) -> Part:
-    device, engine = deployment.cluster.device, deployment.engine.kernels
+    device = deployment.cluster.device
+    backend = choices(deployment, "attention", deployment.formats.kv, mixer_kind(m.mixer))[-1].backend
+    engine = kernels_for(deployment, "attention", _OPS.get(type(op), ""), backend)
     timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
     kind = "recurrence" if isinstance(m.mixer, RecurrentMixer) else "attention"
     sizes = {name: float(size) for name in _FIXED if isinstance(size := getattr(op, name, None), int)}

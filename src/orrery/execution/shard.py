@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
+from orrery.execution.choice import Choice, choices, stored_experts
 from orrery.execution.formats import bytes_per_element, compute_format, is_16bit, wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.models.model import (
@@ -60,6 +61,7 @@ class ExpertsShard:
     count: float
     format: str
     weight_bytes: float
+    backends: tuple[Choice, ...]  # what runs them, by tokens in a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,6 @@ class Shard:
     activation_elements: float  # elements leaving activations on one device, per token, over the pass
     num_activations: float
     num_reduces: float  # all-reduces over tp in a pass
-    num_exchanges: float  # expert dispatch + combine pairs in a pass
     weight_bytes: float  # stored on the fullest device
     stage_share: float  # of all layers, on the fullest pipeline stage
 
@@ -96,21 +97,13 @@ def shard(deployment: Deployment) -> Shard:
         activation_elements=sum(b.count * b.activation_elements for b in model.blocks) / layout.tp,
         num_activations=float(sum(b.count for b in model.blocks if b.activation_elements)),
         num_reduces=float(sum(b.count * b.num_reduces for b in model.blocks)),
-        num_exchanges=sum(x.count for x in experts) if has_exchange(deployment) else 0.0,
         weight_bytes=_weight_bytes(deployment, linears, head, experts, stage_share), stage_share=stage_share,
     )  # fmt: skip
 
 
 def has_exchange(deployment: Deployment) -> bool:
-    """Whether tokens travel to their experts: experts spread over ranks that hold different tokens."""
-    return deployment.layout.ep > 1 and deployment.layout.dp > 1
-
-
-def expert_tp(deployment: Deployment) -> int:
-    """Ways in which one expert is cut: the devices of a replica that expert parallelism leaves over."""
-    layout = deployment.layout
-    ranks = layout.tp * (layout.dp if layout.ep > 1 else 1)
-    return max(1, ranks // layout.ep)
+    """Whether tokens travel to their experts: ranks that hold different tokens share one set of experts."""
+    return deployment.layout.shares_experts
 
 
 def stored_format(deployment: Deployment, role: str) -> str:
@@ -159,16 +152,21 @@ def _mixer(deployment: Deployment, block: Block, mixer: Mixer) -> MixerShard:
 
 
 def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsShard:
-    layout, model, weights = deployment.layout, deployment.model, deployment.formats.weights
-    if model.experts_format and weights == model.weights_format:
-        weights = model.experts_format  # the checkpoint holds its experts in another format than the rest
-    tp = expert_tp(deployment)
+    layout, weights = deployment.layout, stored_experts(deployment)
+    backends = choices(deployment, "moe", weights)
+    tp = layout.expert_tp
     held = experts.num_experts * experts.num_parameters_each / (tp * layout.ep)
     return ExpertsShard(
         block=block.name, experts=experts, tp=tp, ep=layout.ep, count=float(block.count),
-        format=compute_format(weights, deployment.formats.activations, deployment.cluster.device),
-        weight_bytes=held * bytes_per_element(weights),
+        format=compute_format(weights, _expert_activations(deployment, backends), deployment.cluster.device),
+        weight_bytes=held * bytes_per_element(weights), backends=backends,
     )  # fmt: skip
+
+
+def _expert_activations(deployment: Deployment, backends: tuple[Choice, ...]) -> str:
+    """What experts' weights are multiplied with: as asked for, as the back end does, or as everywhere else."""
+    formats = deployment.formats
+    return formats.expert_activations or backends[-1].activations or formats.activations
 
 
 def _weight_bytes(

@@ -11,10 +11,13 @@ import numpy as np
 
 from orrery import kernels, network
 from orrery.execution.batch import Batch, Floats, Part, part, slower
-from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, is_16bit, wide_bytes
+from orrery.execution.choice import Choice, choices, kernels_for
+from orrery.execution.experts.dispatch import exchange_parts
+from orrery.execution.formats import SIXTEEN_BIT_BYTES, wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
+from orrery.hardware.device import Device
 from orrery.kernels.ops import Elementwise, Gemm, MoE, Timing
 
 EXPERT_SKEW = 1.01
@@ -61,7 +64,9 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
     groups: dict[str, list[LinearShard]] = {}
     for linear in cut.linears:
         groups.setdefault(linear.format, []).append(linear)
-    device, engine = deployment.cluster.device, deployment.engine.kernels
+    device = deployment.cluster.device
+    backend = choices(deployment, "gemm", deployment.formats.weights)[-1].backend
+    engine = kernels_for(deployment, "gemm", "gemm", backend)
     for format, members in groups.items():
         m = np.stack([batch.num_rows if x.is_head else batch.num_tokens for x in members])
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
@@ -84,13 +89,23 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest:
         experts_per_token=e.experts_per_token, format=x.format, tp=x.tp, ep=x.ep, is_gated=e.is_gated,
         skew=EXPERT_SKEW,
     )  # fmt: skip
-    device, engine = deployment.cluster.device, deployment.engine.kernels
+    device = deployment.cluster.device
     sizes = {
         "tokens": largest["tokens"] * ranks, "hidden_size": e.hidden_size, "ffn_size": e.ffn_size,
         "num_experts": e.num_experts, "experts_per_token": e.experts_per_token, "tp": x.tp, "ep": x.ep,
     }  # fmt: skip
-    timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
+    timing = _by_tokens(x.backends, op, device)
+    calibration = kernels.calibration(op, device, x.backends[-1].backend)
     return part("experts", x.block, timing, x.count, "moe", x.format, calibration, sizes)
+
+
+def _by_tokens(backends: tuple[Choice, ...], op: MoE, device: Device) -> Timing:
+    """The time of every entry by the back end that its number of tokens selects."""
+    timing = kernels.predict(op, device, backends[-1].backend)
+    for choice in reversed(backends[:-1]):
+        few = kernels.predict(op, device, choice.backend)
+        timing = few.where(np.asarray(op.tokens) <= choice.most_tokens, timing)
+    return timing
 
 
 def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
@@ -123,11 +138,8 @@ def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator
         yield _collective(deployment, "all_reduce", layout.tp, tokens * token_bytes, cut.num_reduces)
         logits = batch.num_rows * float(model.vocab_size) * wide
         yield _collective(deployment, "all_gather", layout.tp, logits, 1.0, name="gather logits")
-    if cut.num_exchanges:  # engines gather every rank's tokens and scatter the sums, unless told to send copies
-        everything = tokens * float(model.hidden_size * layout.dp)
-        out = 1.0 if not is_16bit(deployment.formats.activations) else bytes_per_element(deployment.formats.activations)
-        yield _collective(deployment, "all_gather", layout.dp, everything * out, cut.num_exchanges, name="dispatch")
-        yield _collective(deployment, "reduce_scatter", layout.dp, everything * wide, cut.num_exchanges, name="combine")
+    for experts in cut.experts if has_exchange(deployment) else ():
+        yield from exchange_parts(deployment, experts, batch)
     if layout.pp > 1:
         yield _collective(
             deployment, "send_recv", 2, tokens * token_bytes / layout.tp, layout.pp - 1.0, name="hand over"

@@ -192,3 +192,13 @@ class Timing:
     overhead_s: Floats
     flops: Floats
     bytes: Floats
+
+    def where(self, holds: NDArray[np.bool_], other: "Timing") -> "Timing":
+        """This answer where ``holds``, the other elsewhere."""
+        mine, theirs = ((t.time_s, t.compute_s, t.memory_s, t.overhead_s, t.flops, t.bytes) for t in (self, other))
+        time_s, compute_s, memory_s, overhead_s, flops, moved = (
+            np.where(holds, a, b) for a, b in zip(mine, theirs, strict=True)
+        )
+        return Timing(
+            time_s=time_s, compute_s=compute_s, memory_s=memory_s, overhead_s=overhead_s, flops=flops, bytes=moved
+        )

@@ -17,7 +17,7 @@ from math import gcd
 
 from orrery.execution.engine import Engine
 from orrery.execution.formats import can_multiply
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -44,6 +44,8 @@ class Fixed:
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
     memory_utilization_frac: float = 0.0
+    backends: Backends = field(default_factory=Backends)
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +96,7 @@ def _deployment(
     return Deployment(
         model=space.model, cluster=cluster, layout=layout, formats=kind, engine=option.engine,
         max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
-        memory_utilization_frac=fixed.memory_utilization_frac,
+        memory_utilization_frac=fixed.memory_utilization_frac, backends=fixed.backends, mode=fixed.mode,
     )  # fmt: skip
 
 
@@ -145,7 +147,10 @@ def formats(model: Model, device: Device, fixed: Fixed) -> Iterator[Formats]:
     for weights in fixed.weights or default_weights(model, device):
         active = fixed.activations or activations_for(weights, device)
         for kv in fixed.kv or default_caches(model, device):
-            yield Formats(weights=get_format(weights).name, activations=get_format(active).name, kv=get_format(kv).name)
+            yield Formats(
+                weights=get_format(weights).name, activations=get_format(active).name, kv=get_format(kv).name,
+                expert_activations=fixed.activations,
+            )  # fmt: skip
 
 
 def default_weights(model: Model, device: Device) -> tuple[str, ...]:

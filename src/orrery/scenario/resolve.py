@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from math import prod
 
 from orrery.base.errors import ScenarioError
+from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import engine_notes, get_engine, newest_release
 from orrery.catalog.models import get_model
+from orrery.execution.backend import KINDS
+from orrery.execution.choice import chosen
 from orrery.execution.engine import Engine
 from orrery.execution.formats import can_multiply
-from orrery.execution.layout import Deployment, Formats, Layout
+from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -22,7 +25,7 @@ from orrery.serving.workload import Mode, Workload
 DEFAULT_ENGINE = "vllm"
 """The most used open engine; another is one flag away."""
 
-DEGREES = ("tp", "pp", "dp", "ep", "cp")
+DEGREES = ("tp", "pp", "dp", "ep", "etp", "cp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,7 +54,7 @@ def resolve(scenario: Scenario) -> Question:
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
     workload, traffic_notes = workload_of(scenario)
-    notes = (*parts.notes, *layout_notes, *format_notes, *traffic_notes)
+    notes = (*parts.notes, *layout_notes, *format_notes, *backend_notes(deployment), *traffic_notes)
     return Question(deployment=deployment, workload=workload, notes=notes)
 
 
@@ -89,8 +92,9 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
-    if scenario.engine_version is None and (newest := newest_release(scenario.engine or engine.name)):
-        notes.append(f"engine_version: {newest} or later (none was given)")
+    if scenario.engine_version is None and not engine.version:
+        since = f", {newest} or later" if (newest := newest_release(scenario.engine or engine.name)) else ""
+        notes.append(f"engine_version: the newest known{since}; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
 
 
@@ -122,7 +126,7 @@ def engine_on(device: Device, name: str | None, version: str | None = None) -> E
 def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]]:
     """The layout that was asked for; devices without a layout become tensor parallelism."""
     given = {d: n for d in DEGREES if (n := getattr(scenario, d)) is not None}
-    world = {d: n for d, n in given.items() if d != "ep"}
+    world = {d: n for d, n in given.items() if d not in ("ep", "etp")}
     notes: tuple[str, ...] = ()
     if scenario.devices is not None and "tp" not in given:
         rest = prod(world.values())
@@ -161,6 +165,11 @@ def check_layout(layout: Layout, model: Model) -> None:
         raise ScenarioError(
             f"ep: {layout.ep} must divide tp x dp = {layout.tp * layout.dp}, the ranks it is spread over."
         )
+    if layout.etp and layout.ep * layout.etp not in (layout.tp, layout.tp * layout.dp):
+        raise ScenarioError(
+            f"etp: ep x etp = {layout.ep * layout.etp} are neither the {layout.tp} devices of a rank (tp) nor those of "
+            f"all ranks (tp x dp = {layout.tp * layout.dp}); write one of the two, or leave etp out."
+        )
     if layout.pp > model.num_layers:
         raise ScenarioError(f"pp: {layout.pp} stages for {model.num_layers} layers; write at most {model.num_layers}.")
     if bad := [h for h in head_counts(model) if h % layout.tp]:
@@ -194,7 +203,8 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
     kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
-    return Formats(weights=weights, activations=activations, kv=kv), tuple(notes)
+    stated = activations if scenario.activations else ""
+    return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
 
 
 def _possible(activations: str, device: Device, notes: list[str]) -> str:
@@ -221,12 +231,30 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         cluster=Cluster(
             device=parts.device, num_devices=layout.num_devices, devices_per_node=parts.device.devices_per_node
         ),
-        layout=layout, formats=formats, engine=parts.engine,
+        layout=layout, formats=formats, engine=parts.engine, backends=backends_of(scenario), mode=mode_of(scenario),
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
         memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
     )  # fmt: skip
+
+
+def backends_of(scenario: Scenario) -> Backends:
+    """The kernels that a scenario asks for by name."""
+    return Backends(**{k: get_backend(k, word) for k in KINDS if (word := getattr(scenario, f"{k}_backend"))})
+
+
+def backend_notes(deployment: Deployment) -> tuple[str, ...]:
+    """Which kernels run the experts, and whose rule says so."""
+    found = chosen(deployment).get("moe", ())
+    return tuple(f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact)
+
+
+def mode_of(scenario: Scenario) -> str:
+    """The kind of traffic that a deployment is set up for; a static batch is nobody's service."""
+    if scenario.batch is not None:
+        return "static"
+    return "closed" if scenario.concurrency is not None else "open"
 
 
 def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:

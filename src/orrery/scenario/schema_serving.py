@@ -26,6 +26,9 @@ class ServingScenario(BaseModel):
     kv: Word = None
     engine: Word = None
     engine_version: Word = None
+    moe_backend: Word = None
+    attention_backend: Word = None
+    gemm_backend: Word = None
     input_tokens: Count = Field(**bounds("input_tokens"))
     output_tokens: Count = Field(**bounds("output_tokens"))
     input_tokens_std: Number = Field(**bounds("input_tokens_std"))

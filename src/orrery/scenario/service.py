@@ -12,7 +12,16 @@ from orrery.execution.speculation import Speculation, with_draft
 from orrery.hardware.cluster import Cluster
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.objectives import request_limits_s
-from orrery.scenario.resolve import check_layout, deploy, engine_on, find, formats_of, layout_of, one_device
+from orrery.scenario.resolve import (
+    backend_notes,
+    check_layout,
+    deploy,
+    engine_on,
+    find,
+    formats_of,
+    layout_of,
+    one_device,
+)
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
 
@@ -41,7 +50,7 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
         split=_split(scenario), filling=_filling(scenario), lends_cache=bool(scenario.lend_cache),
         is_same_node=bool(scenario.same_node), **given,
     )  # fmt: skip
-    return service, (*parts.notes, *layout_notes, *format_notes)
+    return service, (*parts.notes, *layout_notes, *format_notes, *backend_notes(deployment))
 
 
 def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from orrery.base.cost import Cost
 from orrery.base.errors import ScenarioError, nearest
 from orrery.base.sources import Fact
+from orrery.execution.backend import Kind
+from orrery.execution.choice import Choice, backend_words, chosen
 from orrery.scenario.ask import Answer
 from orrery.scenario.reason import Reason
 from orrery.scenario.why_answer import reasons_of
@@ -39,9 +41,16 @@ def _reasons(a: Answer) -> Mapping[str, Callable[[], Reason]]:
         "total_tokens_per_s": lambda: _total_rate(a),
         "requests_per_s": lambda: _requests(a),
         "power_w": lambda: _power(a),
+        "host_power_w": lambda: _host_power(a),
         "energy_j_per_token": lambda: _energy(a),
+        "energy_j_per_token_with_host": lambda: _energy_with_host(a),
         "usd_per_million_tokens": lambda: _usd(a, "output_tokens_per_s", a.usd_per_million_tokens),
         "usd_per_million_total_tokens": lambda: _usd(a, "total_tokens_per_s", a.usd_per_million_total_tokens),
+        **{
+            f"{kind}_backend": lambda kind=kind, found=found: _backend(a, kind, found)
+            for kind, found in chosen(a.question.deployment).items()
+        },
+        "engine_version": lambda: _version(a),
         "bound_by": lambda: _bound_by(a),
         "memory.weights_bytes": lambda: _weights(a),
         "memory.kv_capacity_bytes": lambda: _cache(a),
@@ -142,7 +151,7 @@ def _total_rate(a: Answer) -> Reason:
 def _power(a: Answer) -> Reason:
     return Reason(
         name="power_w", value=a.estimate.power_w,
-        rule="devices x (idle + energy of operations and bytes a second), never above the limit",
+        rule="devices x (idle + busy x what the step's operations and bytes draw), never above the limit",
         parts=(Reason(name="num_devices", value=float(a.estimate.num_devices)), of_cost(a.estimate.cost)),
         facts=_device_facts(a, "idle_power_w", "power_limit_w"),
     )  # fmt: skip
@@ -152,6 +161,21 @@ def _energy(a: Answer) -> Reason:
     return Reason(
         name="energy_j_per_token", value=a.estimate.energy_j_per_token, rule="power_w / output_tokens_per_s",
         parts=(_power(a), _rate(a)),
+    )  # fmt: skip
+
+
+def _host_power(a: Answer) -> Reason:
+    return Reason(
+        name="host_power_w", value=a.estimate.host_power_w, rule="devices x the machine's share of each",
+        parts=(Reason(name="num_devices", value=float(a.estimate.num_devices)),),
+        facts=_device_facts(a, "host_power_w"),
+    )  # fmt: skip
+
+
+def _energy_with_host(a: Answer) -> Reason:
+    return Reason(
+        name="energy_j_per_token_with_host", value=a.estimate.energy_j_per_token_with_host,
+        rule="(power_w + host_power_w) / output_tokens_per_s", parts=(_power(a), _host_power(a), _rate(a)),
     )  # fmt: skip
 
 
@@ -165,6 +189,23 @@ def _usd(a: Answer, rate: str, value: float | None) -> Reason:
         rule=f"(devices x usd_per_hour / 3600 + power_w x electricity) / {rate} x 1e6",
         parts=(price, Reason(name="num_devices", value=float(a.estimate.num_devices)), power, speed),
     )  # fmt: skip
+
+
+def _backend(a: Answer, kind: Kind, found: tuple[Choice, ...]) -> Reason:
+    engine = a.question.deployment.engine
+    asked = getattr(a.question.deployment.backends, kind)
+    rule = "asked for" if asked else f"the first rule of {engine.name} {engine.version or '(newest)'} that holds"
+    if not asked and not any(c.fact for c in found):
+        rule = f"no rule of {engine.name} is known; the kernels of {engine.kernels}"
+    return Reason(
+        name=f"{kind}_backend", value=backend_words(found), rule=rule, facts=tuple(c.fact for c in found if c.fact)
+    )
+
+
+def _version(a: Answer) -> Reason:
+    engine = a.question.deployment.engine
+    rule = "given" if engine.version else "not given: the newest release that is known, with its defaults and kernels"
+    return Reason(name="engine_version", value=engine.version or "newest", rule=rule)
 
 
 def _bound_by(a: Answer) -> Reason:

@@ -18,7 +18,7 @@ from orrery.calibrate.runs.read import NOTE, RUN, read_runs
 from orrery.calibrate.runs.serving import FirstTokens, ServingRuns
 from orrery.calibrate.runs.spread import spreads
 from orrery.calibrate.runs.training import TrainingRuns
-from orrery.catalog.engines import UNVERSIONED
+from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.tables import Table
 
 Progress = Callable[[int, int], None]

@@ -1,0 +1,87 @@
+"""Back ends of experts, attention and dense products: their names, and the dated rules by which engines choose them.
+
+``facts/backends/<kind>.toml`` holds both; an engine gets the rules of its name and version, in the order of the file.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import FactError, UnknownName
+from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.catalog.releases import is_before, is_past
+from orrery.execution.backend import ENDLESS, KINDS, BackendRule, Kind
+
+FOLDER = Path(__file__).parent / "facts" / "backends"
+
+DEGREES = ("tp", "dp", "ep")
+KEYS = frozenset(
+    {"engine", "from", "until", "on", "formats", "mixers", "modes", "tokens", "activations", "backend", "source", "at",
+     *DEGREES}
+)  # fmt: skip
+
+
+@cache
+def _file(kind: Kind) -> Mapping[str, Any]:
+    return read_toml(FOLDER / f"{kind}.toml")
+
+
+@cache
+def backend_names(kind: Kind) -> tuple[str, ...]:
+    """Every back end of a kind that is known by name."""
+    return tuple(entry["name"] for entry in _file(kind)["backend"])
+
+
+@cache
+def _spellings(kind: Kind) -> Mapping[str, str]:
+    return {word: e["name"] for e in _file(kind)["backend"] for word in (e["name"], *e.get("aliases", ()))}
+
+
+def get_backend(kind: Kind, word: str) -> str:
+    """The back end that a user's word means; UnknownName with the known ones where there is none."""
+    found = _spellings(kind).get(word.strip().casefold().replace("_", "-").replace(" ", "-"))
+    if found is None:
+        raise UnknownName(f"{kind}_backend", word, backend_names(kind), "docs/models/moe.md")
+    return found
+
+
+@cache
+def rules_of(engine: str, version: str) -> tuple[BackendRule, ...]:
+    """What an engine of that release chooses by default; a blank version is the newest."""
+    return tuple(rule for kind in KINDS for rule in _rules(kind, engine, version))
+
+
+def _rules(kind: Kind, engine: str, version: str) -> list[BackendRule]:
+    raw = _file(kind)
+    sources = {key: Source(**table) for key, table in raw["sources"].items()}
+    return [
+        _rule(kind, entry, sources)
+        for entry in raw["rule"]
+        if entry["engine"] == engine
+        and is_past(entry.get("from", "0"), version)
+        and is_before(entry.get("until", ""), version)
+    ]
+
+
+def _rule(kind: Kind, entry: Mapping[str, Any], sources: Mapping[str, Source]) -> BackendRule:
+    label = f"{kind}.toml: the rule of {entry['engine']} for {entry.get('backend')}"
+    if unknown := entry.keys() - KEYS:
+        raise FactError(f"{label}: unknown key {', '.join(sorted(unknown))}; known: {', '.join(sorted(KEYS))}.")
+    if entry.get("backend") not in backend_names(kind):
+        raise FactError(f"{label}: there is no such back end; known: {', '.join(backend_names(kind))}.")
+    if (source := sources.get(entry.get("source", ""))) is None or not entry.get("at"):
+        raise FactError(f"{label}: say source = … (a [sources] key) and at = … (where it stands).")
+    return BackendRule(
+        kind=kind, backend=entry["backend"], activations=entry.get("activations", ""),
+        generations=tuple(entry.get("on", ())), formats=tuple(entry.get("formats", ())),
+        mixers=tuple(entry.get("mixers", ())), modes=tuple(entry.get("modes", ())),
+        spans={d: _span(entry[d]) for d in DEGREES if d in entry},
+        tokens=_span(entry.get("tokens", (0.0, ENDLESS))),
+        fact=Fact(name=f"{kind}_backend", value=entry["backend"], basis=Basis.STATED, source=source, at=entry["at"]),
+    )  # fmt: skip
+
+
+def _span(ends: Sequence[float]) -> tuple[float, float]:
+    least, most = ends
+    return float(least), float(most)
