@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from orrery.execution.engine import Engine
+from orrery.execution.formats import can_multiply
 from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
@@ -182,7 +183,6 @@ def activations_for(weights: str, device: Device) -> str:
     found = get_format(weights)
     if found.element_bits >= 16:
         return found.name
-    narrow = [r for r in found.rates if r not in ("bf16", "fp16", "tf32", "fp32")]
-    if found.weight_only or not any(r in device.dense_flops_per_s for r in narrow):
+    if found.weight_only or not can_multiply(found.name, device):
         return wide_format(device)
     return found.name

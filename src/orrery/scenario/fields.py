@@ -51,6 +51,8 @@ SETTINGS: tuple[Setting, ...] = (
             metavar="PER_S", commands=TRAFFIC),
     word("trace", "Arrivals and lengths: a shipped name (chat, code, …) or a file.", "chat", "NAME|FILE",
          commands=TRAFFIC),
+    word("workload", "A published workload: its model, mean lengths and limits, where you do not say your own.",
+         "mlperf-llama3.1-8b-server", "NAME"),
     Setting(
         name="slo", kind="words", metavar="METRIC:MS", example='["ttft:1000", "tpot:50"]', commands=PLAN | SIMULATE,
         help="An objective in milliseconds: ttft:MS, tpot:MS, e2el:MS; where it is simulated also p99_ttft:MS.",

@@ -6,11 +6,12 @@ from math import prod
 from orrery.base.errors import ScenarioError
 from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import engine_notes, get_engine
+from orrery.catalog.engines import engine_notes, get_engine, newest_release
 from orrery.catalog.models import get_model
 from orrery.execution.backend import KINDS
 from orrery.execution.choice import chosen
 from orrery.execution.engine import Engine
+from orrery.execution.formats import can_multiply
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
@@ -90,13 +91,28 @@ def find(scenario: Scenario, device_name: str) -> Parts:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
     model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
+    check_context(scenario, model)
     notes = [*read_as(model), *device.notes, *engine_notes(scenario.engine or "", device)]
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
     if scenario.engine_version is None and not engine.version:
-        notes.append("engine_version: the newest known; defaults, kernels and host time are of that release")
+        since = f", {newest} or later" if (newest := newest_release(scenario.engine or engine.name)) else ""
+        notes.append(f"engine_version: the newest known{since}; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
+
+
+def check_context(scenario: Scenario, model: Model) -> None:
+    """Refuse requests that are longer than what is let in: ``max_model_len``, or else the model's own context."""
+    longest = scenario.max_model_len or model.max_context_tokens
+    asked = (scenario.input_tokens or 0) + (scenario.output_tokens or 0)
+    if not longest or asked <= longest:
+        return
+    whose = "max_model_len" if scenario.max_model_len else f"the context of {model.name}"
+    raise ScenarioError(
+        f"input_tokens and output_tokens: {asked:,} tokens a request are more than {whose}, {longest:,}; write shorter "
+        f"ones, or max_model_len = {asked} (--max-model-len) where the server is started with it."
+    )
 
 
 def read_as(model: Model) -> tuple[str, ...]:
@@ -183,16 +199,25 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
             f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
         )
     weights = get_format(weights).name
-    activations = (
-        get_format(scenario.activations).name if scenario.activations else activations_for(weights, parts.device)
-    )
     if scenario.activations is None:
+        activations = activations_for(weights, parts.device)
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
+    else:
+        activations = _possible(get_format(scenario.activations).name, parts.device, notes)
     kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
     stated = activations if scenario.activations else ""
     return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
+
+
+def _possible(activations: str, device: Device, notes: list[str]) -> str:
+    """The activations that were asked for; 16 bits, and a note, where the device cannot multiply such ones."""
+    if get_format(activations).element_bits >= 16 or can_multiply(activations, device):
+        return activations
+    wide = wide_format(device)
+    notes.append(f"activations: {wide}, not {activations}: {device.name} cannot multiply it, weights are unpacked")
+    return wide
 
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:

@@ -37,6 +37,7 @@ class ServingScenario(BaseModel):
     concurrency: Count = Field(**bounds("concurrency"))
     rate: Number = Field(**bounds("rate"))
     trace: Word = None
+    workload: Word = None
     slo: tuple[str, ...] = ()
     objective: Word = None
     max_devices: Count = Field(**bounds("max_devices"))
