@@ -1,8 +1,8 @@
 """Rows of runs whose prompts and answers have workers of their own, as pools of a service.
 
-Columns ``prefill_*`` and ``decode_*`` describe a worker of each kind: ``tp``, ``dp``, ``ep``, ``etp``, ``batch_size`` (of
-one attention rank); ``workers`` counts them and ``devices`` is what they take together. Workers are counted apart, so
-``dp`` are ranks of one worker, which share its experts: without ``ep`` each expert is cut over all of them.
+Columns ``prefill_*`` and ``decode_*`` describe a worker of each kind: ``tp``, ``dp``, ``ep``, ``etp``, ``batch_size``
+(of one attention rank); ``workers`` counts them and ``devices`` is what they take together. Workers are counted apart,
+so ``dp`` are ranks of one worker, which share its experts: without ``ep`` each expert is cut over all of them.
 """
 
 from orrery.base.errors import ScenarioError

@@ -39,6 +39,7 @@ class Engine:
     reserves_cache: bool = False  # takes the memory of the whole cache at the start, filled or not
     splits_layers: bool = False  # several devices take runs of layers in turn, where the user does not say how to cut
     kv_follows_weights: bool = False  # FP8 (or narrower) weights and activations bring an FP8 cache
+    cache_pieces: str = "layers"  # what is sent in one piece: "layers", "blocks" of all layers, or "layer-blocks"
     dispatcher: str = "all-gather"  # how tokens reach experts of other ranks
     wide_dispatcher: str = "all-gather"  # the same for more ranks than a server has devices
     spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"
