@@ -47,6 +47,7 @@ KERNELS = (
 """Which kernel speaks for an engine where a table has several of a kind: the first one."""
 
 OLD_RELEASE = "0.5.10"
+FEWEST = 10  # rows of a device that has constants of its own
 HEAD, CONVOLUTION_TAPS, MOST = 128, 4, 250
 
 # Where a constant is looked for, how far (natural logarithm) it is expected to lie from there, and its bounds.
@@ -199,7 +200,10 @@ def family(groups: list[Rows]) -> list[dict[str, Any]]:
             counts = [g.on(s).time_s.size for s in (FIT, CALIBRATE, TEST)]
             at = f"{g.op} of {g.kind} by {g.engine} on {g.device.name}: {min(counts[0], MOST)} rows fitted, "
             at += f"{counts[1]} for the interval, {counts[2]} tested"
-            entries.append(entry({"device": g.device.name}, [g], c, [ratio(g, CALIBRATE, c), pooled], at))
+            if counts[0] < FEWEST:
+                c = kin  # too few rows to speak for themselves
+            else:
+                entries.append(entry({"device": g.device.name}, [g], c, [ratio(g, CALIBRATE, c), pooled], at))
             print(f"{g.op:20s} {g.kind:15s} {g.engine:12s} {g.device.name:20s} {summary(ratio(g, TEST, c))}   "
                   f"{summary(ratio(g, TEST, kin))}")  # fmt: skip
         at = f"pooled over {', '.join(g.device.name for g in mine)}; interval of each left out"

@@ -27,9 +27,9 @@ NVIDIA/nvbandwidth issue 24) and 25.1 of 31.5 on an A100 (issue 42)."""
 
 PIECE_S = 2e-6
 """What one piece of a cache adds to a transfer: its descriptor is posted and completed. vLLM issue 50913 pulls some
-5,000 tokens; blocks of 64 tokens in place of 16 save 58 of 105 ms, so three quarters of tens of thousands of pieces cost
-58 ms: 2 to 3 us each. NIXL issue 176 had 40 us a piece before descriptors were prepared ahead; a GB200 whose pieces go
-over NVLink posts 20 times slower than over a network card (vLLM issue 55434)."""
+5,000 tokens; blocks of 64 tokens in place of 16 save 58 of 105 ms, so three quarters of tens of thousands of pieces
+cost 58 ms: 2 to 3 us each. NIXL issue 176 had 40 us a piece before descriptors were prepared ahead; a GB200 whose
+pieces go over NVLink posts 20 times slower than over a network card (vLLM issue 55434)."""
 
 __all__ = [
     "SEAM", "Transfer", "get_transfer", "holders", "host_link", "knob_array", "kv_bytes", "kv_bytes_per_token",

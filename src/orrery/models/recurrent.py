@@ -17,7 +17,7 @@ def _mixer_linear(name: str, inputs: int, outputs: int, shard_row: bool = False,
 
 
 def _recurrence(kind: str, heads: int, state: int, channels: int, kernel: int, passes: int) -> RecurrentMixer:
-    """``channels`` elements of a token enter; ``kernel`` of 0: no convolution. ``passes``: flops an element of state."""
+    """``channels`` elements of a token enter; ``kernel`` 0: no convolution. ``passes``: flops an element of state."""
     return RecurrentMixer(
         kind=kind, num_heads=heads, state_elements=state, conv_elements=channels * max(kernel - 1, 0),
         flops_per_token=float(passes * state + 2 * kernel * channels), width=channels,

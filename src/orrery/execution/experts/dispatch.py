@@ -64,8 +64,8 @@ def _gathered(deployment: Deployment, experts: ExpertsShard, batch: Batch) -> It
     out = bytes_per_element(activations) if is_16bit(activations) else 1.0
     for name, kind, width in (("dispatch", "all_gather", out), ("combine", "reduce_scatter", wide)):
         work = network.Collective(
-            kind=kind, num_devices=layout.dp, message_bytes=np.asarray(everything * width, np.float64), library="nccl", has_peer_to_peer=True,
-            devices_per_node=deployment.cluster.devices_per_node, stride=layout.tp,
+            kind=kind, num_devices=layout.dp, message_bytes=np.asarray(everything * width, np.float64), library="nccl",
+            devices_per_node=deployment.cluster.devices_per_node, has_peer_to_peer=True, stride=layout.tp,
         )  # fmt: skip
         time_s = np.asarray(network.predict(work, deployment.cluster.device).time_s)
         yield _part(name, kind, time_s * experts.count)

@@ -1,5 +1,5 @@
 # pyright: basic
-"""The inner loop of the recurrent rule: the convolution in front, then the recurrence; two kernels, one after the other.
+"""The inner loop of the recurrent rule: the convolution in front, then the recurrence; one kernel after the other.
 
 convolution  every element in and out once:    norm(launch, bytes / rate)
 decode       state read and written once:       norm(launch, bytes / rate)
