@@ -80,7 +80,7 @@ def test_bytes_inside_and_between_nodes_overlap(make_device, near_frac, far_frac
     ("technique", "n", "is_used"), [(one_shot, 2, True), (one_shot, 4, False), (two_shot, 4, False)]
 )
 def test_on_a_bus_engines_own_kernels_join_two_devices_only(technique, n, is_used):
-    """Measured with four and eight RTX PRO 6000: vLLM, SGLang and TensorRT-LLM take one time, the vendor's library's."""
+    """Measured with four and eight RTX PRO 6000: all three engines take one time, the vendor's library's."""
     group = Group(kind="all_reduce", num_devices=n, per_node=n, topology="bus", has_peer_to_peer=True)
     assert (technique.rule(group) is not None) == is_used
     switched = Group(kind="all_reduce", num_devices=n, per_node=n)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from collective_rows import Floats, Rows, baselines, errors, predict_s, quantiles, read_rows, summary
+from collective_rows import SYSTEMS, Floats, Rows, baselines, errors, predict_s, quantiles, read_rows, summary
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
@@ -294,7 +294,8 @@ def main() -> None:
     bases = vendor([r for r in inside if r.library == "nccl" and r.kind in RINGS], book)
     vendor([r for r in inside if r.library == "nccl" and r.kind in PAIRS], book)
     for library in ENGINES:
-        engine([r for r in inside if r.library == library and r.kind == "all_reduce"], bases, book)
+        mine = [r for r in inside if r.library == library and r.kind == "all_reduce"]
+        engine([r for r in mine if r.device.name in (*bases, *SYSTEMS.values())], bases, book)
     one_to_one([r for r in inside if r.kind == "send_recv" and r.device.name in bases], book)
     print("device         collective      library      median   mean    p90   bias  rows   "
           "left out: median mean p90 bias   2-const   roofline")  # fmt: skip
