@@ -152,7 +152,9 @@ class Recurrent:
     """A recurrent token mixer without its projections: ``tokens`` new tokens of ``sequences`` through a fixed state.
 
     ``state_elements`` are per sequence and layer; decoding reads and writes the whole state for one token a sequence,
-    prefill keeps it in chunks and multiplies (``flops_per_token``). ``width`` elements a token enter (and leave).
+    prefill keeps it in chunks and multiplies (``flops_per_token``). ``width`` elements a token enter (queries, keys and
+    values together), through a convolution that keeps ``conv_elements`` of a sequence (0: there is none). ``is_cold``:
+    states come from memory, as in a model with many layers; False as in a loop over one layer.
     """
 
     tokens: Size
@@ -163,6 +165,10 @@ class Recurrent:
     state_bytes_per_element: float = 4.0
     is_decode: bool = True
     width: Size = 0
+    kind: str = "gated-delta-net"
+    num_heads: Size = 1
+    conv_elements: Size = 0
+    is_cold: bool = True
 
 
 Op = (
