@@ -16,6 +16,7 @@ from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
+from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
 from orrery.serving.workload import REQUESTS_PER_SLOT, Mode, Workload
 
@@ -66,6 +67,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
         row.word("model"), row.word("device"), engine_name, version, layout,
         Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
         budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
+        row.word("expert_loads"),
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -73,7 +75,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 @cache
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
-    tokens: int, share: float, backends: Backends, mode: str,
+    tokens: int, share: float, backends: Backends, mode: str, loads: str,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
@@ -82,6 +84,7 @@ def _deployment(
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
         max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
+        expert_loads=expert_loads(loads, get_model(model)),
     )  # fmt: skip
 
 

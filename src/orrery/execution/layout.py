@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from orrery.execution.engine import Engine
 from orrery.hardware.cluster import Cluster
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 
 
@@ -66,5 +67,6 @@ class Deployment:
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
     memory_utilization_frac: float = 0.0
+    expert_loads: Popularity | None = None  # None: as published load generators' text routes
     backends: Backends = field(default_factory=Backends)
     mode: str = ""

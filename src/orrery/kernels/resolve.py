@@ -35,7 +35,8 @@ ENGINES = ("tensorrt-llm", "vllm", "sglang", "flashinfer", "nccl", "pytorch")
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
 
 BACKENDS = ("triton", "cutlass", "trtllm-gen", "marlin", "triton-kernels", "deepgemm", "aiter", "xpu")
-"""Kernels of experts in the same order: theirs are the constants, whichever engine calls them."""
+"""Kernels of experts in the same order. Their constants are named for the kernel and the engine that calls it,
+``triton@vllm``: the same kernel waits for another wrapper, and runs with other tiles, in another engine."""
 
 BACKEND_KIN: dict[str, tuple[str, ...]] = {
     "cutlass": ("trtllm-gen", "triton"),
@@ -48,6 +49,9 @@ BACKEND_KIN: dict[str, tuple[str, ...]] = {
     "xpu": ("triton",),
 }
 """Kernels of experts that are built most alike, nearest first."""
+
+CALLERS = ("vllm", "sglang", "tensorrt-llm", "aiter")
+"""Engines whose calls of such kernels were measured."""
 
 SAME_LIBRARY: dict[str, tuple[str, ...]] = {"pytorch": ("vllm",)}
 """Engines that leave their products to the same library: vLLM calls PyTorch's."""
@@ -62,24 +66,33 @@ def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):
         known = [c for e in _makers(op, engine) if (c := device.calibrations.get((op, kin, e))) and not c.law]
         for found in sorted(known, key=lambda c: _distance(op, engine, c)):
-            return widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and found.engine != engine)
+            return widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and _differs(engine, found.engine))
     raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
 
 
+def _differs(asked: str, found: str) -> bool:
+    """Whether constants are another maker's; a back end without a caller is the same by any."""
+    return asked != (found if "@" in asked else found.partition("@")[0])
+
+
 def _makers(op: str, engine: str) -> tuple[str, ...]:
-    """Whose kernels to look for, nearest first: engines, or for experts the back ends that engines share."""
-    if op == "moe":
-        return tuple(dict.fromkeys((engine, *BACKEND_KIN.get(engine, ()), *BACKENDS, *ENGINES)))
-    return tuple(dict.fromkeys((engine, *SAME_LIBRARY.get(engine, ()), *ENGINES)))
+    """Whose kernels to look for, nearest first: engines, or for experts back ends as engines call them."""
+    if op != "moe":
+        return tuple(dict.fromkeys((engine, *SAME_LIBRARY.get(engine, ()), *ENGINES)))
+    backend, _, caller = engine.partition("@")
+    kernels = dict.fromkeys((backend, *BACKEND_KIN.get(backend, ()), *BACKENDS))
+    callers = tuple(dict.fromkeys((caller, *CALLERS)))
+    return (engine, *(name for k in kernels for name in (*(f"{k}@{c}" for c in callers), k)), *ENGINES)
 
 
 def _distance(op: str, engine: str, found: Calibration) -> int:
-    """What was measured on the device itself comes first; for experts the same kernels on its relatives before that of
-    others on itself, because back ends differ by more than devices of one generation do."""
+    """What was measured on the device itself comes first. For experts the same kernels on its relatives come before
+    other kernels on itself, because back ends differ by more than devices of one generation do."""
     place = ("device", "generation", "any").index(found.origin)
     if op != "moe":
         return min(place, 1)
-    return place if found.engine == engine and place < 2 else place + 2
+    is_same = found.engine.partition("@")[0] == engine.partition("@")[0]
+    return place if is_same and place < 2 else place + 2
 
 
 def widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:

@@ -19,6 +19,7 @@ from orrery.execution.engine import Engine
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.money import Tariff
@@ -45,6 +46,7 @@ class Fixed:
     memory_utilization_frac: float = 0.0
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
+    expert_loads: Popularity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,6 +98,7 @@ def _deployment(
         model=space.model, cluster=cluster, layout=layout, formats=kind, engine=option.engine,
         max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
         memory_utilization_frac=fixed.memory_utilization_frac, backends=fixed.backends, mode=fixed.mode,
+        expert_loads=fixed.expert_loads,
     )  # fmt: skip
 
 
