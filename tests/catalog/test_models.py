@@ -71,12 +71,13 @@ def test_any_catalogued_name_in_any_spelling(name: str, form: str, lower: bool) 
 
 
 @pytest.mark.skipif(not TABLES, reason="no measured tables beside the repository (set ORRERY_DATA)")
-def test_every_name_in_the_tables_resolves() -> None:
+def test_every_name_in_the_tables_resolves_where_a_row_does_not_state_its_architecture() -> None:
     unknown: set[str] = set()
     for path in TABLES:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-        names = {row.get(c) for row in csv.DictReader(io.StringIO(text)) for c in ("model", "base_model")}
+        rows = [row for row in csv.DictReader(io.StringIO(text)) if not row.get("num_layers")]
+        names = {row.get(c) for row in rows for c in ("model", "base_model")}
         for name in sorted(n for n in names if n):
             try:
                 resolve(name)

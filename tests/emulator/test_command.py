@@ -39,7 +39,7 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert run(DEPLOYED) == 2
-    assert "pip install 'orrery[emulate]'" in capsys.readouterr().err
+    assert "pip install 'orrery-ai[emulate]'" in capsys.readouterr().err
 
 
 def test_what_cannot_be_served_is_said_before_anything_listens(capsys):

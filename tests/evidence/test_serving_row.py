@@ -77,7 +77,10 @@ def test_the_same_cells_give_the_same_deployment():
             {"prefill_workers": "1"},
             "prompts and answers have workers of their own: no single deployment describes them",
         ),
-        ({"technique": "speculative_decoding"}, "technique speculative_decoding is not modelled yet"),
+        (
+            {"technique": "speculative_decoding"},
+            "technique speculative_decoding needs facts that no column of the table holds",
+        ),
         ({"mode": "open"}, "request_rate_per_s is blank"),
         ({"mode": "offline", "output_tokens": ""}, "output_tokens is blank"),
         ({"mode": "closed", "concurrency": "0"}, "concurrency is zero"),

@@ -49,6 +49,26 @@ def test_pipeline_stages_hold_their_own_layers(deploy):
     assert shard(half).weight_bytes < 0.52 * shard(whole).weight_bytes
 
 
+def test_the_first_stage_holds_the_embedding_and_the_last_the_head(deploy):
+    """Llama 3.1 70B in BF16: half of its 80 layers and one of two equal tables of 128,256 x 8,192, never both."""
+    layer = (8192 * (8192 + 2 * 1024) + 8192 * 8192) + 3 * 8192 * 28672
+    norms = 80 * 2 * 8192 + 8192
+    table = 128_256 * 8192
+    for pp, tables in ((1, 2), (2, 1), (4, 1)):
+        held = shard(deploy(pp=pp)).weight_bytes
+        assert held == pytest.approx(2 * ((80 * layer + norms) / pp + tables * table), rel=1e-9), pp
+
+
+def test_a_tied_head_is_a_table_of_its_own_once_stages_part(deploy):
+    """Llama 3.2 1B ties them: one table of 128,256 x 2,048 on a device, and one on each end of a pipeline."""
+    layer = 2048 * (2048 + 2 * 512) + 2048 * 2048 + 3 * 2048 * 8192
+    norms = 16 * 2 * 2048 + 2048
+    table = 128_256 * 2048
+    for pp in (1, 2):
+        held = shard(deploy(model="meta-llama/Llama-3.2-1B", pp=pp)).weight_bytes
+        assert held == pytest.approx(2 * ((16 * layer + norms) / pp + table), rel=1e-9), pp
+
+
 def test_experts_spread_over_ranks(deploy):
     whole, spread = deploy(model="mistralai/Mixtral-8x7B-v0.1"), deploy(model="mistralai/Mixtral-8x7B-v0.1", dp=4, ep=4)
     assert shard(spread).experts[0].weight_bytes == shard(whole).experts[0].weight_bytes / 4

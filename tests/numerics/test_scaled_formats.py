@@ -320,3 +320,21 @@ def test_empty_tensors_stay_empty():
     for name in ("mxfp4", "nvfp4", "int8", "fp8", "fp8_block", "bf16"):
         assert round_trip(np.empty((0, 64), np.float32), name).shape == (0, 64)
         assert quantise(np.empty((0, 64), np.float32), name).dequantise().shape == (0, 64)
+
+
+def test_a_power_of_two_rounded_up_holds_the_largest_number_and_no_more():
+    """Symmetric 4 bits end at 7: 7 needs 2^0, one step above needs 2^1, 14 again 2^1, 3.5 is 2^-1, 3 too, 1.75 2^-2."""
+    for largest, scale in ((7.0, 1.0), (7.0 + 2**-19, 2.0), (14.0, 2.0), (3.5, 0.5), (3.0, 0.5), (1.75, 0.25),
+                           (8.0, 2.0), (6.9, 1.0), (1.0, 0.25)):  # fmt: skip
+        block = np.full((1, 32), np.float32(largest) / 8, dtype=np.float32)
+        block[0, 5] = -largest
+        stored = quantise(block, "int4sym/32:ue8m0:ceil")
+        assert float(np.ravel(stored.scales)[0]) == scale, largest
+
+
+def test_a_power_of_two_rounded_down_keeps_the_exponent_of_the_largest_number():
+    """MXFP4 ends at 6, between 4 and 8: a block's scale is 2^(exponent of its largest - 2), so 7.9 is clipped."""
+    for largest, scale in ((6.0, 1.0), (4.0, 1.0), (7.9, 1.0), (8.0, 2.0), (3.99, 0.5), (1.0, 0.25)):
+        block = np.zeros((1, 32), dtype=np.float32)
+        block[0, 7] = largest
+        assert float(np.ravel(quantise(block, "mxfp4").scales)[0]) == scale, largest

@@ -247,5 +247,5 @@ def test_a_uniform_assignment_is_one_format_everywhere():
 
 def test_a_missing_solver_is_named_with_what_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", None)
-    with pytest.raises(ScenarioError, match=r"pip install 'orrery\[bits\]'"):
+    with pytest.raises(ScenarioError, match=r"pip install 'orrery-ai\[bits\]'"):
         solve(drawn(np.random.default_rng(0), 2, 2), {})

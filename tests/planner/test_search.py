@@ -1,5 +1,6 @@
 """The search finds what trying everything by hand finds, and says why the rest will not do."""
 
+from dataclasses import replace
 from math import ceil, exp, inf, log
 
 import numpy as np
@@ -11,7 +12,7 @@ from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.detail import detail
 from orrery.planner.goal import Goal, Objectives, Traffic
-from orrery.planner.money import tariff_of
+from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.plan import Found
 from orrery.planner.search import ranking, search
 from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
@@ -97,6 +98,21 @@ def test_the_first_plan_is_the_cheapest(found: Found) -> None:
     hourly = [p.num_devices * (p.candidate.option.tariff.usd_per_hour or inf) for p in found.plans]
     assert hourly == sorted(hourly)
     assert list(found.plans) == sorted(found.plans, key=ranking(goal()))
+
+
+def test_a_plan_without_a_price_comes_after_every_plan_with_one(found: Found) -> None:
+    """A device whose price nobody knows counts as one dollar an hour among its like, and stands behind the dearest."""
+    dearest = found.plans[-1]
+    option = dearest.candidate.option
+    unpriced, free = (
+        replace(dearest, candidate=replace(dearest.candidate, option=replace(option, tariff=tariff)))
+        for tariff in (Tariff(usd_per_hour=None), Tariff(usd_per_hour=1e-3))
+    )
+    hourly = dearest.num_devices * option.tariff.usd_per_hour
+    assert hourly > dearest.num_devices * 1.0, "a dollar an hour would win"
+    order = sorted((unpriced, *found.plans, free), key=ranking(goal()))
+    assert order[0] is free
+    assert order[-1] is unpriced
 
 
 def test_the_front_is_not_beaten_by_any_plan(found: Found) -> None:

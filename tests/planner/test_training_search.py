@@ -165,3 +165,25 @@ def test_a_model_too_large_for_the_devices_says_what_comes_closest():
     assert not found.best
     nearest = min((k for k in found.killed if k.nearest), key=lambda k: k.need_bytes)
     assert nearest.need_bytes > nearest.have_bytes
+
+
+def test_copies_stand_between_nodes_and_shards_inside_one():
+    """32 data ranks of 2 devices each on nodes of 8: four ranks share a node, so that is the one HSDP group tried."""
+    job = job_of(devices=64, batch=64)
+    (family,) = families(job, Wanted(tp=2, cp=1, pp=1))
+    assert family.dp == 32
+    found = layouts(job, Wanted(micro_batch=1, recompute="none"), family, tuple(schedules()))
+    tried = {
+        (layout.sharding, layout.sharding_group, layout.secondary_group)
+        for layout in (found.layout(i) for i in range(len(found)))
+    }
+    shared = {(kind, group, 0) for kind in ("zero1", "zero2", "zero3") for group in (0, 4)}
+    assert tried == {("none", 0, 0), ("zero3", 0, 4), *shared}
+
+
+def test_a_node_that_holds_every_data_rank_has_no_group_of_its_own():
+    job = job_of(devices=16, batch=64)
+    for tp, groups in ((8, {0}), (2, {0, 4}), (1, {0, 8})):
+        (family,) = families(job, Wanted(tp=tp, cp=1, pp=1))
+        found = layouts(job, Wanted(micro_batch=1, recompute="none", sharding="zero3"), family, tuple(schedules()))
+        assert {found.layout(i).sharding_group for i in range(len(found))} == groups, tp

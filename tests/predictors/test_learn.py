@@ -101,5 +101,5 @@ def test_scores_are_those_of_their_definitions():
 
 
 def test_a_missing_extra_is_said_in_words():
-    with pytest.raises(OrreryError, match=r"need no_such_package.*pip install 'orrery\[learn\]'"):
+    with pytest.raises(OrreryError, match=r"need no_such_package.*pip install 'orrery-ai\[learn\]'"):
         extra.learning_package("no_such_package.numpy")

@@ -139,7 +139,7 @@ def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.M
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr(page_module, "import_module", missing)
-    with pytest.raises(ScenarioError, match=r"pip install 'orrery\[report\]'"):
+    with pytest.raises(ScenarioError, match=r"pip install 'orrery-ai\[report\]'"):
         page(made)
 
 

@@ -221,5 +221,5 @@ def test_ray_runs_the_same_points(monkeypatch, tmp_path):
 
 def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ScenarioError, match=r"pip install 'orrery\[ray\]'"):
+    with pytest.raises(ScenarioError, match=r"pip install 'orrery-ai\[ray\]'"):
         sweep(over=["rate=4"], ray="auto", **ONE)

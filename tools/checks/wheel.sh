@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$root/.venv/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$work/dist" "$root"
-wheel=$(ls "$work"/dist/orrery-*.whl)
+wheel=$(ls "$work"/dist/orrery_ai-*.whl)
 echo "built $(basename "$wheel"), $(($(wc -c <"$wheel") / 1024)) kB"
 "$root/.venv/bin/python" - "$wheel" <<'PY'
 import sys

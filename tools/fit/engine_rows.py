@@ -1,13 +1,14 @@
 """Published serving runs as deployments, workloads and what was measured; and how far off we are on each."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from orrery.base.errors import OrreryError
+from orrery.evidence.campaign import campaign_of, excluded, read_exclusions
+from orrery.evidence.metrics import base_metric
 from orrery.evidence.row import Row
 from orrery.evidence.serving_pools import read_service
 from orrery.evidence.serving_rows import metric_of, predict, static_bound_s
@@ -22,13 +23,12 @@ from orrery.execution.step import Step, step
 from orrery.execution.surface import Surface, surface_of
 from orrery.execution.surface._kernel import CHANNELS, MEMORY, NETWORK, TIME
 from orrery.serving import clock
-from orrery.serving.estimate import estimate
+from orrery.serving.estimate import Estimate, estimate
 from orrery.serving.simulation import assemble
 from orrery.serving.simulation.service import Service
 from orrery.serving.workload import Workload
 
-Errors = dict[tuple[str, str], np.ndarray]
-"""log(measured / predicted) by mode and metric."""
+EXCLUDED = Path(__file__).resolve().parents[1] / "excluded.toml"
 
 METRICS = {
     "static": ("latency_s", "ttft_s", "tpot_s"), "offline": ("output_tokens_per_s", "ttft_s", "tpot_s"),
@@ -37,7 +37,7 @@ METRICS = {
 """What is fitted and scored in each mode: one number for each thing measured, not its arithmetic consequences."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measured:
     """One row: what was run, what was measured, on which side it stands."""
 
@@ -45,14 +45,21 @@ class Measured:
     workload: Workload
     values: dict[str, float]
     side: str
-    file: str
+    campaign: str
+    model: str
+    excluded: str  # why it is only reported; empty where it counts
+    cells: Mapping[str, str]
 
     @property
     def deployment(self) -> Deployment:
         """That which decodes."""
         return self.service.pools[-1].deployment
 
-    def with_constants(self, constants: dict[str, float] | None) -> Service:
+    def number(self, column: str) -> float:
+        """A measured cell; 0 where it is blank."""
+        return Row(cells=self.cells).number(column)
+
+    def with_constants(self, constants: Mapping[str, float] | None) -> Service:
         """The service with other constants of its engine."""
         if constants is None:
             return self.service
@@ -66,6 +73,7 @@ class Measured:
 def read_rows(data: Path) -> list[Measured]:
     """Every serving row that can be answered and does not beat the datasheet."""
     rows: list[Measured] = []
+    exclusions = read_exclusions(EXCLUDED)
     for path in sorted((data / "serving").glob("*.csv")):
         table = read_table(path)
         for number, side in enumerate(sides(table, "serving")):
@@ -77,7 +85,10 @@ def read_rows(data: Path) -> list[Measured]:
             values = {m: row.number(m) for m in METRICS[workload.mode] if row.word(m)}
             bound_s = static_bound_s(service.pools[0].deployment, workload) if workload.mode == "static" else 0.0
             if values and values.get("latency_s", np.inf) >= bound_s:
-                rows.append(Measured(service, workload, values, str(side), path.name))
+                rows.append(Measured(
+                    service=service, workload=workload, values=values, side=str(side), campaign=campaign_of(row),
+                    model=row.word("model"), excluded=excluded(row, exclusions), cells=row.cells,
+                ))  # fmt: skip
     return rows
 
 
@@ -87,8 +98,8 @@ def remember_steps() -> None:
 
     def remembered(deployment: Deployment, batch: Batch) -> Step:
         sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
-        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
-               deployment.engine.kernels, *sizes)  # fmt: skip
+        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats, deployment.backends,
+               deployment.mode, deployment.engine.name, deployment.engine.version, *sizes)  # fmt: skip
         if key not in known:
             plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             found = step(replace(deployment, engine=plain), batch)
@@ -110,8 +121,8 @@ def remember_surfaces() -> None:
 
     def remembered(deployment: Deployment, **sizes: int) -> Surface:
         engine = deployment.engine
-        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats,
-               engine.kernels, *sizes.values())  # fmt: skip
+        key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats, deployment.backends,
+               deployment.mode, engine.name, engine.version, *sizes.values())  # fmt: skip
         if key not in known:
             plain = replace(engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             known[key] = surface_of(replace(deployment, engine=plain), **sizes)
@@ -135,31 +146,33 @@ def _slower(table: np.ndarray, memory_ratio: float, compute_ratio: float, gap_s:
     return out
 
 
-def ratios(rows: Sequence[Measured], constants: dict[str, float] | None = None) -> dict[tuple[str, str], np.ndarray]:
-    """log(measured / predicted) by (mode, metric)."""
-    out: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in rows:
-        service = row.with_constants(constants)
-        try:
-            found = predict(service, row.workload)
-        except OrreryError:
-            continue
-        if isinstance(found, Infeasible):
-            continue
-        for metric, value in row.values.items():
-            if isinstance(found, Ran):
-                predicted = found.value(metric)
-            else:
-                predicted, _ = metric_of(found, metric, service.pools[0].deployment, row.workload)
-            out[row.workload.mode, metric].append(np.log(value / predicted))
-    return {key: np.array(values) for key, values in out.items()}
+def predicted_values(row: Measured, constants: Mapping[str, float] | None = None) -> dict[str, float]:
+    """What is predicted of each measured value of a row; nothing where it is said not to fit."""
+    answer = answer_of(row, constants)
+    return {m: value_of(row, answer, m) for m in row.values} if answer is not None else {}
 
 
-def closed_form_errors(rows: Sequence[Measured], constants: dict[str, float]) -> np.ndarray:
+def answer_of(row: Measured, constants: Mapping[str, float] | None = None) -> Estimate | Ran | None:
+    """The row predicted; None where it cannot be."""
+    try:
+        found = predict(row.with_constants(constants), row.workload)
+    except OrreryError:
+        return None
+    return None if isinstance(found, Infeasible) else found
+
+
+def value_of(row: Measured, found: Estimate | Ran, metric: str) -> float:
+    """One metric of an answer."""
+    if isinstance(found, Ran):
+        return found.value(metric)
+    return metric_of(found, base_metric(metric), row.deployment, row.workload)[0]
+
+
+def closed_form_errors(rows: Sequence[Measured], constants: Sequence[Mapping[str, float]]) -> np.ndarray:
     """log(measured / predicted) of first tokens by the closed forms, which answer without simulating."""
     out: list[float] = []
-    for row in rows:
-        found = estimate(row.with_constants(constants).pools[0].deployment, row.workload)
+    for row, own in zip(rows, constants, strict=True):
+        found = estimate(row.with_constants(own).pools[0].deployment, row.workload)
         if not isinstance(found, Infeasible):
             out.append(np.log(row.values["ttft_s"] / found.ttft_s))
     return np.array(out)

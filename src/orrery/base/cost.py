@@ -41,6 +41,13 @@ class Spread:
             low_95=value * self.low_95_ratio, high_95=value * self.high_95_ratio, because=self.because,
         )  # fmt: skip
 
+    def inverse(self) -> "Spread":
+        """The spread of one over the answer: the ends change places."""
+        return Spread(
+            low_80_ratio=1.0 / self.high_80_ratio, high_80_ratio=1.0 / self.low_80_ratio,
+            low_95_ratio=1.0 / self.high_95_ratio, high_95_ratio=1.0 / self.low_95_ratio, because=self.because,
+        )  # fmt: skip
+
     def widened(self, factor: float, because: str) -> "Spread":
         """The same spread with every half-width ``factor`` times as wide (in log space)."""
         return Spread(

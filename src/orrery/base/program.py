@@ -75,5 +75,5 @@ def _highs() -> Any:
         return import_module("highspy")
     except ModuleNotFoundError:
         raise ScenarioError(
-            "The solver HiGHS is not installed; write: pip install 'orrery[bits]' (12 MB more)."
+            "The solver HiGHS is not installed; write: pip install 'orrery-ai[bits]' (12 MB more)."
         ) from None

@@ -1,7 +1,8 @@
 """Serving engines by name and version: documented defaults, and what measured runs say their host costs.
 
 ``facts/engines/<name>.toml`` holds the defaults, one ``[[version]]`` table for each release that changed them, oldest
-first; a later table only says what it changes. ``facts/calibrations/engines.toml`` holds the fitted host constants and
+first; a later table only says what it changes; ``runs_on`` names the engine whose library it starts, and so whose host
+constants it has. ``facts/calibrations/engines.toml`` holds the fitted host constants and
 the error of each kind of run. A name that ends in ``.toml`` is a correction by a user's own runs; see ``corrected``.
 """
 
@@ -23,6 +24,9 @@ from orrery.hardware.device import Device
 
 FOLDER = Path(__file__).parent / "facts" / "engines"
 FITTED = Path(__file__).parent / "facts" / "calibrations" / "engines.toml"
+
+POOLED = ""
+"""The version of an entry that pools over all eras of an engine."""
 
 ASSUMED_HOST = {
     "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "request_s": 1e-2, "prompts_ahead": 1.0,
@@ -55,7 +59,20 @@ def _with_own(base: Engine, own: Corrected) -> Engine:
     """The base with the constants and spreads of a user's runs on top."""
     values: dict[str, Any] = {key: fact.value for key, fact in own.facts.items()}
     spreads = {key: _spread(table, own.at) for key, table in own.spreads.items()}
+    spreads = {**_paces(spreads), **spreads}
     return replace(base, facts={**base.facts, **own.facts}, spreads={**base.spreads, **spreads}, **values)
+
+
+def _paces(spreads: Mapping[str, Spread]) -> dict[str, Spread]:
+    """By mode, the spread of the time a token where runs state only the times or rates of whole requests."""
+    found: dict[str, Spread] = {}
+    for key, spread in spreads.items():
+        mode, _, metric = key.partition(".")
+        if metric == "latency_s":
+            found[f"{mode}.tpot_s"] = spread
+        elif metric in ("output_tokens_per_s", "requests_per_s", "total_tokens_per_s"):
+            found.setdefault(f"{mode}.tpot_s", spread.inverse())
+    return found
 
 
 def _spread(table: Mapping[str, float], because: str) -> Spread:
@@ -63,8 +80,10 @@ def _spread(table: Mapping[str, float], because: str) -> Spread:
 
 
 def engine_notes(name: str, device: Device) -> tuple[str, ...]:
-    """What to say beside an answer where the engine is a file of the user's."""
-    return (read_corrected(name, "engine", ASSUMED_HOST).note(device),) if is_own_file(name) else ()
+    """What to say beside an answer: whose constants a file of the user's holds, and what a preset leaves out."""
+    if is_own_file(name):
+        return (read_corrected(name, "engine", ASSUMED_HOST).note(device),)
+    return tuple(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("notes", ())) if name else ()
 
 
 @cache
@@ -79,8 +98,9 @@ def _engine(name: str, version: str, generation: str) -> Engine:
                     facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
             for key, entry in table.get("on", {}).get(generation, {}).items():
                 facts[key] = parse_fact(f"{name}.toml", key, entry, sources)
-    fitted, fact = _fitted(name, version, generation)
-    facts |= {k: Fact(name=k, value=fitted["constants"][k], basis=fact.basis, source=fact.source, at=fact.at)
+    fitted, fact = _fitted(raw.get("runs_on", name), version, generation)
+    host = ASSUMED_HOST | fitted["constants"]
+    facts |= {k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at)
               for k in ASSUMED_HOST if k not in facts}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}
     if unknown := facts.keys() - known.keys():
@@ -101,6 +121,11 @@ def _engine(name: str, version: str, generation: str) -> Engine:
 
 def _typed(value: float | str | bool, kind: Any) -> Any:
     return int(value) if kind is int else bool(value) if kind is bool else value
+
+
+def host_of(name: str) -> str:
+    """The engine whose host constants an engine takes: its own name, or that of the engine that it wraps."""
+    return str(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("runs_on", name))
 
 
 def era_of(name: str, version: str) -> str:
@@ -137,10 +162,11 @@ def _pooled_spreads() -> dict[str, Any]:
 
 
 def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any], Fact]:
-    """The nearest entry: this engine, era and generation; this engine and era; this engine at any time; any engine."""
+    """The nearest entry: this era of the engine, else the newest older one, else all of the engine, else any engine;
+    of an era what was fitted on this generation, else on all."""
     entries, sources = _fitted_entries()
-    mine = [e for e in entries if e["name"] == name and e["generation"] in ("", generation)]
-    for entry in sorted(mine, key=lambda e: (not _covers(e, version), not e["generation"], -_age(e))) or entries[:1]:
+    mine = [e for e in entries if e["name"] == name and e["generation"] in ("", generation) and _covers(e, version)]
+    for entry in sorted(mine, key=lambda e: (-_age(e), not e["generation"])) or entries[:1]:
         fact = Fact(name="host constants", value=entry["name"] or "any engine", basis=Basis.MEASURED,
                     source=sources[entry["source"]], at=entry["at"])  # fmt: skip
         return entry, fact
@@ -149,14 +175,18 @@ def _fitted(name: str, version: str, generation: str) -> tuple[Mapping[str, Any]
 
 
 def _age(entry: Mapping[str, Any]) -> float:
-    """The era as a number that grows with time; runs of an unknown era count as the oldest."""
-    if entry["version"] == UNVERSIONED:
+    """The era as a number that grows with time; what pools over eras comes after all of them."""
+    if entry["version"] == POOLED:
         return -1.0
+    if entry["version"] == UNVERSIONED:
+        return 0.0
     return sum(x / 1000.0**i for i, x in enumerate(numbers(entry["version"])))
 
 
 def _covers(entry: Mapping[str, Any], version: str) -> bool:
     """Whether a fitted entry's era is at or before ``version``; runs without a version have an entry of their own."""
+    if entry["version"] == POOLED:
+        return True
     if UNVERSIONED in (entry["version"], version):
         return entry["version"] == version
     return is_past(entry["version"], version)

@@ -13,11 +13,10 @@ ShareGPT       JSON array  conversations; the first prompt and answer, 4 charact
 Any of them may be gzipped (``.gz``).
 """
 
-import gzip
-import zlib
 from pathlib import Path
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import read_user_bytes
 from orrery.catalog.trace_csv import csv_rows
 from orrery.catalog.trace_json import json_lines, sharegpt
 from orrery.catalog.trace_parquet import MAGIC, parquet
@@ -26,7 +25,7 @@ from orrery.catalog.trace_table import KNOWN, Trace, gathered
 
 def read_trace(path: Path) -> Trace:
     """The trace in a file, in order of arrival from 0."""
-    raw = _bytes(path)
+    raw = read_user_bytes(path, f"trace with columns {KNOWN}, or a shipped name")
     if raw[:4] == MAGIC:
         return parquet(path, raw)
     text = _text(path, raw)
@@ -36,17 +35,6 @@ def read_trace(path: Path) -> Trace:
     if first == "{":
         return json_lines(path, text)
     return gathered(path, list(csv_rows(path, text)))
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    except OSError as error:
-        reason = error.strerror or error
-        raise ScenarioError(f"{path}: cannot be read: {reason}; give a trace file or a shipped name.") from None
-    except (EOFError, zlib.error):
-        raise ScenarioError(f"{path}: is neither text nor gzipped text; a trace has columns {KNOWN}.") from None
 
 
 def _text(path: Path, raw: bytes) -> str:

@@ -93,7 +93,7 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
-        raise ScenarioError(f"emulate needs {error.name}: pip install 'orrery[emulate]'.") from None
+        raise ScenarioError(f"emulate needs {error.name}: pip install 'orrery-ai[emulate]'.") from None
     scenario = scenario_from(flags, scenario_file, save_scenario)
     wishes = Wishes(
         names=names,

@@ -44,7 +44,7 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
-        raise ScenarioError(f"web needs {error.name}: pip install 'orrery[web]'.") from None
+        raise ScenarioError(f"web needs {error.name}: pip install 'orrery-ai[web]'.") from None
     with listening(host, port) as listener:
         address = address_of(listener)
 

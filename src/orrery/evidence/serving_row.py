@@ -1,5 +1,6 @@
 """One row of a serving table as a deployment and a workload; every default that a blank takes is written down."""
 
+from dataclasses import replace
 from functools import cache
 from math import ceil, sqrt
 
@@ -14,6 +15,8 @@ from orrery.execution.backend import KINDS
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
+from orrery.hardware.device import Device
+from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.expert_loads import expert_loads
@@ -25,10 +28,17 @@ MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "c
 POOLS = ("prefill_workers", "decode_workers")
 """Columns that, when filled, say that prompts and answers had machines of their own; see ``serving_pools``."""
 
+NARROWEST_SLICE = 128
+"""Columns of the narrowest part of an expert: a tile of the kernels, and the block that FP8's weights share a scale
+over; engines refuse to load narrower ones."""
+
 ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
 
-PLAIN_TECHNIQUES = frozenset({"", "none"})
+WITHOUT_CACHE = "no_kv_cache"
+"""The technique of a static run that computes its whole context again for every token."""
+
+PLAIN_TECHNIQUES = frozenset({"", "none", WITHOUT_CACHE})
 
 
 def has_pools(row: Row) -> bool:
@@ -41,20 +51,19 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     if has_pools(row):
         raise ScenarioError("prompts and answers have workers of their own: no single deployment describes them")
     if (technique := row.word("technique").casefold()) not in PLAIN_TECHNIQUES:
-        raise ScenarioError(f"technique {technique} is not modelled yet")
+        raise ScenarioError(f"technique {technique} needs facts that no column of the table holds")
     for column in ("model", "device"):
         if not row.word(column):
             raise ScenarioError(f"{column} is blank")
     workload = _workload(row)
     device = get_device(row.word("device"))
-    engine_name = row.word("engine") or row.default("engine", DEFAULT_ENGINE)
-    version = _version(row, engine_name)
+    engine_name = engine_of(row)
+    version = version_of(row, engine_name)
     engine = get_engine(engine_name, version, device)
     model = get_model(row.word("model"))
-    layout = _layout(row, engine)
-    if any(b.experts for b in model.blocks):
-        layout = _with_experts(row, layout)
-    stored = model.weights_format
+    layout = _layout(row, engine, device)
+    layout = _with_experts(row, layout, model)
+    stored = engine.usual_weights or model.weights_format
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
@@ -88,12 +97,17 @@ def _deployment(
     )  # fmt: skip
 
 
+def engine_of(row: Row) -> str:
+    """The engine's name; the usual one where the cell is blank."""
+    return row.word("engine") or row.default("engine", DEFAULT_ENGINE)
+
+
 def _backends(row: Row) -> Backends:
     """The kernels that a row says it ran; blanks are the engine's choice."""
     return Backends(**{k: get_backend(k, word) for k in KINDS if (word := row.word(f"{k}_backend"))})
 
 
-def _version(row: Row, engine: str) -> str:
+def version_of(row: Row, engine: str) -> str:
     """The engine's release. A blank is the release of the day of the run; of a server whose day is unknown the newest;
     of a static batch, which no server runs, unknown."""
     if stated := row.word("engine_version"):
@@ -104,10 +118,13 @@ def _version(row: Row, engine: str) -> str:
     return row.default("engine_version", UNVERSIONED) if row.word("mode") == "static" else ""
 
 
-def _layout(row: Row, engine: Engine) -> Layout:
+def _layout(row: Row, engine: Engine, device: Device) -> Layout:
     """The stated degrees; what they leave of the devices becomes tensor parallelism, or replicas if that is stated."""
     tp, pp, dp, ep = (row.count(c) for c in ("tp", "pp", "dp", "ep"))
-    devices = row.count("num_devices")
+    devices, cores = row.count("num_devices"), device.num_compute_units
+    if devices and tp * max(pp, 1) * max(dp, 1) == devices * cores and tp % cores == 0 and cores > 1:
+        tp //= cores
+        row.default("tp", f"counts cores, {cores} to a device")
     if not devices:
         devices = max(tp, 1) * max(pp, 1) * max(dp, 1)
         if devices == 1:
@@ -127,7 +144,7 @@ def _layout(row: Row, engine: Engine) -> Layout:
         tp //= dp  # data-parallel attention inside the tensor-parallel ranks, as SGLang counts it
     if tp * pp * dp != devices:
         raise ScenarioError("num_devices is not tp x pp x dp")
-    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1))
+    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1), etp=row.count("etp"))
 
 
 def _budget(row: Row, engine: Engine, layout: Layout, workload: Workload) -> int:
@@ -151,8 +168,18 @@ def longest_tokens(workload: Workload) -> int:
     return ceil(workload.input_tokens + sqrt(3.0) * workload.input_tokens_std)
 
 
-def _with_experts(row: Row, layout: Layout) -> Layout:
-    """Where the note says that attention ran data-parallel and the sizes are blank: all tensor-parallel ranks did."""
+def _with_experts(row: Row, layout: Layout, model: Model) -> Layout:
+    """How experts are shared out, where the row leaves it open.
+
+    Where the note says that attention ran data-parallel and the sizes are blank, all tensor-parallel ranks did. An
+    expert that would be cut into slices narrower than a tile stays whole, and the ranks divide the experts instead.
+    """
+    widths = [b.experts.ffn_size for b in model.blocks if b.experts]
+    if not widths:
+        return replace(layout, etp=0)
+    if layout.etp > 1 and min(widths) // layout.etp < NARROWEST_SLICE:
+        row.default("ep", f"{layout.ep * layout.etp} (experts {min(widths)} wide are not cut into {layout.etp})")
+        return replace(layout, ep=layout.ep * layout.etp, etp=1)
     if ATTENTION_DP not in row.word("note").casefold() or row.word("dp") or row.word("ep") or layout.tp == 1:
         return layout
     row.default("dp and ep", f"{layout.tp} (the note says data-parallel attention)")
@@ -174,6 +201,7 @@ def _workload(row: Row) -> Workload:
         concurrency=concurrency,
         request_rate_per_s=row.needed("request_rate_per_s") if mode == "open" else 0.0,
         num_requests=_num_requests(row, mode, concurrency),
+        keeps_cache=mode != "static" or row.word("technique").casefold() != WITHOUT_CACHE,
     )  # fmt: skip
 
 

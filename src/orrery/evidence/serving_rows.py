@@ -4,7 +4,6 @@ A static batch has a closed form; runs with traffic are simulated.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from orrery.base.cost import Interval
 from orrery.base.errors import OrreryError, UnknownName
@@ -19,7 +18,9 @@ from orrery.execution.memory import Infeasible
 from orrery.execution.shard import shard
 from orrery.numerics.registry import get_format
 from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.intervals import ENDS, OTHER_END
 from orrery.serving.simulation.service import Service
+from orrery.serving.uncached import without_cache
 from orrery.serving.workload import Workload
 
 Progress = Callable[[int, int], None]
@@ -57,6 +58,8 @@ def answer(table: Table, rows: Rows, answers: Answers, on_progress: Progress | N
 
 def predict(service: Service, workload: Workload) -> Estimate | Ran | Infeasible:
     """One run: in closed form where it is a single batch, else step by step."""
+    if not workload.keeps_cache:
+        return without_cache(service.pools[0].deployment, workload)
     if workload.mode == "static":
         return estimate(service.pools[0].deployment, workload)
     return run(service, workload)
@@ -96,20 +99,17 @@ def metric_of(
     if metric == "itl_s":
         return found.tpot_s, found.intervals.get("tpot_s")
     if metric == "decode_tokens_per_s":
-        return found.concurrency / found.tpot_s, _inverse(found.intervals.get("tpot_s"), found.concurrency)
+        return found.concurrency / found.tpot_s, _of_rate(found)
     if metric == "kv_cache_tokens":
         return found.memory.kv_capacity_tokens * deployment.layout.dp, None
     return getattr(found, metric), found.intervals.get(metric)
 
 
-def _inverse(interval: Interval | None, scale: float) -> Interval | None:
-    """The interval of scale / value: the ends change places."""
-    if interval is None:
+def _of_rate(found: Estimate) -> Interval | None:
+    """The interval of the rate at which a batch decodes, from that of its steps: the ends change places."""
+    if (steps := found.intervals.get("tpot_s")) is None:
         return None
-    return replace(
-        interval, low_80=scale / interval.high_80, high_80=scale / interval.low_80,
-        low_95=scale / interval.high_95, high_95=scale / interval.low_95,
-    )  # fmt: skip
+    return Interval(**{end: found.concurrency / getattr(steps, OTHER_END[end]) for end in ENDS}, because=steps.because)
 
 
 def static_bound_s(deployment: Deployment, workload: Workload) -> float:

@@ -1,26 +1,29 @@
 """A run with traffic, simulated: the requests that a row describes, served, and read off as a client would."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
-from orrery.base.cost import Interval
+from orrery.base.cost import Interval, Spread
 from orrery.engine.streams import stream
 from orrery.evidence.metrics import base_metric
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.serving.arrivals import arrivals
 from orrery.serving.clock import steps_of, tick
+from orrery.serving.intervals import Bounds, Figures, ratios_of
 from orrery.serving.metrics.distribution import from_gaps
 from orrery.serving.metrics.latencies import Latencies, latencies
+from orrery.serving.online import at_rate
 from orrery.serving.requests import NONE, Floats, Ints, Requests
 from orrery.serving.simulation.assemble import memories_of
 from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate
 from orrery.serving.steady import batch_limit
-from orrery.serving.sureness import Doubt, doubt_of, spread_of
+from orrery.serving.sureness import Doubt, bounds_of, doubt_of, factors_of
 from orrery.serving.synthesis.lengths import Length, draw
 from orrery.serving.workload import REQUESTS_PER_SLOT, Workload
 
@@ -159,13 +162,58 @@ class Ran:
         return self._of_run(base)
 
     def interval(self, metric: str, value: float) -> Interval | None:
-        """Around a metric: the error of this kind of run on measured tables."""
+        """Around a metric, by the factors of such runs; None where it is given, or nothing is known of its error."""
         base = base_metric(metric)
-        if base in _UNSURE:
-            return None
-        deployment = self.service.pools[-1].deployment
-        asked = "tpot_s" if base in ("itl_s", "decode_tokens_per_s") else base
-        return spread_of(deployment, self.workload.mode, asked, self.doubt).around(value)
+        if base == "decode_tokens_per_s":
+            return self.ratios["tpot_s"].inverse().around(value)
+        ratio = self.ratios.get("tpot_s" if base == "itl_s" else base)
+        return None if ratio is None else ratio.around(value)
+
+    @cached_property
+    def ratios(self) -> Mapping[str, Spread]:
+        """By metric, the ends of its interval over its value."""
+        factors = factors_of(self.service.pools[-1].deployment, self.workload.mode, self.doubt)
+        return ratios_of(self.figures, factors, self.bounds)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """What ties the run's metrics together."""
+        mode, outputs = self.workload.mode, float(self.times.output_tokens.mean())
+        return Figures(
+            ttft_s=self.value("ttft_s"), tpot_s=_number(self.value("tpot_s")), latency_s=self.value("latency_s"),
+            requests_per_s=self.value("requests_per_s"), power_w=self.value("power_w"), steps=max(0.0, outputs - 1.0),
+            waiting_s=self._waiting_s if mode == "closed" else 0.0, load_frac=self._load_frac,
+            is_one_request=mode != "offline",
+        )  # fmt: skip
+
+    @property
+    def bounds(self) -> Bounds:
+        """Of the deployment that decodes; boards of all pools draw power."""
+        pools = self.service.pools
+        bounds = bounds_of(pools[-1].deployment, self.workload)
+        count = [p.replicas * p.deployment.layout.num_devices for p in pools]
+        devices = [p.deployment.cluster.device for p in pools]
+        return replace(
+            bounds, least_ttft_s=0.0 if len(pools) > 1 else bounds.least_ttft_s,
+            least_power_w=sum(n * d.idle_power_w for n, d in zip(count, devices, strict=True)),
+            most_power_w=sum(n * d.power_limit_w for n, d in zip(count, devices, strict=True)),
+        )  # fmt: skip
+
+    @property
+    def _waiting_s(self) -> float:
+        """Mean time that a request waits for a slot (Little's law on the queue)."""
+        waiting = float(self.simulated.timeline[:, TIMELINE.index("waiting")].sum())
+        return waiting / max(1, self.traffic.requests.count)
+
+    @property
+    def _load_frac(self) -> float:
+        """Of an open loop: arrivals over the highest rate that one replica of the closed forms serves in time."""
+        if self.workload.mode != "open" or len(self.service.pools) > 1:
+            return 0.0
+        deployment, memory, asked = self.service.pools[0].deployment, self.memories[0], self.workload
+        rate = asked.request_rate_per_s / self.service.pools[0].replicas
+        found = at_rate(deployment, memory, asked.input_tokens, asked.output_tokens, rate, self.traffic.num_requests)
+        return 0.0 if isinstance(found, Infeasible) else found.load_frac
 
     def _of_requests(self, metric: str, percent: float | None) -> float:
         values = self.times.ttft_s if metric == "ttft_s" else self.times.long_tpot_s
@@ -225,7 +273,11 @@ class Ran:
 
 
 _OF_REQUESTS = ("ttft_s", "tpot_s", "latency_s")
-_UNSURE = ("peak_memory_bytes", "kv_cache_tokens")
+
+
+def _number(value: float) -> float:
+    """A mean over no requests is nothing."""
+    return value if isfinite(value) else 0.0
 
 
 def _percent(metric: str) -> float | None:

@@ -1,8 +1,8 @@
 """Measured tables: columns as arrays, blanks as NaN or the empty string."""
 
 import csv
-import gzip
 import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.errors import ScenarioError
+from orrery.base.errors import MOST_LISTED, ScenarioError
+from orrery.base.user_file import read_user_text
 
 KINDS = ("serving", "training", "kernel", "collective")
 
@@ -52,20 +53,18 @@ class Table:
 
 def read_table(path: Path) -> Table:
     """Read a ``.csv`` or ``.csv.gz`` file; refuses what is not a table, naming what was found."""
+    text = read_user_text(path, "CSV table")
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ScenarioError(f"There is no file {str(path)!r}.") from None
-    except (OSError, UnicodeDecodeError, EOFError) as error:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
         raise ScenarioError(f"{path.name}: cannot be read as CSV text: {error}.") from None
-    rows = list(csv.reader(io.StringIO(text)))
     if not rows or not any(rows[0]):
         raise ScenarioError(f"{path.name}: is empty; the first line must name the columns.")
     header = [h.strip() for h in rows[0]]
     if len(set(header)) != len(header):
-        twice = sorted({h for h in header if header.count(h) > 1})
-        raise ScenarioError(f"{path.name}: column {', '.join(twice)} is named twice.")
+        twice = sorted(h for h, count in Counter(header).items() if count > 1)
+        shown = ", ".join(twice[:MOST_LISTED]) + (", …" if len(twice) > MOST_LISTED else "")
+        raise ScenarioError(f"{path.name}: column {shown} is named twice.")
     for number, row in enumerate(rows[1:], start=2):
         if row and len(row) != len(header):
             raise ScenarioError(f"{path.name}, row {number}: has {len(row)} cells, the header names {len(header)}.")

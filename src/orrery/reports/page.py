@@ -35,7 +35,7 @@ def _template(name: str) -> Any:
         jinja2 = import_module("jinja2")
     except ModuleNotFoundError:
         raise ScenarioError(
-            f"report: pages need jinja2: pip install 'orrery[{EXTRA}]'; --json works without."
+            f"report: pages need jinja2: pip install 'orrery-ai[{EXTRA}]'; --json works without."
         ) from None
     env = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False,

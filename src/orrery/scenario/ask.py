@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import exp, hypot, log
 from typing import Any
 
 from orrery.base.cost import Interval
 from orrery.execution.choice import backend_words, chosen
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
-from orrery.planner.money import Tariff, tariff_of
+from orrery.planner.money import Tariff, idle_notes, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.plan import plan_scenario
@@ -19,6 +18,7 @@ from orrery.scenario.resolve import Question, resolve
 from orrery.scenario.schema import Scenario, merged
 from orrery.serving.estimate import Estimate
 from orrery.serving.estimate import estimate as estimate_deployment
+from orrery.serving.intervals import ENDS, OTHER_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,7 +54,8 @@ class Answer:
                 "output_tokens_per_s": e.output_tokens_per_s, "total_tokens_per_s": e.total_tokens_per_s,
                 "requests_per_s": e.requests_per_s, "concurrency": e.concurrency, "num_devices": e.num_devices,
                 "memory": {**memory_json(e.memory), "peak_bytes": e.peak_memory_bytes}, "power_w": e.power_w,
-                "energy_j_per_token": e.energy_j_per_token,
+                "host_power_w": e.host_power_w, "energy_j_per_token": e.energy_j_per_token,
+                "energy_j_per_token_with_host": e.energy_j_per_token_with_host, "rate_used_frac": e.rate_used_frac,
                 "usd_per_million_tokens": self.usd_per_million_tokens,
                 "usd_per_million_total_tokens": self.usd_per_million_total_tokens, "bound_by": e.bound_by,
                 "intervals": self.intervals(),
@@ -65,47 +66,26 @@ class Answer:
 
     def intervals(self) -> dict[str, Interval]:
         """Of every figure that has one. Dollars go with the inverse of the rate; the price is taken as exact."""
-        money = {
-            "usd_per_million_tokens": self.usd_per_million_tokens,
-            "usd_per_million_total_tokens": self.usd_per_million_total_tokens,
-        }
-        return {**self.estimate.intervals, **self._energy_interval(), **self._money_intervals(money)}
+        rates = {
+            "usd_per_million_tokens": "output_tokens_per_s", "usd_per_million_total_tokens": "total_tokens_per_s",
+        }  # fmt: skip
+        money = {name: self._money_interval(name, rate) for name, rate in rates.items()}
+        return {**self.estimate.intervals, **{k: v for k, v in money.items() if v}}
 
-    def _energy_interval(self) -> dict[str, Interval]:
-        """Power over rate, with their errors taken as independent: half-widths add as squares, in the logarithm."""
-        e, around = self.estimate, self.estimate.intervals
-        power, rate = around.get("power_w"), around.get("output_tokens_per_s")
-        if power is None or rate is None or not e.output_tokens_per_s or min(power.low_95, rate.low_95) <= 0:
-            return {}
-        return {
-            "energy_j_per_token": _quotient(e.energy_j_per_token, (e.power_w, power), (e.output_tokens_per_s, rate))
-        }
+    def _money_interval(self, name: str, rate: str) -> Interval | None:
+        """Dollars are least where most tokens are made at the least power, and most the other way round."""
+        e, value = self.estimate, getattr(self, name)
+        power, tokens = e.intervals.get("power_w"), e.intervals.get(rate)
+        if value is None or (power is None and tokens is None):
+            return None
 
-    def _money_intervals(self, money: dict[str, float | None]) -> dict[str, Interval]:
-        rate, around = self.estimate.output_tokens_per_s, self.estimate.intervals.get("output_tokens_per_s")
-        if around is None or not rate:
-            return {}
-        return {name: _inverse(value, rate, around) for name, value in money.items() if value is not None}
+        def end(end_name: str) -> float:
+            power_w = getattr(power, end_name) if power else e.power_w
+            tokens_per_s = getattr(tokens, OTHER_END[end_name]) if tokens else getattr(e, rate)
+            return self.tariff.usd_per_million(e.num_devices, power_w, tokens_per_s) or value
 
-
-def _inverse(value: float, rate: float, around: Interval) -> Interval:
-    return Interval(
-        low_80=value * rate / around.high_80, high_80=value * rate / around.low_80,
-        low_95=value * rate / around.high_95, high_95=value * rate / around.low_95, because=around.because,
-    )  # fmt: skip
-
-
-def _quotient(value: float, over: tuple[float, Interval], under: tuple[float, Interval]) -> Interval:
-    (a, top), (b, bottom) = over, under
-
-    def end(top_end: float, bottom_end: float, sign: float) -> float:
-        return value * exp(sign * hypot(log(top_end / a), log(bottom_end / b)))
-
-    return Interval(
-        low_80=end(top.low_80, bottom.high_80, -1.0), high_80=end(top.high_80, bottom.low_80, 1.0),
-        low_95=end(top.low_95, bottom.high_95, -1.0), high_95=end(top.high_95, bottom.low_95, 1.0),
-        because=f"power: {top.because}; rate: {bottom.because}",
-    )  # fmt: skip
+        because = tokens.because if tokens else "the rate is given; only power is unsure"
+        return Interval(**{name: end(name) for name in ENDS}, because=because)
 
 
 def deployment_json(deployment: Deployment) -> dict[str, Any]:
@@ -150,7 +130,13 @@ def _estimated(asked: Scenario) -> Answer | CannotBe:
     many = reasoned(asked, question, found, tariff)
     if isinstance(many, Infeasible):
         return CannotBe(infeasible=many, notes=question.notes)
-    notes = (*question.notes, *found.notes, *tariff.notes, *(many.notes if many else unused(asked)))
+    notes = (
+        *question.notes,
+        *found.notes,
+        *tariff.notes,
+        *idle_notes(tariff, found.rate_used_frac),
+        *(many.notes if many else unused(asked)),
+    )
     return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 
 

@@ -1,10 +1,17 @@
-"""How sure an answer is: the error of this kind of run on measured tables, wider where constants were borrowed."""
+"""How sure an answer is: the errors of such runs when their whole campaign was left out, wider where more is unknown.
+
+``orrery.serving.intervals`` makes intervals of these factors.
+"""
 
 from dataclasses import dataclass
 
 from orrery.base.cost import Spread
 from orrery.execution.layout import Deployment
+from orrery.execution.shard import shard
 from orrery.execution.step import Step
+from orrery.numerics.registry import get_format
+from orrery.serving.intervals import Bounds, Factors
+from orrery.serving.workload import Workload
 
 UNMEASURED = Spread(
     low_80_ratio=0.6, high_80_ratio=1.6, low_95_ratio=0.4, high_95_ratio=2.5,
@@ -14,12 +21,18 @@ BORROWED = 1.6
 """How much wider an interval becomes when all of the time was predicted with another device's constants."""
 EXTRAPOLATED = 1.5
 """The same when all of the time was predicted for sizes outside the measured range."""
+VERSIONLESS = 1.25
+"""The same where the engine's release is not said: eras of one engine lie so far apart."""
 NOTED = 0.05
 """Below this share of the time neither is worth a word."""
 SHOWN = 3
 """So many examples make the point."""
+NEAR = 0.85
+"""From this share of the highest rate on, an open loop is near saturation."""
 
-_SAME_AS = {"requests_per_s": "output_tokens_per_s", "total_tokens_per_s": "output_tokens_per_s"}
+SAME_RUN, SAME_ENGINE = 0.75, 0.5
+"""Shares of two predictions' squared log errors that are one and the same error: of one model on one engine and
+generation, and of two models there; what campaigns left out show (``tools/fit/engine_widths.py`` prints them)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,20 +62,61 @@ def doubt_of(done: Step) -> Doubt:
     return Doubt(borrowed_frac=borrowed / scale, outside_frac=outside / scale, examples=tuple(dict.fromkeys(examples)))
 
 
-def spread_of(deployment: Deployment, mode: str, metric: str, doubt: Doubt) -> Spread:
-    """The spread of one metric in one mode, wider by what the answer borrows and extrapolates."""
-    spreads = deployment.engine.spreads
-    found = spreads.get(f"{mode}.{metric}") or spreads.get(f"{mode}.{_SAME_AS.get(metric, metric)}") or UNMEASURED
-    factor, because = 1.0, found.because
+def factors_of(deployment: Deployment, mode: str, doubt: Doubt) -> Factors:
+    """What is unsure of a run in one mode, wider by what the answer borrows, extrapolates and was not told."""
+    factor, because = wider_by(doubt, has_version=bool(deployment.engine.version))
+
+    def of(metric: str) -> Spread:
+        found = deployment.engine.spreads.get(f"{mode}.{metric}", UNMEASURED)
+        if factor != 1.0:
+            found = found.widened(factor, found.because + because)
+        unrest = deployment.cluster.device.unrest_ratio
+        return found if unrest == 1.0 else found.moved_out(unrest, f"{found.because}; {_unrest(deployment)}")
+
+    return Factors(pace=of("tpot_s"), first=of("ttft_s"), power=of("power_w"))
+
+
+def wider_by(doubt: Doubt, *, has_version: bool) -> tuple[float, str]:
+    """How much wider (in the logarithm) an interval is than that of runs whose kernels were all measured, and why."""
+    factor, because = 1.0, ""
     if doubt.borrowed_frac >= NOTED:
         factor *= 1.0 + doubt.borrowed_frac * (BORROWED - 1.0)
         because += f"; {doubt.borrowed_frac:.0%} of the time rests on constants of related devices"
     if doubt.outside_frac >= NOTED:
         factor *= 1.0 + doubt.outside_frac * (EXTRAPOLATED - 1.0)
         because += f"; {doubt.outside_frac:.0%} of the time is outside the measured sizes"
-    found = found if factor == 1.0 else found.widened(factor, because)
-    unrest = deployment.cluster.device.unrest_ratio
-    return found if unrest == 1.0 else found.moved_out(unrest, f"{because}; {_unrest(deployment)}")
+    if not has_version:
+        factor *= VERSIONLESS
+        because += "; the engine's version is not known"
+    return factor, because
+
+
+def bounds_of(deployment: Deployment, workload: Workload) -> Bounds:
+    """What no run of the deployment can pass: reading active weights once a token, a prompt's arithmetic, the boards.
+
+    A token passes every stage of a pipeline, so it waits until each rank of all of them has read its share of the
+    weights that one token needs; embeddings are looked up, not read.
+    """
+    device, model, layout = deployment.cluster.device, deployment.model, deployment.layout
+    active = min(1.0, model.num_active_parameters / max(1, model.num_parameters))
+    read_bytes = shard(deployment).weight_bytes * layout.pp * active
+    if any(b.experts for b in model.blocks):
+        read_bytes /= max(1, layout.dp)  # one token's experts may lie on any of the ranks that share them
+    _, peak = device.peak_flops_per_s(get_format(deployment.formats.activations).rates)
+    flops = 2.0 * sum(b.num_active_parameters for b in model.blocks) * workload.input_tokens
+    return Bounds(
+        least_tpot_s=read_bytes / device.memory_bandwidth_bytes_per_s,
+        least_ttft_s=flops / (peak * layout.num_devices),
+        least_power_w=device.idle_power_w * layout.num_devices, most_power_w=device.power_limit_w * layout.num_devices,
+    )  # fmt: skip
+
+
+def shared_frac(a: Deployment, b: Deployment) -> float:
+    """How much of two answers' errors is the same: all that an engine does on a generation of devices, or nothing."""
+    one, other = ((d.engine.name, d.engine.version, d.cluster.device.generation) for d in (a, b))
+    if one != other:
+        return 0.0
+    return SAME_RUN if a.model.name == b.model.name else SAME_ENGINE
 
 
 def _unrest(deployment: Deployment) -> str:
@@ -72,10 +126,20 @@ def _unrest(deployment: Deployment) -> str:
     )
 
 
-def notes_of(deployment: Deployment, doubt: Doubt) -> tuple[str, ...]:
+def notes_of(deployment: Deployment, doubt: Doubt, load_frac: float = 0.0) -> tuple[str, ...]:
     """Sentences that a reader must see beside the numbers."""
-    device = deployment.cluster.device
+    device, engine = deployment.cluster.device, deployment.engine
     notes = [_unrest(deployment) + "."] if device.unrest_ratio > 1.0 else []
+    if not engine.version:
+        notes.append(
+            f"ENGINE VERSION NOT GIVEN: these are the defaults and constants of the newest {engine.name} that is known; "
+            f"another release may be far slower. Give yours with --engine-version; the intervals are wider for it."
+        )
+    if NEAR <= load_frac < 1.0:
+        notes.append(
+            f"Near saturation: arrivals are {load_frac:.0%} of the highest rate that is served in time, and that rate "
+            f"is as unsure as the time per token; the upper ends say what happens where it is passed."
+        )
     if doubt.borrowed_frac >= NOTED:
         notes.append(
             f"{doubt.borrowed_frac:.0%} of the time rests on constants measured on other devices than {device.name} "

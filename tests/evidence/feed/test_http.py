@@ -120,7 +120,7 @@ def test_a_missing_package_is_named_with_what_to_install(reader, monkeypatch):
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(extra, "import_module", missing)
-    with pytest.raises(FeedError, match=r"need httpx; install it: pip install 'orrery\[papers\]'"):
+    with pytest.raises(FeedError, match=r"need httpx; install it: pip install 'orrery-ai\[papers\]'"):
         reader.get("https://example.org/")
 
 

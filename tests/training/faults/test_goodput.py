@@ -78,6 +78,26 @@ def test_simulated_runs_agree_with_the_closed_form(lag):
     assert runs.lost_s.mean() == pytest.approx(g.lost_frac * g.time_s, rel=0.05)
 
 
+def test_a_lag_is_done_again_after_a_failure_worked_by_hand():
+    """Every failure falls back, beside its recovery of 20 s, the part of the 12 s of lag that was work: 12 x 50 / 60.
+
+    Tries of a stretch of 60 s at one failure in 100 s: e^0.6 - 1 failures, each followed by 20 + 10 s to get through,
+    which may fail too: e^0.3.
+    """
+    job = FaultModel(num_devices=1, device_mtbf_s=100.0, detection_s=3.0, restart_s=20.0)
+    saves = CheckpointPlan(interval_s=50.0, blocked_s=10.0, lag_s=12.0)
+    run = RunPlan(step_s=50.0, num_steps=2)
+    g = expected(job, saves, run)
+    first_tries = math.exp(0.6) - 1.0
+    stops = first_tries * math.exp(0.3)
+    assert g.num_failures == pytest.approx(2 * stops)
+    assert g.time_s == pytest.approx(
+        2 * (60.0 + (first_tries * 100.0 - 60.0) + first_tries * 100.0 * (math.exp(0.3) - 1.0) + 3.0 * stops)
+    )
+    again_s = first_tries * 100.0 * (math.exp(0.3) - math.exp(0.2))
+    assert g.lost_frac * g.time_s == pytest.approx(2 * (first_tries * 100.0 - 60.0 + again_s))
+
+
 def test_a_lag_costs_what_was_saved_but_not_through():
     with_lag, without = (simulate(JOB, replace(SAVES, lag_s=x), RUN, num_runs=2000) for x in (900.0, 0.0))
     assert with_lag.lost_s.mean() - without.lost_s.mean() == pytest.approx(

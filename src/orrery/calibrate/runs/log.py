@@ -1,6 +1,5 @@
 """One file that a user hands in: its text, and what it holds where it is JSON."""
 
-import gzip
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import read_user_text
 
 Object = Mapping[str, Any]
 
@@ -35,15 +35,7 @@ class Log:
 
 def read_log(path: Path) -> Log:
     """A text file, also compressed with gzip; an empty or unreadable one is refused."""
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ScenarioError(f"There is no file {str(path)!r}.") from None
-    except IsADirectoryError:
-        raise ScenarioError(f"{path}: is a folder; give the result files in it, such as {path}/*.json.") from None
-    except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise ScenarioError(f"{path.name}: cannot be read as text: {error}.") from None
+    text = read_user_text(path, f"result file, such as {path.name}/*.json")
     if not text.strip():
         raise ScenarioError(f"{path.name}: is empty.")
     objects, broken = _objects(text) if text.lstrip()[0] in "{[" else ((), "")

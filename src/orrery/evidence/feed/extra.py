@@ -15,4 +15,4 @@ def load(package: str) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError:
-        raise FeedError(f"New papers need {package}; install it: pip install 'orrery[papers]'.") from None
+        raise FeedError(f"New papers need {package}; install it: pip install 'orrery-ai[papers]'.") from None

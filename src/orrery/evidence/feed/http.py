@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from orrery.evidence.feed.extra import FeedError, load
 from orrery.evidence.feed.pace import Clock, Pace
 
-USER_AGENT = f"orrery/{version('orrery')} (reads lists of new papers; one request at a time)"
+USER_AGENT = f"orrery/{version('orrery-ai')} (reads lists of new papers; one request at a time)"
 MOST_BYTES = 20_000_000
 MOST_REDIRECTS = 5
 TRIES = 4

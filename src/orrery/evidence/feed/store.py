@@ -76,7 +76,7 @@ class Store:
         if application == APPLICATION and version > VERSION:
             raise FeedError(
                 f"{self.path}: is of version {version}, and this orrery reads up to {VERSION}: upgrade it "
-                "(pip install -U orrery), or name another file with --library."
+                "(pip install -U orrery-ai), or name another file with --library."
             )
         if application != APPLICATION and (application or version or num_tables):
             raise FeedError(f"{self.path}: is a database of another program; name another file with --library.")

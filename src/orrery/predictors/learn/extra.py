@@ -14,5 +14,5 @@ def learning_package(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise OrreryError(
-            f"Learned predictors need {name.split('.')[0]}, which is not installed; run pip install 'orrery[learn]'."
+            f"Learned predictors need {name.split('.')[0]}, which is not installed; run pip install 'orrery-ai[learn]'."
         ) from error

@@ -44,7 +44,11 @@ def folder_for(path: Path) -> Path:
 
 def _about(settings: Mapping[str, Any], finds_capacity: bool) -> dict[str, Any]:
     asked = "capacity" if finds_capacity else "run"
-    return {"version": version("orrery"), "asked": asked, "scenario": {key: settings[key] for key in sorted(settings)}}
+    return {
+        "version": version("orrery-ai"),
+        "asked": asked,
+        "scenario": {key: settings[key] for key in sorted(settings)},
+    }
 
 
 def _path(folder: Path, about: Mapping[str, Any]) -> Path:

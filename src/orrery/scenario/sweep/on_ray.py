@@ -44,6 +44,6 @@ def _ray() -> Any:
         return import_module("ray")
     except ImportError:
         raise ScenarioError(
-            "ray: the package is not installed; write: pip install 'orrery[ray]', or leave --ray out to use the cores "
-            "of this machine."
+            "ray: the package is not installed; write: pip install 'orrery-ai[ray]', or leave --ray out to use the "
+            "cores of this machine."
         ) from None

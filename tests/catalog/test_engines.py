@@ -1,0 +1,51 @@
+"""Fitted constants of engines: what they rest on, and which entry speaks for a run."""
+
+import tomllib
+
+import pytest
+
+from orrery.catalog import engines
+from orrery.catalog.engines import FITTED, POOLED, UNVERSIONED, get_engine, host_of
+
+FEWEST_ROWS = 10
+ENTRIES = tomllib.loads(FITTED.read_text(encoding="utf-8"))["engine"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: "-".join((e["name"], e["version"], e["generation"])) or "any")
+def test_constants_rest_on_ten_rows_and_none_is_at_a_bound(entry):
+    assert entry["rows"] >= FEWEST_ROWS
+    assert entry["campaigns"] >= 1
+    assert entry["at_bound"] == [], "pool it, or give the fit room"
+    assert all(0.0 < value < 20.0 for value in entry["constants"].values())
+
+
+def entry(name, version, generation, step_s):
+    return {
+        "name": name, "version": version, "generation": generation, "source": "runs", "at": f"{name} {version}",
+        "constants": {"step_s": step_s}, "spread": {},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def known(monkeypatch):
+    entries = [
+        entry("", POOLED, "", 1.0), entry("vllm", POOLED, "", 2.0), entry("vllm", "0.8", "", 3.0),
+        entry("vllm", "0.8", "hopper", 4.0), entry("vllm", "0.14", "", 5.0), entry("vllm", UNVERSIONED, "", 6.0),
+    ]  # fmt: skip
+    monkeypatch.setattr(engines, "_fitted_entries", lambda: (entries, {"runs": None}))
+    return lambda name, version, generation="": engines._fitted(name, version, generation)[0]["constants"]["step_s"]
+
+
+@pytest.mark.parametrize(("asked", "step_s"), [
+    (("vllm", "0.9", "hopper"), 4.0), (("vllm", "0.9", "ampere"), 3.0), (("vllm", "0.15", "hopper"), 5.0),
+    (("vllm", "", "hopper"), 5.0), (("vllm", "0.5", "hopper"), 2.0), (("vllm", UNVERSIONED, "hopper"), 6.0),
+    (("sglang", "0.4", "hopper"), 1.0),
+])  # fmt: skip
+def test_the_nearest_entry_speaks(known, asked, step_s):
+    assert known(*asked) == step_s
+
+
+def test_an_engine_that_wraps_another_takes_its_host():
+    assert host_of("ollama") == "llama.cpp"
+    assert host_of("vllm") == "vllm"
+    assert get_engine("ollama").step_s == get_engine("llama.cpp").step_s

@@ -1,0 +1,62 @@
+"""Which campaign a row belongs to, and which rows are only reported."""
+
+import pytest
+
+from orrery.base.errors import ScenarioError
+from orrery.evidence.campaign import campaign_of, excluded, read_exclusions, source_of
+from orrery.evidence.row import Row
+
+CELLS = {
+    "source": "NVIDIA/TensorRT-LLM@258c7540:docs/perf.md", "mode": "offline", "engine": "tensorrt-llm",
+    "engine_version": "1.0", "device": "h100-sxm", "model": "meta-llama/Llama-3.1-8B",
+}  # fmt: skip
+
+
+def name(**cells):
+    return campaign_of(Row(cells={**CELLS, **cells}))
+
+
+def test_a_campaign_is_a_source_a_load_an_engine_an_era_and_a_generation():
+    assert name() == "NVIDIA/TensorRT-LLM: offline, tensorrt-llm 1.0, hopper"
+
+
+@pytest.mark.parametrize("same", [
+    {"source": "NVIDIA/TensorRT-LLM (page)"}, {"source": "NVIDIA/TensorRT-LLM@00f3:other.md"}, {"device": "h200"},
+    {"engine_version": "1.2.0rc2.post2"}, {"model": "meta-llama/Llama-3.1-70B"},
+])  # fmt: skip
+def test_other_pages_models_devices_and_patches_are_the_same_campaign(same):
+    assert name(**same) == name()
+
+
+@pytest.mark.parametrize("other", [
+    {"source": "somebody/else@1"}, {"mode": "closed"}, {"engine": "vllm"}, {"engine_version": "0.17"},
+    {"device": "b200"}, {"prefill_workers": "1"},
+])  # fmt: skip
+def test_another_source_load_engine_era_or_generation_is_another_campaign(other):
+    assert name(**other) != name()
+
+
+def test_a_column_wins():
+    assert name(campaign="spring") == "spring"
+
+
+def test_nothing_that_is_assumed_for_the_name_is_noted_on_the_row():
+    row = Row(cells={**CELLS, "engine": "", "engine_version": "", "source": ""})
+    assert campaign_of(row).startswith("unknown source: offline, ")
+    assert row.assumed == []
+
+
+def test_a_source_is_who_published():
+    assert [source_of(w) for w in ("a/b@c:d", "a/b (remark)", "a: b", "")] == ["a/b", "a/b", "a", "unknown source"]
+
+
+def test_exclusions_need_every_column_and_say_why(tmp_path):
+    path = tmp_path / "excluded.toml"
+    path.write_text('[[excluded]]\nwhere = { mode = "closed", measured_date = "2025-11-*" }\nwhy = "stalled"\n')
+    found = read_exclusions(path)
+    assert excluded(Row(cells={"mode": "closed", "measured_date": "2025-11-02"}), found) == "stalled"
+    assert excluded(Row(cells={"mode": "open", "measured_date": "2025-11-02"}), found) == ""
+    assert excluded(Row(cells={"mode": "closed"}), found) == ""
+    path.write_text('[[excluded]]\nwhere = { mode = "closed" }\n')
+    with pytest.raises(ScenarioError, match="why"):
+        read_exclusions(path)

@@ -1,0 +1,67 @@
+"""What a step sends, and what a stage holds, worked out from the shapes of the model."""
+
+import numpy as np
+import pytest
+
+from orrery import network
+from orrery.execution.batch import Batch
+from orrery.execution.shard import shard
+from orrery.execution.step import step
+
+
+def decodes(*tokens):
+    n = np.array(tokens, dtype=np.int64)
+    zero = np.zeros_like(n)
+    return Batch(
+        prompt_sequences=zero, prompt_tokens=zero, prompt_context_tokens=zero, decode_sequences=n,
+        decode_context_tokens=zero + 1000,
+    )  # fmt: skip
+
+
+def part_of(deployment, batch, name):
+    return next(p for p in step(deployment, batch).parts if p.name == name)
+
+
+def sent_s(deployment, num_bytes, kind="send_recv", n=2):
+    work = network.Collective(
+        kind=kind, num_devices=n, message_bytes=np.array([num_bytes]), library="nccl", has_peer_to_peer=True,
+        devices_per_node=deployment.cluster.devices_per_node,
+    )  # fmt: skip
+    return float(network.predict(work, deployment.cluster.device).time_s[0])
+
+
+@pytest.mark.parametrize(("tp", "pp"), [(1, 2), (2, 2), (4, 2), (2, 4)])
+def test_each_device_hands_over_its_own_part_of_a_token(deploy, tp, pp):
+    """Llama 70B is 8192 wide: a token is 16,384 bytes in BF16, and each of tp devices sends its share to its twin.
+
+    There are pp - 1 borders. 4096 tokens make messages that bytes dominate, so that a message not divided shows.
+    """
+    deployment = deploy(tp=tp, pp=pp)
+    found = part_of(deployment, decodes(4096), "hand over").time_s[0]
+    assert found == pytest.approx((pp - 1) * sent_s(deployment, 4096 * 8192 * 2 / tp), rel=1e-12)
+
+
+def test_every_reduction_carries_whole_tokens(deploy):
+    """Two all-reduces a layer, each of all tokens x 8192 x 2 bytes; 80 layers."""
+    deployment = deploy(tp=4)
+    parts = [p for p in step(deployment, decodes(64)).parts if p.name == "all-reduce"]
+    work = network.Collective(
+        kind="all_reduce", num_devices=4, message_bytes=np.array([64 * 8192 * 2.0]),
+        library=deployment.engine.kernels, has_peer_to_peer=True, devices_per_node=8,
+    )  # fmt: skip
+    each_s = float(network.predict(work, deployment.cluster.device).time_s[0])
+    assert sum(float(p.time_s[0]) for p in parts) == pytest.approx(160 * each_s, rel=1e-12)
+
+
+@pytest.mark.parametrize("tp", [1, 4])
+def test_embedding_and_head_are_on_the_first_and_the_last_stage(deploy, tp):
+    """Llama 3.1 70B, BF16, untied: embedding and head are 128,256 x 8192 each and never on one stage of a pipeline.
+
+    One layer: q 8192 x 8192, k and v 8192 x 1024 each, o 8192 x 8192, three of 8192 x 28,672; norms, whole on every
+    device: two of 8192 a layer and one more at the end.
+    """
+    layer = 8192 * 8192 * 2 + 8192 * 1024 * 2 + 3 * 8192 * 28_672
+    table, norms = 128_256 * 8192, 80 * 2 * 8192 + 8192
+    one, two = shard(deploy(tp=tp)).weight_bytes, shard(deploy(tp=tp, pp=2)).weight_bytes
+    assert one == pytest.approx(2 * ((80 * layer + 2 * table) / tp + norms), rel=1e-9)
+    assert two == pytest.approx(2 * ((40 * layer + table) / tp + norms / 2), rel=1e-9)

@@ -1,0 +1,186 @@
+"""Least squares over the whole tree of engines at once, and again without some rows.
+
+Predictions answer smoothly to the logarithms of the constants, so each round takes their slopes at every row, solves
+
+    sum over values of  weight x 2 TYPICAL^2 (sqrt(1 + (error / TYPICAL)^2) - 1)   +   sum over nodes of  (log / sd)^2 x TYPICAL^2
+
+for all nodes together, and goes there if that is better, no further than slopes hold. The slopes of the last round also say what
+the constants would be without a campaign: the same sum without its rows.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from engine_rows import Measured, predicted_values
+from engine_tree import (
+    CONSTANTS,
+    HOST,
+    Floats,
+    Key,
+    Tree,
+    has_ratio,
+    logs_at,
+    nodes_of,
+    pull_sd,
+    row_constants,
+    row_path,
+)
+
+TYPICAL = 0.2
+"""Log error beyond which a value counts by its size and no longer by its square: some runs went wrong."""
+
+STEP = 0.25
+"""Of a logarithm, for slopes: far enough that a run's discrete steps do not hide them."""
+
+FARTHEST = 0.8
+"""Of a logarithm, in one round: slopes do not hold for ever."""
+
+ROUNDS, AGAIN, SETTLED = 7, 2, 0.01
+"""Most rounds; the one before which slopes are taken afresh; the gain below which it is done."""
+
+SOLVES = 25
+"""Rounds of weights in one solution: they settle."""
+
+FIRST_TOKEN_WEIGHT = 0.5
+"""Queues decide most of the first token's time and the constants here little of it; so it counts less."""
+
+EXPERTS_WEIGHT = 0.3
+"""How traffic spreads over experts is not known of a run, and must not pass for the host's work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Slopes:
+    """Errors of every measured value at some constants, and how they answer to each constant's logarithm."""
+
+    row: np.ndarray  # which row a value belongs to
+    metric: tuple[str, ...]
+    error: Floats  # log(measured / predicted)
+    slope: Floats  # of log(predicted), values x constants
+    weight: Floats
+    logs: Tree  # where these were taken
+
+
+def weights_of(rows: Sequence[Measured], sizes: Mapping[str, int]) -> Floats:
+    """How much each row counts. Rows of a campaign err alike: together they count as the root of how many it has."""
+    count = Counter(r.campaign for r in rows)
+    mixed = [any(b.experts for b in r.deployment.model.blocks) for r in rows]
+    each = [EXPERTS_WEIGHT if m else 1.0 for m in mixed]
+    return np.array([w * np.sqrt(sizes[r.campaign]) / count[r.campaign] for r, w in zip(rows, each, strict=True)])
+
+
+def errors_at(rows: Sequence[Measured], tree: Tree, shift: Mapping[str, float] | None = None) -> list[dict[str, float]]:
+    """log(measured / predicted) by metric of every row, with its constants times what ``shift`` says."""
+    out: list[dict[str, float]] = []
+    for row in rows:
+        constants = row_constants(tree, row)
+        constants |= {name: constants[name] * factor for name, factor in (shift or {}).items()}
+        found = predicted_values(row, constants)
+        out.append({m: float(np.log(row.values[m] / v)) for m, v in found.items() if v > 0})
+    return out
+
+
+def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) -> Slopes:
+    """One prediction of every row for each constant, and one as it is."""
+    here, weight = errors_at(rows, tree), weights_of(rows, sizes)
+    index = [(i, m) for i, found in enumerate(here) for m in sorted(found)]
+    slope = np.zeros((len(index), len(CONSTANTS)))
+    place = {key: n for n, key in enumerate(index)}
+    scaled = [i for i, r in enumerate(rows) if has_ratio(r)]
+    for c, name in enumerate(CONSTANTS):
+        asked = range(len(rows)) if name in HOST else scaled
+        there = errors_at([rows[i] for i in asked], tree, {name: float(np.exp(STEP))})
+        for i, found in zip(asked, there, strict=True):
+            for metric, error in found.items():
+                if (i, metric) in place:
+                    slope[place[i, metric], c] = (here[i][metric] - error) / STEP
+    return Slopes(
+        row=np.array([i for i, _ in index]), metric=tuple(m for _, m in index), error=np.array([here[i][m] for i, m in index]), slope=slope, logs=tree,
+        weight=np.array([
+            weight[i] * (FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) / len(here[i]) for i, m in index
+        ]),
+    )  # fmt: skip
+
+
+def solve(rows: Sequence[Measured], slopes: Slopes, kept: np.ndarray) -> Tree:
+    """The nodes' logarithms that fit the kept rows best, as far as the slopes hold."""
+    nodes = nodes_of([r for r, k in zip(rows, kept, strict=True) if k])
+    column = {key: n * len(CONSTANTS) for n, key in enumerate(nodes)}
+    mine = kept[slopes.row]
+    size = len(nodes) * len(CONSTANTS)
+    design = np.zeros((int(mine.sum()), size))
+    for n, (row, slope) in enumerate(zip(slopes.row[mine], slopes.slope[mine], strict=True)):
+        for key in row_path(rows[row]):
+            if key in column:
+                design[n, column[key] : column[key] + len(CONSTANTS)] = slope
+    start = np.concatenate([slopes.logs.get(key, np.zeros(len(CONSTANTS))) for key in nodes])
+    lost = [k for k in slopes.logs if k not in column]  # nodes of too few rows now: what they said is said no more
+    said = np.array([
+        sum((slope @ slopes.logs[key] for key in row_path(rows[row]) if key in lost), 0.0)
+        for row, slope in zip(slopes.row[mine], slopes.slope[mine], strict=True)
+    ])  # fmt: skip
+    target = slopes.error[mine] + design @ start + said  # what is left when every node says nothing
+    pull = (TYPICAL / np.concatenate([pull_sd(key) for key in nodes])) ** 2
+    found = start
+    for _ in range(SOLVES):
+        left = target - design @ found
+        weight = slopes.weight[mine] / np.sqrt(1.0 + (left / TYPICAL) ** 2)
+        found = np.linalg.solve((design.T * weight) @ design + np.diag(pull), (design.T * weight) @ target)
+    return {key: found[c : c + len(CONSTANTS)] for key, c in column.items()}
+
+
+def cost(slopes: Slopes, error: Floats, tree: Tree) -> float:
+    """What is made as small as it can be."""
+    total = (slopes.weight * 2 * TYPICAL**2 * (np.sqrt(1 + (error / TYPICAL) ** 2) - 1)).sum()
+    return float(total + sum(((TYPICAL * logs / pull_sd(key)) ** 2).sum() for key, logs in tree.items()))
+
+
+def fit(rows: Sequence[Measured], sizes: Mapping[str, int]) -> tuple[Tree, Slopes]:
+    """The tree that explains the rows best, and the slopes there; ``sizes``: rows that each campaign has."""
+    best: Tree = {key: np.zeros(len(CONSTANTS)) for key in nodes_of(rows)}
+    slopes = slopes_at(rows, best, sizes)
+    least, farthest = cost(slopes, slopes.error, best), FARTHEST
+    for number in range(ROUNDS):
+        if number == AGAIN:
+            slopes = slopes_at(rows, best, sizes)
+        goal = solve(rows, slopes, np.ones(len(rows), dtype=bool))
+        tried = {k: np.clip(v, _at(best, k) - farthest, _at(best, k) + farthest) for k, v in goal.items()}
+        moved = slopes_after(rows, slopes, tried)
+        found = cost(moved, moved.error, tried)
+        print(f"round {number + 1}: {least:.3f} -> {found:.3f}, steps of at most {farthest:.2f}", flush=True)
+        if found < least:
+            slopes, best, gained, least = moved, tried, least - found, found
+            if gained < SETTLED * least and number > AGAIN:
+                break
+        else:  # what was learned of the slopes stays; the place does not
+            slopes = replace(moved, error=slopes.error, logs=slopes.logs)
+            farthest /= 2
+    return best, slopes
+
+
+def slopes_after(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Slopes:
+    """The errors at another place, and the slopes turned so that they explain them (Broyden's update, by value)."""
+    found = errors_at(rows, tree)
+    error = slopes.error.copy()
+    slope = slopes.slope.copy()
+    shift = [_logs(tree, r) - _logs(slopes.logs, r) for r in rows]
+    for n, (i, metric) in enumerate(zip(slopes.row, slopes.metric, strict=True)):
+        error[n] = found[i].get(metric, error[n])
+        if (length := float(shift[i] @ shift[i])) > 1e-6:
+            slope[n] += (slopes.error[n] - error[n] - slope[n] @ shift[i]) * shift[i] / length
+    return replace(slopes, error=error, slope=slope, logs=tree)
+
+
+def without(rows: Sequence[Measured], slopes: Slopes, held: np.ndarray) -> Tree:
+    """The tree without some rows: no further than one round from where the slopes were taken, but for lost nodes."""
+    found = solve(rows, slopes, ~held)
+    return {k: np.clip(v, _at(slopes.logs, k) - FARTHEST, _at(slopes.logs, k) + FARTHEST) for k, v in found.items()}
+
+
+def _logs(tree: Tree, row: Measured) -> Floats:
+    return logs_at(tree, row_path(row), is_scaled=has_ratio(row))
+
+
+def _at(tree: Tree, key: Key) -> Floats:
+    return tree.get(key, np.zeros(len(CONSTANTS)))

@@ -1,0 +1,94 @@
+"""Engines, their eras and the generations that they ran on, as a tree along which constants are pooled.
+
+A row's constants are the product of what its nodes say: any engine, this engine, this era of it (the [[version]] tables
+of its fact file; ``unknown`` for runs that do not say), this generation of devices in it. Each node but the root only
+says how far it is from its parent, and is pulled towards saying nothing: the fewer rows speak for a node, the nearer it
+stays to its parent. A node with fewer than ``FEWEST`` rows has no say at all.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from engine_rows import Measured
+from numpy.typing import NDArray
+
+from orrery.catalog.calibrations import is_measured
+from orrery.catalog.engines import era_of, host_of
+
+Key = tuple[str, str, str]
+"""Engine, era, generation; empty words pool over all."""
+
+Floats = NDArray[np.float64]
+Tree = Mapping[Key, Floats]
+"""By node: the logarithm of what it multiplies its parent's constants by."""
+
+ROOT: Key = ("", "", "")
+HOST = ("step_s", "per_sequence_s", "per_layer_s", "request_s")
+RATIOS = ("memory_ratio", "compute_ratio")
+CONSTANTS = (*HOST, *RATIOS)
+START = np.log([1e-3, 1e-5, 8e-6, 1e-2, 1.0, 1.0])
+"""A millisecond a step, and what published profiles of engines suggest; kernels as fast as their constants say."""
+
+LOW = np.log([1e-6, 1e-9, 1e-9, 1e-5, 0.2, 0.2])
+HIGH = np.log([1.0, 1e-2, 1e-3, 1e1, 20.0, 20.0])
+"""What physics leaves room for: far enough that only a fit without a hold on its constants would end there."""
+
+PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.5}
+"""Standard deviation of a node's logarithms around its parent's, by depth; of the root's around ``START``. The host
+constants of engines that were fitted each on their own lie 0.4 to 0.8 apart."""
+
+RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 1.2}
+"""The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
+
+FEWEST = 10
+"""Rows below which a node has no constants of its own."""
+
+
+def path_of(engine: str, era: str, generation: str) -> tuple[Key, ...]:
+    """From the root to the node of one kind of run."""
+    return ROOT, (engine, "", ""), (engine, era, ""), (engine, era, generation)
+
+
+def row_path(row: Measured) -> tuple[Key, ...]:
+    """The nodes that speak for a row."""
+    engine = row.deployment.engine
+    return path_of(host_of(engine.name), era_of(engine.name, engine.version), row.deployment.cluster.device.generation)
+
+
+def has_ratio(row: Measured) -> bool:
+    """Whether the row's kernels were timed with constants of another engine, or of no device of its generation."""
+    engine = row.deployment.engine
+    return engine.kernels != engine.name or not is_measured(row.deployment.cluster.device.generation)
+
+
+def nodes_of(rows: Sequence[Measured]) -> tuple[Key, ...]:
+    """The nodes that enough rows speak for; one that has the same rows as its parent says nothing more."""
+    count = Counter(key for row in rows for key in row_path(row))
+    parent = {key: path[i] for row in rows for path in (row_path(row),) for i, key in enumerate(path[1:])}
+    kept = [k for k, n in count.items() if n >= FEWEST]
+    return tuple(sorted(k for k in kept if k == ROOT or (k[0] and not (k[2] and count[parent[k]] == count[k]))))
+
+
+def pull_sd(key: Key) -> Floats:
+    """How far each constant of a node may easily be from its parent's. The root has no say on ratios."""
+    depth = sum(bool(word) for word in key)
+    return np.array([PULL_SD[depth]] * len(HOST) + [RATIO_SD[depth]] * len(RATIOS))
+
+
+def logs_at(tree: Tree, path: Sequence[Key], *, is_scaled: bool) -> Floats:
+    """The logarithms of the constants at the end of a path; ratios only where kernels are not the row's own."""
+    found = START + sum((tree[key] for key in path if key in tree), np.zeros(len(CONSTANTS)))
+    if not is_scaled:
+        found[len(HOST) :] = START[len(HOST) :]
+    return np.clip(found, LOW, HIGH)
+
+
+def constants_of(logs: Floats) -> dict[str, float]:
+    """Constants by name, with the digits that are worth writing."""
+    return {name: float(f"{value:.4g}") for name, value in zip(CONSTANTS, np.exp(logs), strict=True)}
+
+
+def row_constants(tree: Tree, row: Measured) -> dict[str, float]:
+    """What a tree says of one row."""
+    return constants_of(logs_at(tree, row_path(row), is_scaled=has_ratio(row)))
