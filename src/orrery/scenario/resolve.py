@@ -91,8 +91,6 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
-    if scenario.engine_version is None and not engine.version:
-        notes.append("engine_version: the newest known; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
 
 
