@@ -21,6 +21,7 @@ from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.drafting import DRAFT_TOKENS
+from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
 from orrery.serving.workload import REQUESTS_PER_SLOT, Mode, Workload
 
@@ -78,6 +79,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
         Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
         budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
         _draft_head(row),
+        row.word("expert_loads"),
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -85,8 +87,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 @cache
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
-    tokens: int, share: float, backends: Backends, mode: str,
-    draft_head: DraftHead | None,
+    tokens: int, share: float, backends: Backends, mode: str, draft_head: DraftHead | None, loads: str,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
@@ -96,6 +97,7 @@ def _deployment(
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
         max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
         draft_head=draft_head,
+        expert_loads=expert_loads(loads, get_model(model)),
     )  # fmt: skip
 
 

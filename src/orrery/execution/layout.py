@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from orrery.base.errors import ScenarioError
 from orrery.execution.engine import Engine
 from orrery.hardware.cluster import Cluster
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 
 
@@ -116,6 +117,7 @@ class Deployment:
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
     memory_utilization_frac: float = 0.0
+    expert_loads: Popularity | None = None  # None: as published load generators' text routes
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
     dispatcher: str = ""  # how tokens reach experts of other ranks; blank = as the engine does

@@ -113,6 +113,19 @@ class LatentAbsorb:
     is_cold: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Popularity:
+    """How often tokens choose each expert: ``shares`` of all assignments, or a law that gives them.
+
+    By law the expert of rank r gets a share that falls as r^-``exponent`` (0 = all alike; tokens still choose at
+    random). ``is_dealt`` leaves nothing to chance: assignments go round the experts in turn.
+    """
+
+    exponent: float = 0.0
+    shares: tuple[float, ...] = ()
+    is_dealt: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MoE:
     """A routed feed-forward block on one device: permute, grouped products, activation, combine.
@@ -132,6 +145,7 @@ class MoE:
     ep: Size = 1
     is_gated: bool = True
     skew: float | Floats = 0.0
+    popularity: Popularity | None = None  # in place of ``skew``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -20,6 +20,7 @@ from orrery.execution.formats import can_multiply
 from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.money import Tariff
@@ -47,6 +48,7 @@ class Fixed:
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
     draft_head: DraftHead | None = None
+    expert_loads: Popularity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,6 +101,7 @@ def _deployment(
         max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
         memory_utilization_frac=fixed.memory_utilization_frac, backends=fixed.backends, mode=fixed.mode,
         draft_head=fixed.draft_head,
+        expert_loads=fixed.expert_loads,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for, tensor_degrees, wide_format
 from orrery.scenario.drafting import draft_head_of, draft_notes
+from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.serving.workload import Mode, Workload
@@ -236,6 +237,7 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
             device=parts.device, num_devices=layout.num_devices, devices_per_node=parts.device.devices_per_node
         ),
         layout=layout, formats=formats, engine=parts.engine, backends=backends_of(scenario), mode=mode_of(scenario),
+        expert_loads=expert_loads(scenario.expert_loads, parts.model),
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,

@@ -29,6 +29,7 @@ class ServingScenario(BaseModel):
     moe_backend: Word = None
     attention_backend: Word = None
     gemm_backend: Word = None
+    expert_loads: Word = None
     input_tokens: Count = Field(**bounds("input_tokens"))
     output_tokens: Count = Field(**bounds("output_tokens"))
     input_tokens_std: Number = Field(**bounds("input_tokens_std"))
