@@ -11,7 +11,7 @@ from orrery.execution.explain import explain, limit_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import step_power_w
-from orrery.serving import online, runs
+from orrery.serving import online, runs, saturation
 from orrery.serving.clock import Ticks
 from orrery.serving.steady import Steady
 from orrery.serving.sureness import doubt_of, notes_of, spread_of
@@ -91,6 +91,7 @@ class _Answer:
     requests_per_s: float
     concurrency: float
     steps: Steps
+    notes: tuple[str, ...] = ()
 
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
@@ -133,7 +134,7 @@ def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
         deployment, memory, workload.input_tokens, workload.output_tokens, concurrency,
         float(workload.num_requests or loop_requests(workload.concurrency)), workload.output_tokens_std,
     )  # fmt: skip
-    return _online(workload, points)
+    return _online(workload, points, saturation.waiting_notes(memory, points.state, deployment.layout.dp))
 
 
 def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer | Infeasible:
@@ -141,16 +142,18 @@ def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer
     points = online.at_rate(
         deployment, memory, workload.input_tokens, workload.output_tokens, rate, float(workload.num_requests)
     )
-    return points if isinstance(points, Infeasible) else _online(workload, points)
+    if isinstance(points, Infeasible):
+        return points
+    return _online(workload, points, saturation.notes_near(rate, points.highest_requests_per_s))
 
 
-def _online(workload: Workload, points: online.Points) -> _Answer:
+def _online(workload: Workload, points: online.Points, notes: tuple[str, ...]) -> _Answer:
     state = points.state
     ttft_s, tpot_s = float(points.ttft_s[0]), float(points.tpot_s[0])
     return _Answer(
         ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
         requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]),
-        steps=steps_in(state),
+        steps=steps_in(state), notes=notes,
     )  # fmt: skip
 
 
@@ -186,7 +189,7 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
         energy_j_per_token=power_w / (output_rate or total_rate), bound_by=a.steps.limit(),
         intervals={m: spread_of(deployment, workload.mode, m, doubt).around(v) for m, v in values.items()},
-        notes=notes_of(deployment, doubt), deployment=deployment, steps=a.steps,
+        notes=(*notes_of(deployment, doubt), *a.notes), deployment=deployment, steps=a.steps,
     )  # fmt: skip
 
 
