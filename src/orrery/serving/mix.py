@@ -99,7 +99,7 @@ def bunching(load: Floats, spread_frac: float, rounds: Floats | float) -> Floats
     start = load * load
     until = np.clip((1.0 - start) / width, 0.0, later)  # rounds in which they are still together
     together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
-    return np.maximum((together + later - until) / later, 1.0)
+    return np.where(np.isinf(rounds), 1.0, np.maximum((together + later - until) / later, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
