@@ -41,9 +41,12 @@ def test_few_prompts_among_many_slots_wait_as_the_queue_m_d_1_says():
     when a step ends: rho^2 / (2 (1 - rho)).
     """
     slots, steps, budget = 2000.0, 3999.0, 1e9
-    found = one(slots, budget, steps, budget, spread_frac=0.0)
+    found = one(slots, 0.999 * budget, steps, budget, spread_frac=0.0)
     assert found.load[0] == pytest.approx(0.5, abs=0.01)
     assert found.waiting[0] == pytest.approx(0.25, rel=0.06)
+    assert found.own_steps[0] == 1.0
+    longer = one(slots, 1.001 * budget, steps, budget, spread_frac=0.0)
+    assert longer.wait_steps[0] == pytest.approx(0.5, rel=0.06), "beyond a step, those of the same step are ahead too"
 
 
 def test_no_time_away_and_no_prompts_ahead_is_all_decoding():

@@ -69,8 +69,8 @@ def sweep(
 
 
 def _spread_frac(mean: float, std: float) -> float:
-    """Half the width of lengths around their mean, as a part of it."""
-    return min(sqrt(3.0) * std / mean, 1.0) if std else SPREAD_FRAC
+    """Half the width of whole lengths around their mean, as a part of it."""
+    return min((sqrt(3.0) * std / mean if std else SPREAD_FRAC) + 0.5 / max(mean, 1.0), 1.0)
 
 
 def _first_round(state: Steady, steps: float, has_mixed_steps: bool) -> tuple[Floats, Floats]:
