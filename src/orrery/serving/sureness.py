@@ -127,19 +127,14 @@ def _unrest(deployment: Deployment) -> str:
     )
 
 
-def notes_of(deployment: Deployment, doubt: Doubt, load_frac: float = 0.0) -> tuple[str, ...]:
+def notes_of(deployment: Deployment, doubt: Doubt) -> tuple[str, ...]:
     """Sentences that a reader must see beside the numbers."""
     device, engine = deployment.cluster.device, deployment.engine
     notes = [_unrest(deployment) + "."] if device.unrest_ratio > 1.0 else []
     if not engine.version:
         notes.append(
             f"ENGINE VERSION NOT GIVEN: these are the defaults and constants of the newest {engine.name} that is known; "
-            f"another release may be far slower. Give yours with --engine-version; the intervals are wider for it."
-        )
-    if NEAR <= load_frac < 1.0:
-        notes.append(
-            f"Near saturation: arrivals are {load_frac:.0%} of the highest rate that is served in time, and that rate "
-            f"is as unsure as the time per token; the upper ends say what happens where it is passed."
+            "another may be far slower. Give yours with --engine-version; the intervals are wider for it."
         )
     if doubt.borrowed_frac >= NOTED:
         notes.append(
