@@ -15,7 +15,8 @@ settings.load_profile("orrery")
 
 def _deploy(
     model: str = "meta-llama/Llama-3.1-70B", device: str = "h100-sxm", engine: str = "vllm", weights: str = "bf16",
-    activations: str = "bf16", kv: str = "bf16", **degrees: int,
+    activations: str = "bf16", kv: str = "bf16", engine_version: str = "", max_num_batched_tokens: int = 0,
+    memory_utilization_frac: float = 0.0, **degrees: int,
 ) -> Deployment:  # fmt: skip
     hardware, layout = get_device(device), Layout(**degrees)
     return Deployment(
@@ -23,8 +24,9 @@ def _deploy(
         cluster=Cluster(device=hardware, num_devices=layout.num_devices, devices_per_node=hardware.devices_per_node),
         layout=layout,
         formats=Formats(weights=weights, activations=activations, kv=kv),
-        engine=get_engine(engine, "", hardware),
-    )
+        engine=get_engine(engine, engine_version, hardware),
+        max_num_batched_tokens=max_num_batched_tokens, memory_utilization_frac=memory_utilization_frac,
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -143,12 +143,29 @@ def test_quantisation_words() -> None:
     assert norms.kept_16bit_roles == {"head", "router"}
 
 
-def test_an_unknown_type_is_read_as_a_decoder_and_says_so() -> None:
-    model = parse({**LLAMA, "model_type": "unheard_of"}, name="x")
-    assert model.num_parameters == parse(LLAMA, name="x").num_parameters
-    assert "unheard_of" in dict(model.published)["model_type"]
+def test_an_unknown_type_is_refused_with_the_nearest_known_one() -> None:
+    with pytest.raises(ScenarioError, match=r"model_type: got 'lama', .*nearest known: llama.*--assume decoder"):
+        parse({**LLAMA, "model_type": "lama"}, name="x")
+    with pytest.raises(ScenarioError, match="model_type: is missing"):
+        parse({k: v for k, v in LLAMA.items() if k != "model_type"}, name="x")
+
+
+def test_an_unknown_type_is_read_as_what_the_user_assumes_and_says_so() -> None:
+    odd = {**LLAMA, "model_type": "unheard_of"}
+    for assume in ("decoder", "llama"):
+        model = parse(odd, name="x", assume=assume)
+        assert model.num_parameters == parse(LLAMA, name="x").num_parameters
+        assert "unheard_of" in dict(model.published)["model_type"]
+        assert f"read as {assume}" in dict(model.published)["model_type"]
     with pytest.raises(ScenarioError, match="intermediate_size"):
-        parse({k: v for k, v in LLAMA.items() if k != "intermediate_size"} | {"model_type": "unheard_of"}, name="x")
+        parse({k: v for k, v in odd.items() if k != "intermediate_size"}, name="x", assume="decoder")
+    with pytest.raises(ScenarioError, match="no family 'lama'; did you mean llama"):
+        parse(odd, name="x", assume="lama")
+
+
+def test_a_known_type_is_read_as_itself_whatever_is_assumed() -> None:
+    model = parse(LLAMA, name="x", assume="decoder")
+    assert not any(key == "model_type" for key, _ in model.published)
 
 
 @pytest.mark.parametrize(("change", "words"), [

@@ -15,6 +15,10 @@ Floats = NDArray[np.float64]
 Spread = Mapping[str, float]
 
 SOURCES = {
+    "ml-energy": {
+        "title": "ML.ENERGY leaderboard, data of v3, commit 0cd52da",
+        "url": "https://github.com/ml-energy/leaderboard", "retrieved": "2026-11",
+    },
     "aiconfigurator": {
         "title": "AIConfigurator performance database, commit 095f58a51c4c",
         "url": "https://github.com/ai-dynamo/aiconfigurator", "retrieved": "2026-11",

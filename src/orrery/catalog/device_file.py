@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from orrery.base.errors import FactError, nearest
-from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.hardware.device import Device, Link
 
 IDENTITY = ("title", "vendor", "kind", "generation")
@@ -39,6 +39,15 @@ PLAUSIBLE: dict[str, tuple[float, float]] = {
     **{f"{link}_latency_s": (1e-9, 1e-1) for link in LINKS},
 }
 """Least and greatest value that any machine we can imagine has: beyond them somebody slipped a unit."""
+
+OPTIONAL: dict[str, tuple[float, float]] = {"host_power_w": (0.0, 1e4)}
+"""The same of facts that a file may leave out."""
+
+HOST_POWER_FRAC = 0.5
+"""Of a device's power limit, where no maker states the machine's. Assumed: of large servers it is 0.4 to 1 at most."""
+
+IS_THE_MACHINE = ("unified memory", "own memory")
+"""Ways to the host of devices that hold their host themselves."""
 
 PLAUSIBLE_PEAK = (1e8, 1e19)
 WORDS = (*(f"{link}_name" for link in LINKS), "scaleup_topology", "scaleout_topology")
@@ -88,7 +97,9 @@ def _facts(file: str, raw: Mapping[str, Any]) -> dict[str, Fact]:
     sources = _sources(file, raw.get("sources", {}))
     entries = raw.get("facts", {})
     rates = [name for name in entries if (m := _RATE.fullmatch(name)) and m[1] in RATES]
-    _refuse_unknown(file, "[facts] ", entries, (*REQUIRED, *rates), hint=f"dense_<{'|'.join(RATES)}>_flops_per_s")
+    _refuse_unknown(
+        file, "[facts] ", entries, (*REQUIRED, *OPTIONAL, *rates), hint=f"dense_<{'|'.join(RATES)}>_flops_per_s"
+    )
     facts: dict[str, Fact] = {}
     for name, entry in entries.items():
         if not isinstance(entry, dict):
@@ -96,9 +107,19 @@ def _facts(file: str, raw: Mapping[str, Any]) -> dict[str, Fact]:
         facts[name] = _plausible(file, parse_fact(file, name, cast("dict[str, Any]", entry), sources))
     if missing := [name for name in REQUIRED if name not in facts]:
         raise FactError(f'{file}: [facts] lacks {", ".join(missing)}; where nobody states it, use basis = "assumed".')
+    facts.setdefault("host_power_w", _assumed_host(facts))
     if not rates:
         raise FactError(f"{file}: [facts] states no peak rate; add at least one dense_<format>_flops_per_s.")
     return facts
+
+
+def _assumed_host(facts: Mapping[str, Fact]) -> Fact:
+    """The power of the machine around a device whose file does not state it."""
+    if facts["host_name"].value in IS_THE_MACHINE:
+        return Fact(name="host_power_w", value=0.0, basis=Basis.ASSUMED, note="the device holds its host itself")
+    watts = HOST_POWER_FRAC * float(facts["power_limit_w"].value)
+    note = f"{HOST_POWER_FRAC:g} of the device's limit, as nobody states the machine's"
+    return Fact(name="host_power_w", value=watts, basis=Basis.ASSUMED, note=note)
 
 
 def _sources(file: str, tables: Mapping[str, Any]) -> dict[str, Source]:
@@ -126,7 +147,7 @@ def _plausible(file: str, fact: Fact) -> Fact:
         if name.endswith("_topology") and value not in TOPOLOGIES:
             raise FactError(f"{file}: {name}: {value!r} is none of {', '.join(TOPOLOGIES)}.")
     else:
-        low, high = PLAUSIBLE.get(name, PLAUSIBLE_PEAK)
+        low, high = (PLAUSIBLE | OPTIONAL).get(name, PLAUSIBLE_PEAK)
         if not isinstance(value, float) or not math.isfinite(value) or not low <= value <= high:
             raise FactError(f"{file}: {name}: {value!r} is not a number between {low:g} and {high:g} in base units.")
         if name.startswith("num_") and not value.is_integer():
@@ -162,7 +183,7 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
         compute_clock_hz=number("compute_clock_hz"),
         last_level_cache_bytes=number("last_level_cache_bytes"),
         power_limit_w=number("power_limit_w"),
-        idle_power_w=number("idle_power_w"),
+        idle_power_w=number("idle_power_w"), host_power_w=number("host_power_w"),
         scaleup=_link(facts, "scaleup", num_devices=int(number("num_scaleup_devices"))),
         scaleout=_link(facts, "scaleout"),
         host=_link(facts, "host"),

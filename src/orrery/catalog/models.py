@@ -138,10 +138,13 @@ def resolve(name: str) -> tuple[str, str]:
     raise UnknownName("model", name, model_names())
 
 
-def get_model(name_or_path: str | Path) -> Model:
-    """The model of that name in any spelling, or the one that a config.json (or a folder with one) describes."""
+def get_model(name_or_path: str | Path, assume: str = "") -> Model:
+    """The model of that name in any spelling, or the one that a config.json (or a folder with one) describes.
+
+    ``assume`` names the family that a config of an unknown ``model_type`` is read as.
+    """
     if isinstance(name_or_path, Path) or _looks_like_path(name_or_path):
-        return read_model(Path(name_or_path))
+        return read_model(Path(name_or_path), assume)
     return _by_name(name_or_path)
 
 
@@ -171,7 +174,7 @@ def _load(name: str) -> Model:
     raw = _tables(name)
     config = published_config(name)
     where = "; ".join(f"{s['title']}" for s in raw["sources"].values())
-    model = parse(config, name=name, where=f"facts/models/{_files()[name].name}")
+    model = parse(config, name=name, where=f"facts/models/{_files()[name].name}", assume=raw.get("assume", ""))
     return replace(model, published=(*model.published, ("config", where)))
 
 

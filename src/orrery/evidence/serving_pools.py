@@ -1,7 +1,8 @@
 """Rows of runs whose prompts and answers have workers of their own, as pools of a service.
 
-Columns ``prefill_*`` and ``decode_*`` describe a worker of each kind: ``tp``, ``dp``, ``ep``, ``batch_size`` (of one
-attention rank); ``workers`` counts them and ``devices`` is what they take together.
+Columns ``prefill_*`` and ``decode_*`` describe a worker of each kind: ``tp``, ``dp``, ``ep``, ``etp``, ``batch_size``
+(of one attention rank); ``workers`` counts them and ``devices`` is what they take together. Workers are counted apart,
+so ``dp`` are ranks of one worker, which share its experts: without ``ep`` each expert is cut over all of them.
 """
 
 from orrery.base.errors import ScenarioError
@@ -11,7 +12,7 @@ from orrery.serving.simulation.service import Pool, Role, Service
 from orrery.serving.workload import Workload
 
 ROLES: dict[str, Role] = {"prefill": "prompts", "decode": "answers"}
-SIZES = ("tp", "dp", "ep")
+SIZES = ("tp", "dp", "ep", "etp")
 
 
 def read_service(row: Row) -> tuple[Service, Workload]:
@@ -39,6 +40,9 @@ def _pool(row: Row, word: str) -> tuple[Pool, Workload]:
 def _cells(row: Row, word: str, workers: int) -> dict[str, str]:
     sizes = {size: row.word(f"{word}_{size}") for size in SIZES}
     devices = row.count(f"{word}_devices")
+    tp, dp, ep = (row.count(f"{word}_{size}") for size in ("tp", "dp", "ep"))
+    if dp > 1 and ep <= 1 and not sizes["etp"]:
+        sizes["etp"] = str(devices // workers or max(tp, 1) * dp)
     if devices % workers:
         raise ScenarioError(f"{word}_devices is not a multiple of {word}_workers")
     cells = {**row.cells, **sizes, "num_devices": str(devices // workers) if devices else "", "pp": "1"}

@@ -1,5 +1,6 @@
 """One row of a serving table as a deployment and a workload; every default that a blank takes is written down."""
 
+from dataclasses import replace
 from functools import cache
 from math import ceil, sqrt
 
@@ -15,6 +16,7 @@ from orrery.execution.engine import Engine
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
@@ -24,6 +26,10 @@ MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "c
 
 POOLS = ("prefill_workers", "decode_workers")
 """Columns that, when filled, say that prompts and answers had machines of their own; see ``serving_pools``."""
+
+NARROWEST_SLICE = 128
+"""Columns of the narrowest part of an expert: a tile of the kernels, and the block that FP8's weights share a scale
+over; engines refuse to load narrower ones."""
 
 ATTENTION_DP = "attention dp"
 """What a note says where experts are spread over ranks that each attend to their own sequences."""
@@ -55,8 +61,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     engine = get_engine(engine_name, version, device)
     model = get_model(row.word("model"))
     layout = _layout(row, engine, device)
-    if any(b.experts for b in model.blocks):
-        layout = _with_experts(row, layout)
+    layout = _with_experts(row, layout, model)
     stored = engine.usual_weights or model.weights_format
     weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
     usual = activations_for(weights, device)
@@ -136,7 +141,7 @@ def _layout(row: Row, engine: Engine, device: Device) -> Layout:
         tp //= dp  # data-parallel attention inside the tensor-parallel ranks, as SGLang counts it
     if tp * pp * dp != devices:
         raise ScenarioError("num_devices is not tp x pp x dp")
-    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1))
+    return Layout(tp=tp, pp=pp, dp=dp, ep=max(ep, 1), etp=row.count("etp"))
 
 
 def _budget(row: Row, engine: Engine, layout: Layout, workload: Workload) -> int:
@@ -160,8 +165,18 @@ def longest_tokens(workload: Workload) -> int:
     return ceil(workload.input_tokens + sqrt(3.0) * workload.input_tokens_std)
 
 
-def _with_experts(row: Row, layout: Layout) -> Layout:
-    """Where the note says that attention ran data-parallel and the sizes are blank: all tensor-parallel ranks did."""
+def _with_experts(row: Row, layout: Layout, model: Model) -> Layout:
+    """How experts are shared out, where the row leaves it open.
+
+    Where the note says that attention ran data-parallel and the sizes are blank, all tensor-parallel ranks did. An
+    expert that would be cut into slices narrower than a tile stays whole, and the ranks divide the experts instead.
+    """
+    widths = [b.experts.ffn_size for b in model.blocks if b.experts]
+    if not widths:
+        return replace(layout, etp=0)
+    if layout.etp > 1 and min(widths) // layout.etp < NARROWEST_SLICE:
+        row.default("ep", f"{layout.ep * layout.etp} (experts {min(widths)} wide are not cut into {layout.etp})")
+        return replace(layout, ep=layout.ep * layout.etp, etp=1)
     if ATTENTION_DP not in row.word("note").casefold() or row.word("dp") or row.word("ep") or layout.tp == 1:
         return layout
     row.default("dp and ep", f"{layout.tp} (the note says data-parallel attention)")

@@ -207,13 +207,17 @@ class Ran:
 
     @property
     def _load_frac(self) -> float:
-        """Of an open loop: arrivals over the highest rate that one replica of the closed forms serves in time."""
-        if self.workload.mode != "open" or len(self.service.pools) > 1:
+        """Of an open loop: arrivals over the highest rate that the closed forms say is served in time."""
+        asked, pool = self.workload, self.service.pools[-1]
+        if asked.mode != "open" or len(self.service.pools) > 1:
             return 0.0
-        deployment, memory, asked = self.service.pools[0].deployment, self.memories[0], self.workload
-        rate = asked.request_rate_per_s / self.service.pools[0].replicas
-        found = at_rate(deployment, memory, asked.input_tokens, asked.output_tokens, rate, self.traffic.num_requests)
-        return 0.0 if isinstance(found, Infeasible) else found.load_frac
+        rate = asked.request_rate_per_s / pool.replicas
+        found = at_rate(
+            pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens, rate, self.traffic.num_requests
+        )
+        if isinstance(found, Infeasible):
+            return 0.0
+        return rate / (found.highest_requests_per_s or float(found.requests_per_s[0]))
 
     def _of_requests(self, metric: str, percent: float | None) -> float:
         values = self.times.ttft_s if metric == "ttft_s" else self.times.long_tpot_s

@@ -40,7 +40,11 @@ class Engine:
     reserves_cache: bool = False  # takes the memory of the whole cache at the start, filled or not
     splits_layers: bool = False  # several devices take runs of layers in turn, where the user does not say how to cut
     kv_follows_weights: bool = False  # FP8 (or narrower) weights and activations bring an FP8 cache
+    sampling_logit_bytes: float = 4.0  # alive at the peak of sampling; 4: one FP32 logit
+    is_static_share: bool = False  # the share is of weights and cache; activations live in what it leaves
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
     backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
+    dispatcher: str = "all-gather"  # how tokens reach experts of other ranks
+    wide_dispatcher: str = "all-gather"  # the same for more ranks than a server has devices
     spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

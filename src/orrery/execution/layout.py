@@ -12,7 +12,8 @@ class Layout:
     """Degrees of parallelism. ``tp * pp * dp`` devices in all; ``ep`` divides the experts over tp * dp of them.
 
     ``dp`` > 1 without ``ep`` is independent replicas; with ``ep`` > 1 it is data-parallel attention in front of
-    shared experts. ``cp`` cuts sequences.
+    shared experts. ``etp`` is how many devices hold a part of the same expert; 0 is what ``ep`` leaves over. Where
+    ep x etp exceeds tp, ranks share the experts even with ``ep`` = 1. ``cp`` cuts sequences.
     """
 
     tp: int = 1
@@ -20,6 +21,17 @@ class Layout:
     dp: int = 1
     ep: int = 1
     cp: int = 1
+    etp: int = 0
+
+    @property
+    def shares_experts(self) -> bool:
+        """Whether ranks that hold different tokens share one set of experts."""
+        return self.dp > 1 and (self.ep * self.etp > self.tp if self.etp else self.ep > 1)
+
+    @property
+    def expert_tp(self) -> int:
+        """Ways in which one expert is cut: as told, or the devices that expert parallelism leaves over."""
+        return self.etp or max(1, self.tp * (self.dp if self.shares_experts else 1) // self.ep)
 
     @property
     def num_devices(self) -> int:
@@ -27,7 +39,9 @@ class Layout:
         return self.tp * self.pp * self.dp * self.cp
 
     def __str__(self) -> str:
-        return " ".join(f"{k}{v}" for k in ("tp", "pp", "dp", "ep", "cp") if (v := getattr(self, k)) > 1 or k == "tp")
+        return " ".join(
+            f"{k}{v}" for k in ("tp", "pp", "dp", "ep", "etp", "cp") if (v := getattr(self, k)) > 1 or k == "tp"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +82,4 @@ class Deployment:
     memory_utilization_frac: float = 0.0
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
+    dispatcher: str = ""  # how tokens reach experts of other ranks; blank = as the engine does

@@ -2,8 +2,12 @@
 
 weights + activations + communication buffers + context fill first; the cache takes what the engine's limit leaves::
 
-    vLLM, SGLang:   cache = utilization x capacity - weights - activations - buffers - context
+    vLLM:           cache = utilization x capacity - weights - activations - buffers - context
+    SGLang:         cache = utilization x capacity - weights - buffers - context; activations take what is left over
     TensorRT-LLM:   cache = utilization x (capacity - weights - activations - buffers - context)
+
+Activations are the higher of two peaks that follow each other: the forward pass at the full token budget, and the
+sampling of as many sequences as a step may hold.
 """
 
 from dataclasses import dataclass
@@ -17,9 +21,6 @@ from orrery.execution.shard import Cache, cache_of, shard
 USABLE_FRAC = 0.99
 """Share of the reported capacity that a process finds: page tables and the driver keep the rest. Logs of engines show
 79.1 of 79.6 GiB on an H100 (0.993), 44.4 of 45.0 on an L40S (0.987), 23.6 of 24.0 on an RTX 3090 (0.983)."""
-
-LOGITS_BYTES = 4.0
-"""Sampling keeps one FP32 logit per vocabulary entry and sequence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     frac = deployment.memory_utilization_frac or engine.memory_utilization_frac
     cache = cache_of(deployment)
     activations, buffers = activation_bytes(deployment), communication_bytes(deployment)
-    fixed = cut.weight_bytes + activations + buffers + engine.context_bytes
+    fixed = cut.weight_bytes + buffers + engine.context_bytes + (0.0 if engine.is_static_share else activations)
     left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed
     if left <= cache.sequence_bytes(engine.block_tokens):
         return _does_not_fit(deployment, fixed, capacity if engine.is_utilization_of_free else frac * capacity)
@@ -88,7 +89,8 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
         tokens = floor(blocks) * float(engine.block_tokens)
     return Memory(
         capacity_bytes=device.memory_capacity_bytes,
-        usable_bytes=left + fixed, weights_bytes=cut.weight_bytes, activation_bytes=activations,
+        usable_bytes=left + fixed + (activations if engine.is_static_share else 0.0),
+        weights_bytes=cut.weight_bytes, activation_bytes=activations,
         communication_bytes=buffers, context_bytes=engine.context_bytes, kv_capacity_bytes=left,
         cache=cache, kv_capacity_tokens=tokens,
         max_num_seqs=max_num_seqs(deployment), max_num_batched_tokens=max_num_batched_tokens(deployment),
@@ -96,24 +98,34 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
 
 
 def activation_bytes(deployment: Deployment) -> float:
-    """Peak working set of a step at the full token budget.
+    """Peak working set of a step: of its forward pass at the full token budget, or of sampling after it."""
+    return max(forward_bytes(deployment), sampling_bytes(deployment))
 
-    The residual stream and its normed copy, the widest pair of neighbouring activations of a layer, and the logits.
+
+def forward_bytes(deployment: Deployment) -> float:
+    """What the widest layer keeps at once: the residual stream and its normed copy, and the widest of its products.
+
+    A product's input and output are alive together; so are a gated part's two halves and what they become.
     """
     cut, model = shard(deployment), deployment.model
-    widest = max((x.n * x.groups + x.k * x.groups for x in cut.linears if not x.is_head), default=0)
-    routed = max((2 * e.experts.experts_per_token * (e.experts.ffn_size // e.tp + e.experts.hidden_size) // e.ep
-                  for e in cut.experts), default=0)  # fmt: skip
-    tokens = max_num_batched_tokens(deployment)
-    logits = max_num_seqs(deployment) * model.vocab_size * LOGITS_BYTES
+    pairs = [(x.n + x.k) * x.groups for x in cut.linears if not x.is_head]
+    gates = [x.n * x.groups + x.n * x.groups // 2 for x in cut.linears if x.name == "gate_up"]
+    routed = [2 * e.experts.experts_per_token * (e.experts.ffn_size // e.tp + e.experts.hidden_size) // e.ep
+              for e in cut.experts]  # fmt: skip
+    widest = max((*pairs, *gates, *routed), default=0)
     wide = wide_bytes(deployment.formats.activations)
-    return wide * tokens * (2 * model.hidden_size + max(widest, routed)) + logits
+    return wide * max_num_batched_tokens(deployment) * (2 * model.hidden_size + widest)
+
+
+def sampling_bytes(deployment: Deployment) -> float:
+    """What sampling keeps for every vocabulary entry of every sequence of the fullest step."""
+    return max_num_seqs(deployment) * deployment.model.vocab_size * deployment.engine.sampling_logit_bytes
 
 
 def communication_bytes(deployment: Deployment) -> float:
     """Buffers of the collectives: one message of the largest step, kept twice, where there is more than one device."""
     layout = deployment.layout
-    if layout.tp * layout.pp * layout.ep == 1:
+    if layout.tp * layout.pp * layout.ep == 1 and not layout.shares_experts:
         return 0.0
     wide = wide_bytes(deployment.formats.activations)
     return 2.0 * wide * max_num_batched_tokens(deployment) * deployment.model.hidden_size

@@ -77,7 +77,6 @@ class Shard:
     activation_elements: float  # elements leaving activations on one device, per token, over the pass
     num_activations: float
     num_reduces: float  # all-reduces over tp in a pass
-    num_exchanges: float  # expert dispatch + combine pairs in a pass
     weight_bytes: float  # stored on the fullest device
     stage_share: float  # of all layers, on the fullest pipeline stage
 
@@ -98,21 +97,13 @@ def shard(deployment: Deployment) -> Shard:
         activation_elements=sum(b.count * b.activation_elements for b in model.blocks) / layout.tp,
         num_activations=float(sum(b.count for b in model.blocks if b.activation_elements)),
         num_reduces=float(sum(b.count * b.num_reduces for b in model.blocks)),
-        num_exchanges=sum(x.count for x in experts) if has_exchange(deployment) else 0.0,
         weight_bytes=_weight_bytes(deployment, linears, head, experts, stage_share), stage_share=stage_share,
     )  # fmt: skip
 
 
 def has_exchange(deployment: Deployment) -> bool:
-    """Whether tokens travel to their experts: experts spread over ranks that hold different tokens."""
-    return deployment.layout.ep > 1 and deployment.layout.dp > 1
-
-
-def expert_tp(deployment: Deployment) -> int:
-    """Ways in which one expert is cut: the devices of a replica that expert parallelism leaves over."""
-    layout = deployment.layout
-    ranks = layout.tp * (layout.dp if layout.ep > 1 else 1)
-    return max(1, ranks // layout.ep)
+    """Whether tokens travel to their experts: ranks that hold different tokens share one set of experts."""
+    return deployment.layout.shares_experts
 
 
 def stored_format(deployment: Deployment, role: str) -> str:
@@ -163,7 +154,7 @@ def _mixer(deployment: Deployment, block: Block, mixer: Mixer) -> MixerShard:
 def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsShard:
     layout, weights = deployment.layout, stored_experts(deployment)
     backends = choices(deployment, "moe", weights)
-    tp = expert_tp(deployment)
+    tp = layout.expert_tp
     held = experts.num_experts * experts.num_parameters_each / (tp * layout.ep)
     return ExpertsShard(
         block=block.name, experts=experts, tp=tp, ep=layout.ep, count=float(block.count),

@@ -12,7 +12,8 @@ import numpy as np
 from orrery import kernels, network
 from orrery.execution.batch import Batch, Floats, Part, part, slower
 from orrery.execution.choice import Choice, choices, kernels_for
-from orrery.execution.formats import SIXTEEN_BIT_BYTES, bytes_per_element, is_16bit, wide_bytes
+from orrery.execution.experts.dispatch import exchange_parts
+from orrery.execution.formats import SIXTEEN_BIT_BYTES, wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.execution.mixing import mixer_parts
 from orrery.execution.shard import ExpertsShard, LinearShard, Shard, has_exchange, shard
@@ -137,11 +138,8 @@ def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator
         yield _collective(deployment, "all_reduce", layout.tp, tokens * token_bytes, cut.num_reduces)
         logits = batch.num_rows * float(model.vocab_size) * wide
         yield _collective(deployment, "all_gather", layout.tp, logits, 1.0, name="gather logits")
-    if cut.num_exchanges:  # engines gather every rank's tokens and scatter the sums, unless told to send copies
-        everything = tokens * float(model.hidden_size * layout.dp)
-        out = 1.0 if not is_16bit(deployment.formats.activations) else bytes_per_element(deployment.formats.activations)
-        yield _collective(deployment, "all_gather", layout.dp, everything * out, cut.num_exchanges, name="dispatch")
-        yield _collective(deployment, "reduce_scatter", layout.dp, everything * wide, cut.num_exchanges, name="combine")
+    for experts in cut.experts if has_exchange(deployment) else ():
+        yield from exchange_parts(deployment, experts, batch)
     if layout.pp > 1:
         yield _collective(
             deployment, "send_recv", 2, tokens * token_bytes / layout.tp, layout.pp - 1.0, name="hand over"

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from orrery.base.errors import ScenarioError
+from orrery.base.errors import ScenarioError, nearest
 from orrery.models import families
 from orrery.models.decoder import HEADS, HIDDEN, LAYERS
 from orrery.models.family import Family
@@ -49,11 +49,21 @@ def _family(kind: str) -> Family | None:
     return families_by_type().get(kind)
 
 
-def parse(config: Mapping[str, Any], *, name: str, where: str = "") -> Model:
-    """The model that ``config`` describes; ``where`` names the file in error messages."""
+MOST_QUOTED = 64
+"""Letters of an unknown word that an error repeats."""
+
+ORDINARY = "decoder"
+"""The family to assume for a decoder of no known one: Llama's structure, and experts where the config counts them."""
+
+
+def parse(config: Mapping[str, Any], *, name: str, where: str = "", assume: str = "") -> Model:
+    """The model that ``config`` describes; ``where`` names the file in error messages.
+
+    ``assume`` names the family that a config of an unknown ``model_type`` is read as; without it such one is refused.
+    """
     outer = Fields(config, where or name)
     try:
-        return _parse(outer, name)
+        return _parse(outer, name, assume)
     except ScenarioError as error:
         text = str(error)
         raise (error if text.startswith(outer.where) else ScenarioError(f"{outer.where}: {text}")) from None
@@ -61,11 +71,11 @@ def parse(config: Mapping[str, Any], *, name: str, where: str = "") -> Model:
         raise ScenarioError(f"{outer.where}: sizes too large to mean anything ({error}).") from None
 
 
-def _parse(outer: Fields, name: str) -> Model:
+def _parse(outer: Fields, name: str, assume: str) -> Model:
     c = _language(outer)
     kind = c.word("model_type")
     family = _family(kind)
-    model = family.build(c, name) if family else _generic(c, name, kind)
+    model = family.build(c, name) if family else _assumed(c, name, kind, assume)
     stored = stored_as(outer if "quantization_config" in outer else c, name)
     tower, left_out = tower_parameters(outer, model.hidden_size)
     notes = (("weights_format", stored.note), ("tower_parameters", left_out))
@@ -88,16 +98,40 @@ def _language(outer: Fields) -> Fields:
     return outer
 
 
-def _generic(c: Fields, name: str, kind: str) -> Model:
-    """An unknown ``model_type`` that states what an ordinary decoder needs is read as one, and says so."""
+def _assumed(c: Fields, name: str, kind: str, assume: str) -> Model:
+    """A config of an unknown ``model_type``, read as the family that the user names, and said so."""
+    if not assume:
+        raise ScenarioError(_unknown(c, kind))
+    family = _family(assume)
+    if assume != ORDINARY and family is None:
+        near = nearest(assume, (ORDINARY, *families_by_type()))
+        hint = f"did you mean {' or '.join(near)}?" if near else f"write {ORDINARY}, or a model_type that is known."
+        raise ScenarioError(f"assume: there is no family {assume!r}; {hint}")
+    model = family.build(c, name) if family else _ordinary(c, name, kind)
+    text = f"model_type {kind[:MOST_QUOTED]!r} is not a known family: read as {assume}, as asked"
+    return replace(model, published=(*model.published, ("model_type", text)))
+
+
+def _unknown(c: Fields, kind: str) -> str:
+    """What to write for a config of a family that nobody knows."""
+    kind = kind[:MOST_QUOTED]
+    near = nearest(kind, families_by_type()) if kind else ()
+    hint = f" (the nearest known: {', '.join(near)})" if near else ""
+    got = f"got {kind!r}, which is no known family{hint}" if kind else "is missing"
+    return (
+        f"{c.where}: model_type: {got}; nothing is guessed. Say what to read it as, where a "
+        f"model's flags are taken: --assume {ORDINARY} for Llama's structure, or --assume "
+        f"{near[0] if near else 'qwen3'} or another known model_type."
+    )
+
+
+def _ordinary(c: Fields, name: str, kind: str) -> Model:
+    """The ordinary decoder, from a config that states what one needs."""
     needed = (HIDDEN, LAYERS, HEADS, ("intermediate_size", "ffn_hidden_size"), ("vocab_size",))
     missing = [" or ".join(keys) for keys in needed if not any(k in c for k in keys)]
     if missing:
-        known = ", ".join(sorted(families_by_type()))
         raise ScenarioError(
-            f"{c.where}: model_type: got {kind!r}, which is none of {known}; an unknown type is read as an ordinary "
-            f"decoder if it states {', '.join(missing)}: write {'it' if len(missing) == 1 else 'them'}."
+            f"{c.where}: model_type: {kind[:MOST_QUOTED]!r} read as an ordinary decoder needs {', '.join(missing)}: "
+            f"write {'it' if len(missing) == 1 else 'them'}, or assume another family."
         )
-    model = generic(c, name)
-    text = f"model_type {kind!r} is not a known family: read as an ordinary decoder with Llama's structure"
-    return replace(model, published=(("model_type", text),))
+    return generic(c, name)

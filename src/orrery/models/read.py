@@ -15,15 +15,15 @@ MODELOPT_FILE = "hf_quant_config.json"
 """What NVIDIA ModelOpt writes beside a config.json that says nothing about quantisation itself."""
 
 
-def read_model(path: Path) -> Model:
-    """The model described by ``path``: a config.json, or a folder with one."""
+def read_model(path: Path, assume: str = "") -> Model:
+    """The model described by ``path``: a config.json, or a folder with one; ``assume`` as in ``parse``."""
     file = path / "config.json" if path.is_dir() else path
     config = _read(file)
     beside = file.parent / MODELOPT_FILE
     if "quantization_config" not in config and file.name == "config.json" and beside.is_file():
         config = {**config, "quantization_config": _read(beside).get("quantization", {})}
     name = file.parent.name if file.name == "config.json" else file.stem.replace("--", "/", 1)
-    return parse(config, name=name or file.stem, where=str(file))
+    return parse(config, name=name or file.stem, where=str(file), assume=assume)
 
 
 def _read(file: Path) -> dict[str, Any]:

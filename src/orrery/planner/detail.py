@@ -7,6 +7,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.planner.goal import Goal
 from orrery.planner.launch import launch
+from orrery.planner.money import idle_notes
 from orrery.planner.plan import Operation, Plan
 from orrery.serving.estimate import Estimate, estimate
 from orrery.serving.workload import Workload
@@ -23,17 +24,20 @@ def detail(goal: Goal, operation: Operation) -> Plan:
     replicas, traffic = operation.replicas, goal.traffic
     output_rate = operation.output_tokens_per_s
     total_rate = operation.requests_per_s * (traffic.input_tokens + traffic.output_tokens)
-    power_w = found.power_w * replicas
+    power_w, host_w = found.power_w * replicas, found.host_power_w * replicas
     tariff, devices = operation.candidate.option.tariff, operation.num_devices
     usd_per_s = tariff.usd_per_s(devices, power_w)
+    used_frac = operation.requests_per_s / operation.highest_requests_per_s
     commands, launch_notes = launch(limited(operation), longest_tokens=traffic.longest_tokens, replicas=replicas)
     return Plan(
         operation=operation, output_tokens_per_s=output_rate, total_tokens_per_s=total_rate, power_w=power_w,
-        energy_j_per_token=power_w / output_rate,
+        host_power_w=host_w, energy_j_per_token=power_w / output_rate,
+        energy_j_per_token_with_host=(power_w + host_w) / output_rate,
         usd_per_hour=None if usd_per_s is None else usd_per_s * 3600,
         usd_per_million_tokens=tariff.usd_per_million(devices, power_w, output_rate),
         usd_per_million_total_tokens=tariff.usd_per_million(devices, power_w, total_rate),
-        bound_by=found.bound_by, intervals=_around(operation, found), notes=(*found.notes, *quality_notes(operation)),
+        bound_by=found.bound_by, intervals=_around(operation, found),
+        notes=(*found.notes, *quality_notes(operation), *idle_notes(tariff, used_frac)),
         launch=commands, launch_notes=launch_notes,
     )  # fmt: skip
 

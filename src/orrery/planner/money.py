@@ -33,6 +33,20 @@ class Tariff:
         return None if usd_per_s is None or tokens_per_s <= 0 else usd_per_s / tokens_per_s * 1e6
 
 
+BUSY_FRAC = 0.5
+"""Below this share of what a deployment sustains, its price is mostly that of waiting."""
+
+
+def idle_notes(tariff: Tariff, used_frac: float) -> tuple[str, ...]:
+    """A word beside dollars a token where most of the time, or of the rate, is paid for and not used."""
+    if tariff.usd_per_hour is None or used_frac >= BUSY_FRAC:
+        return ()
+    return (
+        f"price: $/M tokens counts idle time: {used_frac:.0%} of the rate that it sustains is used; at that rate a "
+        f"token would cost about {used_frac:.2g} times as much",
+    )
+
+
 def tariff_of(device: Device, usd_per_hour: float | None, electricity_usd_per_kwh: float | None) -> Tariff:
     """The user's own price, else the catalogue's for the device, with its date and age."""
     per_kwh = electricity_usd_per_kwh or 0.0

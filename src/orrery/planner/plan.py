@@ -48,7 +48,9 @@ class Plan:
     output_tokens_per_s: float
     total_tokens_per_s: float
     power_w: float
+    host_power_w: float  # of the machines around the devices: in no other number here
     energy_j_per_token: float
+    energy_j_per_token_with_host: float
     usd_per_hour: float | None
     usd_per_million_tokens: float | None
     usd_per_million_total_tokens: float | None

@@ -16,7 +16,7 @@ from orrery.execution.batch import Floats
 from orrery.execution.explain import limit_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
-from orrery.execution.power import step_power_w
+from orrery.execution.power import steps_power_w
 from orrery.reasoning.graph import Call, Graph
 from orrery.serving.clock import Ticks, steps_of, tick
 
@@ -104,7 +104,7 @@ def call_cost(call: Call, deployment: Deployment, memory: Memory, *, shares_pref
     batch = call.count / num_waves
     steps, times = _steps(call, deployment, float(memory.max_num_batched_tokens), prefilled, batch, num_waves)
     flops, moved_bytes = (np.array([sum(p.work(i)[j] for p in steps.done.parts) for i in range(4)]) for j in (0, 1))
-    power_w = np.array([step_power_w(deployment, steps.done, i, float(steps.time_s[i])) for i in range(4)])
+    power_w = np.array([steps_power_w(deployment, steps.done, (i,), float(steps.time_s[i])) for i in range(4)])
     devices = deployment.layout.num_devices
     read = sum(
         float(w) / 2 * memory.cache.sequence_bytes(float(c)) for w, c in zip(_WEIGHTS, _contexts(call), strict=True)

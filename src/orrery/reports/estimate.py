@@ -85,6 +85,8 @@ def numbers(answer: Answer) -> tuple[Number, ...]:
         ("latency_s", "Whole request, mean", "s"), ("output_tokens_per_s", "Output tokens/s", ""),
         ("total_tokens_per_s", "Tokens/s, prompts counted", ""), ("requests_per_s", "Requests/s", ""),
         ("power_w", "Power of all devices", "w"), ("energy_j_per_token", "Energy per output token", "j"),
+        ("host_power_w", "Power of their machines, at most", "w"),
+        ("energy_j_per_token_with_host", "Energy per output token, machines counted", "j"),
         ("peak_memory_bytes", "Memory of the fullest device", "bytes"),
     )  # fmt: skip
     out = [Number(name=n, label=label, value=getattr(e, n), unit=u, interval=around.get(n)) for n, label, u in found]

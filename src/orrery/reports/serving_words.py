@@ -15,7 +15,14 @@ BOUND_BY = {
 
 LATENCY = {"ttft": "time to first token", "tpot": "time per further token", "e2el": "time of a whole request"}
 
-WAYS = (("tp", "tensor"), ("pp", "pipeline"), ("dp", "data"), ("ep", "expert"), ("cp", "context"))
+WAYS = (
+    ("tp", "tensor"),
+    ("pp", "pipeline"),
+    ("dp", "data"),
+    ("ep", "expert"),
+    ("etp", "expert tensor"),
+    ("cp", "context"),
+)
 
 
 def machines(num_devices: int, device: str) -> str:

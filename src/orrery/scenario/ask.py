@@ -8,7 +8,7 @@ from orrery.base.cost import Interval
 from orrery.execution.choice import backend_words, chosen
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
-from orrery.planner.money import Tariff, tariff_of
+from orrery.planner.money import Tariff, idle_notes, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
 from orrery.scenario.plan import plan_scenario
@@ -54,7 +54,8 @@ class Answer:
                 "output_tokens_per_s": e.output_tokens_per_s, "total_tokens_per_s": e.total_tokens_per_s,
                 "requests_per_s": e.requests_per_s, "concurrency": e.concurrency, "num_devices": e.num_devices,
                 "memory": {**memory_json(e.memory), "peak_bytes": e.peak_memory_bytes}, "power_w": e.power_w,
-                "energy_j_per_token": e.energy_j_per_token,
+                "host_power_w": e.host_power_w, "energy_j_per_token": e.energy_j_per_token,
+                "energy_j_per_token_with_host": e.energy_j_per_token_with_host, "rate_used_frac": e.rate_used_frac,
                 "usd_per_million_tokens": self.usd_per_million_tokens,
                 "usd_per_million_total_tokens": self.usd_per_million_total_tokens, "bound_by": e.bound_by,
                 "intervals": self.intervals(),
@@ -129,7 +130,13 @@ def _estimated(asked: Scenario) -> Answer | CannotBe:
     many = reasoned(asked, question, found, tariff)
     if isinstance(many, Infeasible):
         return CannotBe(infeasible=many, notes=question.notes)
-    notes = (*question.notes, *found.notes, *tariff.notes, *(many.notes if many else unused(asked)))
+    notes = (
+        *question.notes,
+        *found.notes,
+        *tariff.notes,
+        *idle_notes(tariff, found.rate_used_frac),
+        *(many.notes if many else unused(asked)),
+    )
     return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 
 

@@ -22,6 +22,8 @@ from orrery.scenario.setting import (
 
 SETTINGS: tuple[Setting, ...] = (
     word("model", "A model's name, or a config.json (file or folder).", "llama-3.1-70b", "NAME|PATH", commands=EVERY),
+    word("assume", "Family that a config.json of an unknown model_type is read as (decoder: Llama's structure).",
+         "decoder", "FAMILY", commands=EVERY),
     word("device", "A device's name or file; plan takes several, with commas.", "h100-sxm", "NAME|PATH",
          commands=EVERY),
     count("devices", "How many devices in all; without it, as many as the layout needs.", 8, commands=EVERY),
@@ -65,11 +67,11 @@ SETTINGS: tuple[Setting, ...] = (
     number("electricity", "Price of electricity in $ per kWh, added to the devices' price.", 0.12, most=100,
            excludes_least=False, commands=TRAFFIC | TRAIN),
     count("seed", "Seed of everything random.", 0, least=0, most=2**53),
-    count("num_requests", "Requests of the run (default 1000, or all of a trace).", 1000, most=100_000_000,
+    count("num_requests", "Requests of the run (default 1000; ten a client of a closed loop; all of a trace).", 1000, most=100_000_000,
            commands=PLAN | SIMULATE),
     word("arrivals", "How they arrive at a rate: poisson, gamma, constant, mmpp, diurnal, ramp.", "poisson", "LAW",
           commands=SIMULATE),
-    word("lengths", "How lengths spread: constant, uniform, normal, lognormal.", "lognormal", "LAW",
+    word("lengths", "How lengths spread: constant, uniform, normal, lognormal (a closed loop: within 10 %).", "lognormal", "LAW",
           commands=STEPS),
     number("turns", "Mean requests of a conversation; its history is a prefix that grows.", 4, most=10_000, least=1,
             excludes_least=False, metavar="N", commands=SIMULATE),

@@ -1,6 +1,6 @@
 """Settings of training jobs; those that they share with serving stand in ``fields``."""
 
-from orrery.scenario.setting import TRAIN, Setting, count, number, switch, word
+from orrery.scenario.setting import ONE, SIMULATE, TRAIN, Setting, count, number, switch, word
 
 TRAINING_SETTINGS: tuple[Setting, ...] = (
     count("global_batch", "Sequences of one optimizer step, over all devices.", 1024, most=10_000_000, commands=TRAIN),
@@ -10,7 +10,7 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
     word("framework", "Training framework: megatron-lm, nemo, torchtitan, deepspeed, fsdp, …", "megatron-lm", "NAME",
          commands=TRAIN),
     count("vp", "Model chunks of each pipeline stage (interleaving).", 2, most=1024, commands=TRAIN),
-    count("etp", "Ways in which one expert is cut.", 1, most=4096, commands=TRAIN),
+    count("etp", "Ways in which one expert is cut.", 1, most=4096, commands=ONE | SIMULATE | TRAIN),
     word("sharding", "What data-parallel ranks share out: none, zero1, zero2, zero3 (fsdp).", "zero1", "NAME",
          commands=TRAIN),
     count("sharding_group", "Ranks that share one copy of what is sharded (HSDP); default: all.", 8, most=65536,

@@ -165,7 +165,7 @@ def _deployments(scenario: Scenario, solver: Deployment, graph: Graph) -> Iterat
         name: str | None = getattr(scenario, f"{role}_model")
         is_used = any(graph.of(role))
         if name and is_used:
-            model = get_model(name)
+            model = get_model(name, scenario.assume or "")
             check_layout(solver.layout, model)
             yield role, replace(solver, model=model)
         elif name and role == "verifier":

@@ -8,6 +8,7 @@ from orrery.catalog.trace_requests import requests_of
 from orrery.catalog.traces import load_trace
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.schema import Scenario
+from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.requests import Requests
 from orrery.serving.synthesis import (
     Agents,
@@ -19,6 +20,7 @@ from orrery.serving.synthesis import (
     independent,
     shared_prefixes,
 )
+from orrery.serving.workload import loop_requests
 
 DEFAULT_REQUESTS = 1000
 
@@ -31,7 +33,7 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
     seed, rate = scenario.seed or 0, rate_per_s if rate_per_s is not None else scenario.rate
     if scenario.trace is not None:
         return _replayed(scenario, rate or 0.0, seed)
-    count = scenario.num_requests or DEFAULT_REQUESTS
+    count = scenario.num_requests or _count(scenario)
     at = math.inf if rate is None or scenario.concurrency is not None else rate
     law = scenario.arrivals or "poisson"
     knobs: dict[str, Any] = dict(read_knobs(scenario.knob)["arrivals"])
@@ -59,6 +61,11 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
     return independent(count, at, seed, input=question, output=answer, law=law, **knobs)
 
 
+def _count(scenario: Scenario) -> int:
+    """Requests where nobody says how many: as many as the closed form takes a closed loop to run, else a thousand."""
+    return DEFAULT_REQUESTS if scenario.concurrency is None else loop_requests(scenario.concurrency)
+
+
 def _replayed(scenario: Scenario, rate: float, seed: int) -> Requests:
     if given := [n for n in SHAPES if getattr(scenario, n) is not None]:
         raise ScenarioError(f"{given[0]}: the trace already says it; leave out {given[0]}, or leave out trace.")
@@ -69,9 +76,25 @@ def _replayed(scenario: Scenario, rate: float, seed: int) -> Requests:
 
 
 def length_of(scenario: Scenario, side: str) -> Length:
-    """One side's lengths: constant where no spread is given, else lognormal unless the scenario names a law."""
+    """One side's lengths: a lognormal where a spread is given, unless the scenario names a law.
+
+    Without either they are constant, but in a closed loop evenly within a tenth of their mean: equal requests that start
+    together would march in step for ever, which clients that tokenise, travel and stop at different moments do not.
+    """
     mean, std = getattr(scenario, f"{side}_tokens"), getattr(scenario, f"{side}_tokens_std")
     if mean is None:
         raise ScenarioError(f"{side}_tokens: is missing; write the mean length, such as {side}_tokens = 1024.")
+    if is_spread(scenario, side):
+        return Length(mean_tokens=float(mean), law="uniform", range_ratio=SPREAD_FRAC)
     law = scenario.lengths or ("lognormal" if std else "constant")
     return Length(mean_tokens=float(mean), std_tokens=std or 0.0, law=law)
+
+
+def is_spread(scenario: Scenario, side: str) -> bool:
+    """Whether one side's lengths are drawn around their mean although nobody asked for it."""
+    return (
+        scenario.concurrency is not None
+        and scenario.lengths is None
+        and not getattr(scenario, f"{side}_tokens_std")
+        and scenario.trace is None
+    )

@@ -24,7 +24,7 @@ from orrery.serving.workload import Mode, Workload
 DEFAULT_ENGINE = "vllm"
 """The most used open engine; another is one flag away."""
 
-DEGREES = ("tp", "pp", "dp", "ep", "cp")
+DEGREES = ("tp", "pp", "dp", "ep", "etp", "cp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,15 +84,20 @@ def find(scenario: Scenario, device_name: str) -> Parts:
     """Model, device and engine by name, with notes on every spelling that was interpreted."""
     if scenario.model is None:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
-    model, device = get_model(scenario.model), get_device(device_name)
+    model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
-    notes = [*device.notes, *engine_notes(scenario.engine or "", device)]
+    notes = [*read_as(model), *device.notes, *engine_notes(scenario.engine or "", device)]
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
     if scenario.engine_version is None and not engine.version:
         notes.append("engine_version: the newest known; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
+
+
+def read_as(model: Model) -> tuple[str, ...]:
+    """What to say where the config's family was assumed."""
+    return tuple(f"model: {text}" for key, text in model.published if key == "model_type")
 
 
 def engine_on(device: Device, name: str | None, version: str | None = None) -> Engine:
@@ -105,7 +110,7 @@ def engine_on(device: Device, name: str | None, version: str | None = None) -> E
 def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]]:
     """The layout that was asked for; devices without a layout become tensor parallelism."""
     given = {d: n for d in DEGREES if (n := getattr(scenario, d)) is not None}
-    world = {d: n for d, n in given.items() if d != "ep"}
+    world = {d: n for d, n in given.items() if d not in ("ep", "etp")}
     notes: tuple[str, ...] = ()
     if scenario.devices is not None and "tp" not in given:
         rest = prod(world.values())
@@ -143,6 +148,11 @@ def check_layout(layout: Layout, model: Model) -> None:
     if layout.ep > layout.tp * layout.dp or (layout.tp * layout.dp) % layout.ep:
         raise ScenarioError(
             f"ep: {layout.ep} must divide tp x dp = {layout.tp * layout.dp}, the ranks it is spread over."
+        )
+    if layout.etp and layout.ep * layout.etp not in (layout.tp, layout.tp * layout.dp):
+        raise ScenarioError(
+            f"etp: ep x etp = {layout.ep * layout.etp} are neither the {layout.tp} devices of a rank (tp) nor those of "
+            f"all ranks (tp x dp = {layout.tp * layout.dp}); write one of the two, or leave etp out."
         )
     if layout.pp > model.num_layers:
         raise ScenarioError(f"pp: {layout.pp} stages for {model.num_layers} layers; write at most {model.num_layers}.")

@@ -13,6 +13,7 @@ class ServingScenario(BaseModel):
     """What a deployment and its traffic are; blank means: take the documented default and say so."""
 
     model: Word = None
+    assume: Word = None
     device: Word = None
     devices: Count = Field(**bounds("devices"))
     tp: Count = Field(**bounds("tp"))

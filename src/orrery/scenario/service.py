@@ -99,7 +99,7 @@ def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | No
     )  # fmt: skip
     if scenario.draft_model is None:
         return found
-    draft = replace(deployment, model=get_model(scenario.draft_model))
+    draft = replace(deployment, model=get_model(scenario.draft_model, scenario.assume or ""))
     return with_draft(found, draft)
 
 

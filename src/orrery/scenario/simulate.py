@@ -11,15 +11,16 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
-from orrery.planner.money import tariff_of
+from orrery.planner.money import BUSY_FRAC, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe, deployment_json
 from orrery.scenario.attainment import Attained, attained
 from orrery.scenario.objectives import percentile_limits, request_limits_s
-from orrery.scenario.requests import requests_for
+from orrery.scenario.requests import is_spread, requests_for
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
+from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.requests import Ints, Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Service
@@ -58,12 +59,22 @@ class SimulatedAnswer:
     seconds: float  # generation, simulation and metrics; imports and compilation are not in it
     notes: tuple[str, ...]
 
+    @property
+    def energy_j_per_output_token_with_host(self) -> float | None:
+        """Of the devices and the machines around them."""
+        each = self.summary.energy_j_per_output_token
+        if each is None or not self.summary.power_w:
+            return None
+        return each * (1.0 + self.service.host_power_w / self.summary.power_w)
+
     def to_json(self, *, detailed: bool = False) -> dict[str, Any]:
         """The keys of ``vllm bench serve`` (milliseconds), then ours (SI); ``detailed`` adds a value a request."""
         found = result_json(self.simulated, self.summary, self.about, detailed)
         return found | self.attained.to_json() | {
             "requests_simulated_per_s": self.simulated.requests.count / self.seconds,
             "num_steps": self.simulated.num_steps, "num_devices": self.service.num_devices,
+            "host_power_w": self.service.host_power_w,
+            "energy_j_per_output_token_with_host": self.energy_j_per_output_token_with_host,
             "deployment": to_json(deployment_json(self.service.pools[-1].deployment)),
             "settings": self.scenario.written(), "counters": self.simulated.counters, "notes": list(self.notes),
         }  # fmt: skip
@@ -93,8 +104,18 @@ def simulate(
     if isinstance(found, Infeasible):
         return CannotBe(infeasible=found, notes=notes, settings=asked.written())
     tell("computing", 0)
-    answer = answer_of(asked, service, found, (*notes, *requests.notes))
+    answer = answer_of(asked, service, found, (*notes, *requests.notes, *_spread_notes(asked)))
     return replace(answer, seconds=time.perf_counter() - started)
+
+
+def _spread_notes(scenario: Scenario) -> tuple[str, ...]:
+    """What was drawn although nobody asked for it."""
+    if not any(is_spread(scenario, side) for side in ("input", "output")):
+        return ()
+    return (
+        f"lengths: within {SPREAD_FRAC:.0%} of their mean, so that a closed loop's requests do not march in step; "
+        "--lengths constant makes them equal",
+    )
 
 
 def _untold(phase: str, total: int) -> None:
@@ -126,7 +147,11 @@ def answer_of(
     ]  # fmt: skip
     each = [t.usd_per_s(n, figures.power_w * n / service.num_devices) for t, n in tariffs]
     usd_per_s = None if any(x is None for x in each) else sum(x for x in each if x is not None)
-    said = tuple(dict.fromkeys((*notes, *simulated.notes, *(n for t, _ in tariffs for n in t.notes))))
+    said = tuple(
+        dict.fromkeys(
+            (*notes, *simulated.notes, *(n for t, _ in tariffs for n in t.notes), *_idle_notes(simulated, usd_per_s))
+        )
+    )
     about = About(
         model_id=service.pools[0].deployment.model.name, request_rate_per_s=_rate(scenario, simulated),
         max_concurrency=scenario.concurrency, usd_per_s=usd_per_s,
@@ -135,6 +160,13 @@ def answer_of(
         scenario=scenario, service=service, simulated=simulated, summary=figures,
         attained=attained(scenario, simulated, figures, warmup_frac), about=about, seconds=math.nan, notes=said,
     )  # fmt: skip
+
+
+def _idle_notes(simulated: Simulated, usd_per_s: float | None) -> tuple[str, ...]:
+    """A word beside dollars a token where most of the time nothing was computed."""
+    if usd_per_s is None or simulated.idle_frac <= 1.0 - BUSY_FRAC:
+        return ()
+    return (f"price: $/M tokens counts idle time: no step ran for {simulated.idle_frac:.0%} of it",)
 
 
 def _rate(scenario: Scenario, simulated: Simulated) -> float:

@@ -12,7 +12,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
-from orrery.scenario.resolve import one_device
+from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
 from orrery.training.schedules.registry import get_schedule
 
@@ -49,8 +49,10 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     per_node = scenario.devices_per_node or device.devices_per_node
     devices = cast(int, scenario.devices)
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
+    model = get_model(cast(str, scenario.model), scenario.assume or "")
+    notes += read_as(model)
     job = TrainingJob(
-        model=get_model(cast(str, scenario.model)), cluster=cluster, framework=framework, recipe=recipe,
+        model=model, cluster=cluster, framework=framework, recipe=recipe,
         seq_len=cast(int, scenario.seq_len), global_batch=cast(int, scenario.global_batch),
         task=cast(Task, scenario.task or "pretrain"), adapter_rank=scenario.adapter_rank or 16,
         islands=_islands(scenario, devices), tensor_overlap=scenario.tensor_overlap or "",

@@ -41,7 +41,9 @@ def _reasons(a: Answer) -> Mapping[str, Callable[[], Reason]]:
         "total_tokens_per_s": lambda: _total_rate(a),
         "requests_per_s": lambda: _requests(a),
         "power_w": lambda: _power(a),
+        "host_power_w": lambda: _host_power(a),
         "energy_j_per_token": lambda: _energy(a),
+        "energy_j_per_token_with_host": lambda: _energy_with_host(a),
         "usd_per_million_tokens": lambda: _usd(a, "output_tokens_per_s", a.usd_per_million_tokens),
         "usd_per_million_total_tokens": lambda: _usd(a, "total_tokens_per_s", a.usd_per_million_total_tokens),
         **{
@@ -149,7 +151,7 @@ def _total_rate(a: Answer) -> Reason:
 def _power(a: Answer) -> Reason:
     return Reason(
         name="power_w", value=a.estimate.power_w,
-        rule="devices x (idle + energy of operations and bytes a second), never above the limit",
+        rule="devices x (idle + busy x what the step's operations and bytes draw), never above the limit",
         parts=(Reason(name="num_devices", value=float(a.estimate.num_devices)), of_cost(a.estimate.cost)),
         facts=_device_facts(a, "idle_power_w", "power_limit_w"),
     )  # fmt: skip
@@ -159,6 +161,21 @@ def _energy(a: Answer) -> Reason:
     return Reason(
         name="energy_j_per_token", value=a.estimate.energy_j_per_token, rule="power_w / output_tokens_per_s",
         parts=(_power(a), _rate(a)),
+    )  # fmt: skip
+
+
+def _host_power(a: Answer) -> Reason:
+    return Reason(
+        name="host_power_w", value=a.estimate.host_power_w, rule="devices x the machine's share of each",
+        parts=(Reason(name="num_devices", value=float(a.estimate.num_devices)),),
+        facts=_device_facts(a, "host_power_w"),
+    )  # fmt: skip
+
+
+def _energy_with_host(a: Answer) -> Reason:
+    return Reason(
+        name="energy_j_per_token_with_host", value=a.estimate.energy_j_per_token_with_host,
+        rule="(power_w + host_power_w) / output_tokens_per_s", parts=(_power(a), _host_power(a), _rate(a)),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import exp
 
 import numpy as np
 
@@ -10,12 +11,13 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.explain import explain, limit_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
-from orrery.execution.power import step_power_w
+from orrery.execution.power import steps_demand_frac, steps_power_w
 from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
 from orrery.serving.intervals import Figures, joint
+from orrery.serving.steady import Steady
 from orrery.serving.sureness import bounds_of, doubt_of, factors_of, notes_of
-from orrery.serving.workload import Workload
+from orrery.serving.workload import Workload, loop_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,11 +28,13 @@ class Steps:
     decode_entry: int
     prompt_entry: int
     prompt_share: float  # of the time spent in steps that carry prompts
+    busy_frac: float = 1.0  # of the time that a device has a step under way
+    prompts_run_alone: bool = False  # a step with prompts is two: the prompts', then the decodes'
 
     def unfold(self, deployment: Deployment, entry: int, name: str) -> Cost:
         """One of the steps as a tree of costs."""
         time_s = float(self.ticks.time_s[entry])
-        energy_j = step_power_w(deployment, self.ticks.done, entry, time_s) * time_s
+        energy_j = steps_power_w(deployment, self.ticks.done, self._entries(entry), time_s) * time_s
         return explain(deployment, self.ticks.done, entry, name, energy_j)
 
     def limit(self) -> str:
@@ -40,12 +44,27 @@ class Steps:
         return "host" if is_host else limit_of(self.ticks.done, entry)
 
     def power_w(self, deployment: Deployment) -> float:
-        """Mean power of one device over the run."""
-        decode_w, prompt_w = (
-            step_power_w(deployment, self.ticks.done, entry, float(self.ticks.time_s[entry]))
-            for entry in (self.decode_entry, self.prompt_entry)
+        """Mean power of one device over the run; without a step it idles."""
+        idle_w, times_s = deployment.cluster.device.idle_power_w, self.ticks.time_s
+        busy_w = sum(
+            share * steps_power_w(deployment, self.ticks.done, self._entries(entry), float(times_s[entry]))
+            for entry, share in self._shares()
         )
-        return (1 - self.prompt_share) * decode_w + self.prompt_share * prompt_w
+        return idle_w + self.busy_frac * (busy_w - idle_w)
+
+    def is_throttled(self, deployment: Deployment) -> bool:
+        """Whether the steps that take most of the time ask for more than a device may draw."""
+        entry, _ = max(self._shares(), key=lambda found: found[1])
+        time_s = float(self.ticks.time_s[entry])
+        return steps_demand_frac(deployment, self.ticks.done, self._entries(entry), time_s) > 1.0
+
+    def _entries(self, entry: int) -> tuple[int, ...]:
+        """The steps whose work is done in the time of one."""
+        return (entry, self.decode_entry) if self.prompts_run_alone and entry == self.prompt_entry else (entry,)
+
+    def _shares(self) -> tuple[tuple[int, float], tuple[int, float]]:
+        """The two steps, and the share of the busy time that each takes."""
+        return (self.decode_entry, 1.0 - self.prompt_share), (self.prompt_entry, self.prompt_share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +82,10 @@ class Estimate:
     memory: Memory
     peak_memory_bytes: float
     power_w: float  # all devices together
-    energy_j_per_token: float  # per output token (per token where nothing is put out)
+    host_power_w: float  # of the machines around them, fans and all: in no other number here
+    energy_j_per_token: float  # of the devices, per output token (per token where nothing is put out)
+    energy_j_per_token_with_host: float
+    rate_used_frac: float  # of the rate that it sustains; 1 where the run is at it
     bound_by: str
     intervals: Mapping[str, Interval]
     notes: tuple[str, ...]
@@ -91,8 +113,8 @@ class _Answer:
     requests_per_s: float
     concurrency: float
     steps: Steps
+    highest_requests_per_s: float = 0.0  # that the deployment sustains; 0 where the run is at it
     waiting_s: float = 0.0  # of the time to the first token: for a slot
-    load_frac: float = 0.0  # of an open loop: arrivals over the highest rate that is served in time
 
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
@@ -112,7 +134,10 @@ def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
     return _Answer(
         ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=batch / run.latency_s,
         concurrency=run.batch * deployment.layout.dp,
-        steps=Steps(ticks=run.ticks, decode_entry=1, prompt_entry=3, prompt_share=run.prompt_share),
+        steps=Steps(
+            ticks=run.ticks, decode_entry=1, prompt_entry=3, prompt_share=run.prompt_share,
+            busy_frac=busy_frac(deployment, run.batch * deployment.layout.dp, is_open=False),
+        ),
     )  # fmt: skip
 
 
@@ -125,7 +150,8 @@ def _offline(deployment: Deployment, memory: Memory, workload: Workload) -> _Ans
     )
     return _Answer(
         ttft_s=run.ttft_s, tpot_s=run.tpot_s, latency_s=run.latency_s, requests_per_s=num_requests / run.latency_s,
-        concurrency=run.batch * replicas, steps=_steady_steps(run.ticks, run.prompt_share),
+        concurrency=run.batch * replicas,
+        steps=steps_in(deployment, run.state, busy_frac(deployment, run.batch * replicas, is_open=False)),
     )  # fmt: skip
 
 
@@ -133,9 +159,9 @@ def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
     concurrency = np.array([float(_positive(workload.concurrency, "concurrency", workload))])
     points = online.sweep(
         deployment, memory, workload.input_tokens, workload.output_tokens, concurrency,
-        float(workload.num_requests), workload.output_tokens_std,
+        float(workload.num_requests or loop_requests(workload.concurrency)), workload.output_tokens_std,
     )  # fmt: skip
-    return _online(workload, points)
+    return _online(deployment, workload, points)
 
 
 def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer | Infeasible:
@@ -143,24 +169,41 @@ def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer
     points = online.at_rate(
         deployment, memory, workload.input_tokens, workload.output_tokens, rate, float(workload.num_requests)
     )
-    return points if isinstance(points, Infeasible) else _online(workload, points)
+    return points if isinstance(points, Infeasible) else _online(deployment, workload, points)
 
 
-def _online(workload: Workload, points: online.Points) -> _Answer:
+def _online(deployment: Deployment, workload: Workload, points: online.Points) -> _Answer:
     state = points.state
     ttft_s, tpot_s = float(points.ttft_s[0]), float(points.tpot_s[0])
     return _Answer(
         ttft_s=ttft_s, tpot_s=tpot_s, latency_s=ttft_s + max(0.0, workload.output_tokens - 1) * tpot_s,
         requests_per_s=float(points.requests_per_s[0]), concurrency=float(points.concurrency[0]),
-        steps=_steady_steps(state.ticks, float(state.mixed_share[0])), load_frac=points.load_frac,
+        steps=steps_in(
+            deployment, state,
+            busy_frac(deployment, float(points.concurrency[0]), is_open=workload.mode == "open"),
+        ),
+        highest_requests_per_s=points.highest_requests_per_s,
         waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
     )  # fmt: skip
 
 
-def _steady_steps(ticks: Ticks, prompt_share: float) -> Steps:
-    """A steady state costs its decode steps first, then its mixed ones; the last of each is the full batch."""
-    size = ticks.time_s.size // 2
-    return Steps(ticks=ticks, decode_entry=size - 1, prompt_entry=2 * size - 1, prompt_share=prompt_share)
+def steps_in(deployment: Deployment, state: Steady, busy: float) -> Steps:
+    """The steps that stand for a steady state, at its highest concurrency; ``busy`` of the time one is under way."""
+    return Steps(
+        ticks=state.ticks, decode_entry=state.decode_entry, prompt_entry=state.prompt_entry,
+        prompt_share=float(state.mixed_share[-1]), busy_frac=busy,
+        prompts_run_alone=not deployment.engine.has_mixed_steps,
+    )  # fmt: skip
+
+
+def busy_frac(deployment: Deployment, concurrency: float, *, is_open: bool) -> float:
+    """Share of the time that a device has a step under way, with so many requests in flight.
+
+    Requests are dealt to replicas and, there, to pipeline stages. A fixed number keeps that many busy; of arrivals at
+    random a stage holds a Poisson number, which is none for exp(-mean) of the time.
+    """
+    each = concurrency / (deployment.layout.dp * deployment.layout.pp)
+    return 1.0 - exp(-each) if is_open else min(1.0, each)
 
 
 _ANSWERS = {"static": _static, "offline": _offline, "closed": _closed, "open": _open}
@@ -177,15 +220,17 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
     output_rate = a.requests_per_s * workload.output_tokens
     total_rate = a.requests_per_s * (workload.input_tokens + workload.output_tokens)
     power_w = layout.num_devices * a.steps.power_w(deployment)
+    host_w = deployment.cluster.device.host_power_w * layout.num_devices
+    used = a.requests_per_s / a.highest_requests_per_s if a.highest_requests_per_s > 0.0 else 1.0
     values = {
         "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
         "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
     }  # fmt: skip
     energy_j_per_token = power_w / (output_rate or total_rate)
-    doubt = doubt_of(done)
+    doubt, load_frac = doubt_of(done), _load_frac(workload, a)
     figures = Figures(
         ttft_s=a.ttft_s, tpot_s=a.tpot_s, latency_s=a.latency_s, requests_per_s=a.requests_per_s, power_w=power_w,
-        steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=a.load_frac,
+        steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=load_frac,
         is_one_request=workload.mode != "offline",
     )  # fmt: skip
     intervals = joint(
@@ -195,9 +240,28 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
-        energy_j_per_token=energy_j_per_token, bound_by=a.steps.limit(), intervals=intervals,
-        notes=notes_of(deployment, doubt, a.load_frac), deployment=deployment, steps=a.steps,
+        host_power_w=host_w, energy_j_per_token=energy_j_per_token,
+        energy_j_per_token_with_host=(power_w + host_w) / (output_rate or total_rate), rate_used_frac=used,
+        bound_by=a.steps.limit(), intervals=intervals,
+        notes=(*notes_of(deployment, doubt, load_frac), *_throttled(deployment, a.steps)), deployment=deployment,
+        steps=a.steps,
     )  # fmt: skip
+
+
+def _load_frac(workload: Workload, a: _Answer) -> float:
+    """Of an open loop: arrivals over the highest rate that is served in time; 0 of any other run."""
+    return workload.request_rate_per_s / (a.highest_requests_per_s or a.requests_per_s)
+
+
+def _throttled(deployment: Deployment, steps: Steps) -> tuple[str, ...]:
+    """A word where the work would draw more than a device may."""
+    if not steps.is_throttled(deployment):
+        return ()
+    device = deployment.cluster.device
+    return (
+        f"Most steps ask for more power than the limit of a {device.name} ({device.power_limit_w:g} W): its clock "
+        "drops. The times hold that, as far as kernels measured at the limit do.",
+    )
 
 
 def _peak_memory_bytes(deployment: Deployment, memory: Memory, workload: Workload, sequences: float) -> float:

@@ -12,13 +12,14 @@ in waves      where prompts run alone, decodes wait for all of them, so requests
 
 from dataclasses import dataclass
 from itertools import accumulate
-from math import ceil, exp, log
+from math import ceil, exp, log, sqrt
 
 import numpy as np
 
 from orrery.execution.batch import Floats
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory
+from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.steady import Steady, batch_limit, steady
 from orrery.serving.workload import REQUESTS_PER_SLOT
 
@@ -36,7 +37,7 @@ class Points:
     requests_per_s: Floats
     output_tokens_per_s: Floats
     state: Steady
-    load_frac: float = 0.0  # of arrivals: their rate over the highest that is served in time
+    highest_requests_per_s: float = 0.0  # that is sustained, where arrivals set the rate
 
 
 def sweep(
@@ -45,19 +46,49 @@ def sweep(
 ) -> Points:  # fmt: skip
     """Closed loops at each of ``concurrencies`` (whole deployment); without ``num_requests``, 10 rounds."""
     replicas, engine = deployment.layout.dp, deployment.engine
-    state = steady(deployment, memory, input_tokens, output_tokens, np.maximum(concurrencies / replicas, 1.0))
-    requests = np.where(num_requests > 0, num_requests / replicas, REQUESTS_PER_SLOT * state.concurrency)
-    first = np.minimum(1.0, state.concurrency / requests)
-    others = np.maximum(state.slots - 1.0, 0.0) / 2
-    each_s = _prefill_each_s(state, input_tokens)
-    behind_s = (first * others + (1 - first) * np.minimum(engine.prompts_ahead, others)) * each_s
-    ttft_s, tpot_s = state.prefill_s + behind_s, state.tpot_s
-    if not engine.has_mixed_steps and output_tokens > 1:
-        together = _together(state, each_s, output_tokens_std)
-        delay_s = others * each_s / (output_tokens - 1.0)
-        tpot_s = together * (state.full_decode_s + delay_s) + (1 - together) * tpot_s
-        ttft_s = together * (others + 1) * each_s + (1 - together) * ttft_s
-    return _points(deployment, state, concurrencies, ttft_s, tpot_s, output_tokens)
+    each = np.maximum(concurrencies / replicas, 1.0)
+    requests = np.where(num_requests > 0, num_requests / replicas, REQUESTS_PER_SLOT * each)
+    state = steady(
+        deployment,
+        memory,
+        input_tokens,
+        output_tokens,
+        each,
+        requests / each,
+        _spread_frac(output_tokens, output_tokens_std),
+    )
+    first = np.minimum(1.0, each / requests)
+    ttft_s, tpot_s = _first_round(state, max(output_tokens - 1.0, 0.0), engine.has_mixed_steps)
+    ttft_s += engine.request_s
+    late_s = state.away_s + state.queue_s + state.behind_s + state.prefill_s
+    return _points(
+        deployment, state, concurrencies, first * ttft_s + (1 - first) * late_s,
+        first * tpot_s + (1 - first) * state.tpot_s, output_tokens,
+    )  # fmt: skip
+
+
+def _spread_frac(mean: float, std: float) -> float:
+    """Half the width of lengths around their mean, as a part of it."""
+    return min(sqrt(3.0) * std / mean, 1.0) if std else SPREAD_FRAC
+
+
+def _first_round(state: Steady, steps: float, has_mixed_steps: bool) -> tuple[Floats, Floats]:
+    """Means over the requests that start at once, of which each sees only the prompts behind its own.
+
+    Their prompts fill n steps. Those that find no slot wait until one ends, and then the next.
+    """
+    full = state.slots / state.full_prompts
+    last = np.maximum(full, 1.0)
+    waiting = np.maximum(state.concurrency - state.slots, 0.0)
+    queue_s = waiting * waiting / (2 * state.concurrency * state.requests_per_s)
+    ttft_s = (last + 1) / 2 * state.full_s + queue_s
+    if not steps:
+        return ttft_s, state.tpot_s
+    behind = np.maximum(full - 1, 0.0) / 2  # full steps after one's own, on average
+    if has_mixed_steps:
+        behind = np.where(behind * 2 <= steps, behind, steps - steps * steps / np.maximum(4 * behind, 1e-9))
+        return ttft_s, state.decode_s + behind / steps * (state.full_s - state.decode_s)
+    return ttft_s, state.decode_s + behind / steps * state.full_s
 
 
 def _points(
@@ -65,20 +96,9 @@ def _points(
 ) -> Points:
     rate = deployment.layout.dp * state.requests_per_s
     return Points(
-        concurrency=concurrencies, ttft_s=deployment.engine.request_s + state.queue_s + ttft_s, tpot_s=tpot_s,
+        concurrency=concurrencies, ttft_s=ttft_s, tpot_s=tpot_s,
         requests_per_s=rate, output_tokens_per_s=rate * output_tokens, state=state,
     )  # fmt: skip
-
-
-def _prefill_each_s(state: Steady, input_tokens: float) -> Floats:
-    """What one more prompt adds to a queue of prompts: a mixed step's time beyond a decode step's, per prompt."""
-    return (state.mixed_s - state.full_decode_s).clip(0.0) * max(input_tokens, 1.0) / state.chunk_tokens
-
-
-def _together(state: Steady, each_s: Floats, output_tokens_std: float) -> Floats:
-    """How much of a wave stays a wave: its prompts' time against how far apart unequal answers end."""
-    wave_s = state.slots * each_s
-    return wave_s / np.maximum(wave_s + 2 * output_tokens_std * state.full_decode_s, 1e-12)
 
 
 def open_loop(
@@ -88,11 +108,8 @@ def open_loop(
     state = steady(
         deployment, memory, input_tokens, output_tokens, np.maximum(concurrencies / deployment.layout.dp, 1.0)
     )
-    share = np.minimum(state.mixed_share, 1.0 - 1.0 / (1.0 + state.slots))
-    step_s = (1 - share) * state.decode_s + share * state.mixed_s
-    ahead = np.minimum(share / (2 * (1 - share)), np.maximum(state.slots - 1, 0.0) / 2)
-    wait_s = np.where(state.slots > 1, step_s / 2 + ahead * _prefill_each_s(state, input_tokens), 0.0)
-    return _points(deployment, state, concurrencies, state.prefill_s + wait_s, state.tpot_s, output_tokens)
+    ttft_s = state.away_s + state.queue_s + state.behind_s + state.prefill_s
+    return _points(deployment, state, concurrencies, ttft_s, state.tpot_s, output_tokens)
 
 
 def at_rate(
@@ -120,7 +137,6 @@ def at_rate(
         return Points(
             concurrency=top.concurrency, ttft_s=top.ttft_s + backlog_s, tpot_s=top.tpot_s,
             requests_per_s=top.requests_per_s, output_tokens_per_s=top.output_tokens_per_s, state=top.state,
-            load_frac=rate_per_s / highest,
         )  # fmt: skip
     rates: list[float] = curve.requests_per_s.tolist()
     rising: Floats = np.array(list(accumulate(rates, max)))
@@ -132,5 +148,5 @@ def at_rate(
     return Points(
         concurrency=found.concurrency, ttft_s=found.ttft_s, tpot_s=found.tpot_s,
         requests_per_s=np.array([rate_per_s]), output_tokens_per_s=np.array([rate_per_s * output_tokens]),
-        state=found.state, load_frac=rate_per_s / highest,
+        state=found.state, highest_requests_per_s=highest,
     )  # fmt: skip

@@ -1,16 +1,16 @@
 """A replica in steady state: ``concurrency`` requests in flight, each prefilled once and decoded to its end.
 
-In one request's life the other slots prefill once each, so of its ``output - 1`` decode steps
-m = (slots - 1) x input / chunk carry a chunk of somebody's prompt. The time per output token is the mean step::
+The scheduler settles in a mix of steps that knows no seconds (``mix``): so many decodes, so many prompts waiting, and
+chunks of prompts. The steps of that mix are costed once, and their durations, weighted by how often they come, are the
+times of a request::
 
-    tpot = ((output - 1 - m) x t_decode + m x t_mixed) / (output - 1)
+    tpot = sum of shares x steps         a request's own tokens, beside the chunks of the others' prompts
+    ttft = front end + until a step ends + prompts ahead + the prompt's own steps
 
-When m exceeds output - 1, prefill is the bottleneck: every step is mixed, fewer slots decode, and the rest wait.
-Requests beyond the batch or cache limit wait for a slot; Little's law gives how long.
+Requests beyond the batch or cache limit wait for a slot; Little's law gives how long, and it holds for the whole.
 """
 
 from dataclasses import dataclass
-from math import ceil, log
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from orrery.execution.batch import Floats
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory
 from orrery.execution.shard import has_exchange
+from orrery.execution.surface.nodes import captured
 from orrery.serving.clock import Ticks, steps_of, tick
+from orrery.serving.mix import SPREAD_FRAC, Mix, apart, mixed
 
-ROUNDS, WEIGHT, SETTLED = 20, 0.7, 2e-3
-"""Fixed-point rounds for the slots that decode, how far each goes, and the share of the slots whose move ends it."""
+BLOCKS = 5
+"""Steps that are costed at each concurrency: decodes alone (one fewer or as many, and as many or one more), beside a
+small and beside a large chunk, and one whose room is full while a run begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,15 +35,30 @@ class Steady:
     slots: Floats  # in the batch; the rest of the concurrency waits
     decoding: Floats  # slots that decode, on average
     tpot_s: Floats
+    away_s: Floats  # the front end, and until a step ends
+    behind_s: Floats  # behind other prompts
     prefill_s: Floats  # a prompt's own steps, first to last
-    queue_s: Floats  # waiting for a slot, for a step to end, and behind other prompts
+    queue_s: Floats  # waiting for a slot
     requests_per_s: Floats
     decode_s: Floats  # a step without prompts
-    full_decode_s: Floats  # the same with every slot decoding
-    mixed_s: Floats  # a step with a chunk of a prompt
-    mixed_share: Floats  # of steps that carry prompt tokens
-    chunk_tokens: Floats
-    ticks: Ticks  # first half: decode steps, second half: mixed steps, in order of concurrency
+    full_s: Floats  # one that is full of prompts
+    full_prompts: Floats  # prompts in it
+    mixed_share: Floats  # of the time, in steps that carry prompt tokens
+    load: Floats  # of the room that steps have for prompts
+    ticks: Ticks
+    decode_entry: int  # of ``ticks``: a decode step at the highest concurrency
+    prompt_entry: int  # and one with prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Costs:
+    """Durations of the steps of a mix."""
+
+    decode_s: Floats
+    chunk_s: Floats  # (2, …): with the small chunk, and with the large one
+    together_s: Floats  # (2, …): what a chunk adds in the experts and on the way to them, which ranks do together
+    full_s: Floats
+    full_prompts: Floats
 
 
 def batch_limit(deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float) -> float:
@@ -53,106 +71,127 @@ def batch_limit(deployment: Deployment, memory: Memory, input_tokens: float, out
 
 
 def steady(
-    deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, concurrency: Floats
-) -> Steady:
-    """The equilibrium of one replica at each of ``concurrency``."""
-    pp = deployment.layout.pp
-    slots = np.minimum(concurrency, batch_limit(deployment, memory, input_tokens, output_tokens))
+    deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, concurrency: Floats,
+    rounds: Floats | float = np.inf, spread_frac: float = SPREAD_FRAC,
+) -> Steady:  # fmt: skip
+    """The equilibrium of one replica at each of ``concurrency``; of a run that starts at once, over its ``rounds``."""
+    engine, pp = deployment.engine, deployment.layout.pp
+    limit = batch_limit(deployment, memory, input_tokens, output_tokens)
+    slots = np.minimum(concurrency, limit)
+    each = np.maximum(slots / pp, 1.0)  # of one of the batches in flight of a pipeline
     steps, prompt = max(output_tokens - 1.0, 0.0), max(input_tokens, 1.0)
-    nodes = _nodes(slots, pp)
-    chunks = _chunks(nodes, prompt, steps / pp, float(memory.max_num_batched_tokens))
-    ticks = _tick_nodes(deployment, nodes, chunks, prompt, input_tokens + output_tokens / 2)
-    size, shared_s = nodes.size, _shared_extra_s(deployment, ticks)
-    table = np.stack([ticks.time_s[:size], ticks.time_s[size:], chunks, shared_s])
+    budget, settle = float(memory.max_num_batched_tokens), mixed if engine.has_mixed_steps else apart
+    first = settle(each, prompt, steps, budget, 1.0, spread_frac, rounds)
+    ticks = _tick_nodes(deployment, first, each, prompt, input_tokens + output_tokens / 2)
+    costs = _costs(deployment, ticks, first, prompt)
+    away_s = _away_s(engine.request_s, _mean_s(deployment, first, costs), first, each)
+    hidden = np.maximum(concurrency - slots, 0.0) / pp / np.maximum(first.prompts, 1e-12)  # the next one waits already
+    away = np.maximum(away_s / _mean_s(deployment, first, costs) - hidden, 0.0)
+    mix = settle(each, prompt, steps, budget, away, spread_frac, rounds)
+    mean_s = _mean_s(deployment, mix, costs)
     ranks = deployment.layout.dp if has_exchange(deployment) else 1
-
-    def pace(decoding: Floats) -> tuple[Floats, ...]:
-        """Steps, mean step, prefill and rate when so many slots decode."""
-        decode_s, mixed_s, chunk, extra_s = _between(nodes, table, decoding / pp)
-        loaded = np.maximum(slots - 1.0, 0.0) * prompt / chunk  # mixed steps in one request's decoding life
-        share = np.minimum(1.0, loaded / steps) if steps else np.ones_like(slots)
-        mean_s = _mean_step_s(share, decode_s, mixed_s, extra_s, ranks)
-        own_s = np.maximum(1.0, prompt / chunk) * mixed_s
-        rate = np.minimum(slots / (own_s + steps * mean_s), chunk / prompt / mixed_s * pp)
-        return decode_s, mixed_s, chunk, share, mean_s, own_s, rate
-
-    decoding = slots.copy()
-    for _ in range(ROUNDS if steps else 0):
-        *_, mean_s, _, rate = pace(decoding)
-        moved = WEIGHT * (np.minimum(rate * steps * mean_s, slots) - decoding)
-        decoding = decoding + moved
-        if (np.abs(moved) <= SETTLED * slots).all():
-            break
-    decode_s, mixed_s, chunk, share, mean_s, own_s, rate = pace(decoding)
-    queue_s = np.maximum(concurrency / rate - own_s - steps * mean_s, 0.0)
+    others = np.maximum(each * ranks - 1.0, 0.0) / (each * ranks)
+    tpot_s = costs.decode_s + others * (mean_s - costs.decode_s)
+    own_s, behind_s = _own_s(engine.has_mixed_steps, mix, costs, prompt)
+    cycle_s = own_s + behind_s + steps * tpot_s
+    shown_s = np.where(concurrency > slots, np.minimum(away_s, away * mean_s), away_s)
+    rate = slots / (cycle_s + shown_s)
+    queue_s = np.maximum(concurrency / rate - cycle_s - away_s, 0.0)
     return Steady(
-        concurrency=concurrency, slots=slots, decoding=decoding, tpot_s=mean_s, prefill_s=own_s, queue_s=queue_s,
-        requests_per_s=rate, decode_s=decode_s, mixed_s=mixed_s, mixed_share=share, chunk_tokens=chunk, ticks=ticks,
-        full_decode_s=_between(nodes, table, slots / pp)[0],
+        concurrency=concurrency, slots=slots, decoding=mix.decoding * pp, tpot_s=tpot_s, away_s=away_s,
+        behind_s=behind_s, prefill_s=own_s, queue_s=queue_s,
+        requests_per_s=concurrency / (cycle_s + away_s + queue_s), decode_s=costs.decode_s, full_s=costs.full_s,
+        full_prompts=costs.full_prompts * pp, load=mix.load, ticks=ticks,
+        mixed_share=1.0 - (1.0 - mix.shares.sum(axis=0)) * costs.decode_s / mean_s,
+        decode_entry=2 * each.size - 1, prompt_entry=4 * each.size - 1,
     )  # fmt: skip
 
 
-def _between(nodes: Floats, table: Floats, sizes: Floats) -> Floats:
-    """Every row of ``table`` (rows x nodes) between the nodes, at ``sizes``; constant beyond the ends."""
-    if nodes.size == 1:
-        return np.repeat(table, sizes.size, axis=1)
-    i = np.minimum(np.maximum(nodes.searchsorted(sizes) - 1, 0), nodes.size - 2)
-    share = np.minimum(np.maximum((sizes - nodes[i]) / (nodes[i + 1] - nodes[i]), 0.0), 1.0)
-    return table[:, i] + (table[:, i + 1] - table[:, i]) * share
+def _away_s(request_s: float, step_s: Floats, mix: Mix, slots: Floats) -> Floats:
+    """The front end, and the rest of the step that is under way then: the one just begun, or half of a later one.
 
-
-def _shared_extra_s(deployment: Deployment, ticks: Ticks) -> Floats:
-    """What a mixed step adds in the experts and on the way to them, which attention ranks do together."""
-    size = ticks.time_s.size // 2
-    if not has_exchange(deployment):
-        return np.zeros(size)
-    together = [p.time_s for p in ticks.done.parts if p.name in ("experts", "dispatch", "combine")]
-    shared_s: Floats = np.sum(together, axis=0)
-    return shared_s[size:] - shared_s[:size]
-
-
-def _mean_step_s(share: Floats, decode_s: Floats, mixed_s: Floats, shared_s: Floats, dp: int) -> Floats:
-    """The mean step of one rank. Ranks that share experts step together, so each waits for every other's prompts.
-
-    A rank's own part of a mixed step (attention, linear layers) is waited for whenever any of ``dp`` ranks has one:
-    1 - (1 - share)^dp of all steps. The experts' part grows with all tokens and is the same however they are dealt.
+    Nothing is under way where all other slots are at the front end too.
     """
-    if dp == 1:
-        return (1 - share) * decode_s + share * mixed_s
-    own_s = mixed_s - decode_s - shared_s
-    anyone = 1.0 - (1.0 - share) ** dp
-    return decode_s + share * shared_s + anyone * own_s
+    life_s = slots / np.maximum(mix.prompts, 1e-12) * step_s
+    idle = np.minimum(request_s / life_s, 1.0) ** np.maximum(slots - 1.0, 0.0)
+    return idle * request_s + (1 - idle) * np.maximum(step_s, request_s + step_s / 2)
 
 
-def _nodes(slots: Floats, pp: int) -> Floats:
-    """Batch sizes at which steps are costed: the asked ones, and a ladder below for slots busy with prompts."""
-    top = max(1.0, float(slots.max()) / pp)
-    ladder = np.exp(np.linspace(0.0, log(top), max(2, min(4, ceil(top)))))
-    return np.unique(np.round(np.concatenate([slots / pp, ladder]).clip(1.0)))
+def _own_s(has_mixed_steps: bool, mix: Mix, costs: _Costs, prompt: float) -> tuple[Floats, Floats]:
+    """A prompt's own steps, and those of the prompts ahead of it."""
+    low, high = mix.chunks
+    many = np.maximum(mix.shares * mix.chunks, 1e-12)
+    with_me_s = (many * costs.chunk_s).sum(axis=0) / many.sum(axis=0)  # steps as a prompt token sees them
+    if not has_mixed_steps:
+        return with_me_s, np.zeros_like(low)
+    size = prompt / mix.room_tokens
+    more_s = np.where(
+        size <= 1, with_me_s - costs.decode_s, (size + mix.load / 2) * (costs.chunk_s[1] - costs.decode_s)
+    )
+    return mix.own_steps * costs.decode_s + more_s, mix.wait_steps * costs.chunk_s[1]
 
 
-def _chunks(nodes: Floats, prompt: float, steps: float, budget: float) -> Floats:
-    """Prompt tokens in a mixed step: one prompt, or as many as finish decoding in a step, within the token budget."""
-    arriving = nodes * prompt / steps if steps else nodes * prompt
-    return np.minimum(np.maximum(prompt, arriving), np.maximum(budget - nodes, budget / 8))
+def _mean_s(deployment: Deployment, mix: Mix, costs: _Costs) -> Floats:
+    """The mean step (where prompts run alone: from one decode step to the next).
 
-
-def _tick_nodes(deployment: Deployment, nodes: Floats, chunks: Floats, prompt: float, context: float) -> Ticks:
-    """Decode steps, then mixed steps, at every node. A chunk's attention sees half of the prompt on average."""
-    zero = np.zeros_like(nodes)
-    prompts = np.maximum(1.0, np.rint(chunks / prompt))
-    tokens = chunks / prompts
-    both = steps_of(
-        np.concatenate([zero, prompts]), np.concatenate([zero, tokens]), np.concatenate([zero, (prompt + tokens) / 2]),
-        np.concatenate([nodes, nodes if deployment.engine.has_mixed_steps else zero]),
-        np.concatenate([zero, zero]) + context,
+    Ranks that share experts step together, so each waits for the longest chunk of any: with ``ranks`` of them, none has
+    more than the small one in (1 - share of large ones)^ranks of all steps. What the experts add grows with all tokens,
+    however they are dealt.
+    """
+    more_s = costs.chunk_s - costs.decode_s if deployment.engine.has_mixed_steps else costs.chunk_s
+    ranks = deployment.layout.dp if has_exchange(deployment) else 1
+    if ranks == 1:
+        return costs.decode_s + (mix.shares * more_s).sum(axis=0)
+    own_s = np.maximum(more_s - costs.together_s, 0.0)
+    none, small = (1.0 - mix.shares.sum(axis=0)) ** ranks, (1.0 - mix.shares[1]) ** ranks
+    return (
+        costs.decode_s + (mix.shares * np.minimum(costs.together_s, more_s)).sum(axis=0)
+        + (small - none) * own_s[0] + (1.0 - small) * own_s[1]
     )  # fmt: skip
-    ticks = tick(deployment, both)
-    if deployment.engine.has_mixed_steps:
-        return ticks
-    size = nodes.size  # prompts run alone: a "mixed" step is a prompt step, then a decode step
-    return Ticks(
-        done=ticks.done, host_s=ticks.host_s,
-        time_s=np.concatenate([ticks.time_s[:size], ticks.time_s[:size] + ticks.time_s[size:]]),
-        stage_s=np.concatenate([ticks.stage_s[:size], ticks.stage_s[:size] + ticks.stage_s[size:]]),
+
+
+def _costs(deployment: Deployment, ticks: Ticks, mix: Mix, prompt: float) -> _Costs:
+    """Durations of the costed steps, and how full the fullest is."""
+    few, more, *chunks, full = ticks.time_s.reshape(BLOCKS, -1) * _stage_wait(deployment, ticks)
+    part = mix.decoding - np.floor(mix.decoding)
+    decode_s = np.where(mix.decoding >= 1, (1 - part) * few + part * more, more)
+    chunk_s = np.stack(chunks)
+    if not deployment.engine.has_mixed_steps:  # more prompts than a step takes run in several
+        chunk_s = chunk_s * np.maximum(1.0, mix.chunks / np.minimum(mix.room_tokens, np.maximum(mix.chunks, 1.0)))
+    together_s = _together_s(deployment, ticks)
+    return _Costs(
+        decode_s=decode_s, chunk_s=chunk_s, together_s=together_s[2:4] - together_s[1], full_s=full,
+        full_prompts=mix.room_tokens / prompt,
     )  # fmt: skip
+
+
+def _together_s(deployment: Deployment, ticks: Ticks) -> Floats:
+    """What ranks that share experts do together, by block."""
+    if not has_exchange(deployment):
+        return np.zeros((BLOCKS, 1))
+    parts = [p.time_s for p in ticks.done.parts if p.name in ("experts", "dispatch", "combine")]
+    return np.sum(parts, axis=0).reshape(BLOCKS, -1)
+
+
+def _stage_wait(deployment: Deployment, ticks: Ticks) -> float:
+    """How much longer a pipeline's pass takes than its stages' sum, since the slowest one takes every batch in turn."""
+    if deployment.layout.pp == 1:
+        return 1.0
+    return max(1.0, deployment.layout.pp * float(np.mean(ticks.stage_s / ticks.time_s)))
+
+
+def _tick_nodes(deployment: Deployment, mix: Mix, slots: Floats, prompt: float, context: float) -> Ticks:
+    """The steps to be costed, block by block. A chunk's attention sees half of the prompt on average."""
+    zero, decoding = np.zeros_like(slots), mix.decoding
+    low, high = np.minimum(mix.chunks, mix.room_tokens)
+    chunks = np.stack([zero, zero, low, high, np.minimum(mix.room_tokens, slots * prompt)])
+    prompts = np.ceil(chunks / prompt - 1e-6)
+    tokens = chunks / np.maximum(prompts, 1.0)
+    beside = decoding if deployment.engine.has_mixed_steps else zero
+    few = np.maximum(np.floor(decoding), 1.0)
+    alone = np.stack([few, np.maximum(np.ceil(decoding), 1.0)])
+    padded = captured(alone.astype(np.int64)) if deployment.engine.has_cuda_graphs else alone
+    decodes = np.concatenate([padded, np.stack([beside, beside, beside / 2])])
+    contexts = np.concatenate([context * alone / padded, np.full((3, slots.size), context)])  # padding reads no cache
+    ends = (prompt + tokens) / 2
+    return tick(deployment, steps_of(prompts.ravel(), tokens.ravel(), ends.ravel(), decodes.ravel(), contexts.ravel()))

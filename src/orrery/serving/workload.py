@@ -9,6 +9,9 @@ Mode = Literal["static", "offline", "closed", "open"]
 REQUESTS_PER_SLOT = 10
 """A closed loop that does not say how many requests it ran is taken to run this many times its concurrency."""
 
+FEWEST_REQUESTS = 100
+"""And no fewer than these."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
@@ -22,5 +25,10 @@ class Workload:
     batch_size: int = 0  # static
     concurrency: int = 0  # closed
     request_rate_per_s: float = 0.0  # open
-    num_requests: int = 0  # offline, closed, open; 0 = 10 x concurrency, or without end
+    num_requests: int = 0  # offline, closed, open; 0 = see ``loop_requests``, or without end
     keeps_cache: bool = True  # static: False computes the whole context again for every token
+
+
+def loop_requests(concurrency: int) -> int:
+    """Requests of a closed loop that does not say how many: ten a client, and enough for a mean."""
+    return max(REQUESTS_PER_SLOT * concurrency, FEWEST_REQUESTS)

@@ -4,8 +4,9 @@
     pass = tokens[T] + rows[S] + prompts[n, mean new tokens, mean context] + decodes[D, mean context]
 
 T tokens pass through the linear layers, S sequences are sampled. Attention is looked up between nodes; within a mesh
-cell it is bilinear, which n x tokens x context is. Every table has four channels, of one device over all pipeline
-stages: seconds, joules above idle, and how many of the seconds are spent in collectives and in memory-bound kernels.
+cell it is bilinear, which n x tokens x context is. Every table has five channels, of one device over all pipeline
+stages: seconds, how many of them are spent in collectives and in memory-bound kernels, and the work of the matrix units
+and of the memory, as seconds at their roofs (weighted for the law of power; see ``kernels.energy.steps``).
 """
 
 from typing import Any, NamedTuple
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-TIME, ENERGY, NETWORK, MEMORY = range(4)
-CHANNELS = 4
+TIME, NETWORK, MEMORY, MATRIX_WORK, MEMORY_WORK = range(5)
+CHANNELS = 5
 
 COMPILED: dict[str, Any] = {"cache": True, "_nrt": False}
 """Nothing here allocates, so nothing counts references (no run time, "nrt", for them): counting every table in and out
@@ -27,17 +28,17 @@ at each call takes longer than the call."""
 class Surface(NamedTuple):
     """The tables of one attention rank; the last axis is the channel. Stacked, each has a first axis of deployments."""
 
-    tokens: Floats  # (most tokens + 1, 4) by tokens in the step: linear layers, norms, collectives, gaps
+    tokens: Floats  # (most tokens + 1, 5) by tokens in the step: linear layers, norms, collectives, gaps
     graph_tokens: Floats  # the same where the step holds decodes only: padded to the sizes that CUDA graphs hold
-    shared: Floats  # (…, 4) by tokens of all ranks: experts and exchanges of ranks that step together; else zeros
-    rows: Floats  # (most sequences + 1, 4) by sampled sequences: head, sampling
+    shared: Floats  # (…, 5) by tokens of all ranks: experts and exchanges of ranks that step together; else zeros
+    rows: Floats  # (most sequences + 1, 5) by sampled sequences: head, sampling
     decode_nodes: Floats  # sequences
     decode_context_nodes: Floats
-    decode: Floats  # (sequences, contexts, 4)
+    decode: Floats  # (sequences, contexts, 5)
     prompt_nodes: Floats  # prompts in the step
     prompt_token_nodes: Floats  # new tokens of each
     prompt_context_nodes: Floats  # tokens each one attends to beyond its own new ones
-    prompt: Floats  # (prompts, tokens, contexts, 4)
+    prompt: Floats  # (prompts, tokens, contexts, 5)
 
 
 @njit(**COMPILED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
-from orrery.execution.power import step_power_w
+from orrery.execution.power import steps_power_w
 from orrery.hardware.device import Device
 from orrery.serving.runs import static_run
 
@@ -59,7 +59,7 @@ def phases(
         return memory
     run = static_run(lowered, memory, batch, input_tokens, output_tokens)
     decode_w, prompt_w = (
-        step_power_w(lowered, run.ticks.done, entry, float(run.ticks.time_s[entry]))
+        steps_power_w(lowered, run.ticks.done, (entry,), float(run.ticks.time_s[entry]))
         for entry in (DECODE_ENTRY, PROMPT_ENTRY)
     )
     count = deployment.layout.num_devices

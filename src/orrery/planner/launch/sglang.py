@@ -18,7 +18,7 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     draft = Draft(
         program=f"python -m sglang.launch_server\n--model-path {shlex.quote(deployment.model.name)}".replace("\n", " ")
     )
-    ranks = layout.tp * layout.dp if layout.ep > 1 else layout.tp
+    ranks = layout.tp * layout.dp if layout.shares_experts else layout.tp
     draft.above_one("--tp-size", ranks)
     draft.above_one("--pp-size", layout.pp)
     _data_parallel(draft, deployment, manifest)
@@ -46,7 +46,7 @@ def _data_parallel(draft: Draft, deployment: Deployment, manifest: Manifest) -> 
     layout = deployment.layout
     if layout.dp == 1:
         return
-    if layout.ep == 1:
+    if not layout.shares_experts:
         draft.add("--dp-size", layout.dp)
     elif flag := manifest.first("--attn-dp-size"):
         draft.add(flag, layout.dp)

@@ -16,7 +16,7 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     """The YAML and the command of one replica."""
     layout = deployment.layout
     draft = Draft(program=f"trtllm-serve {shlex.quote(deployment.model.name)}")
-    has_attention_dp = layout.dp > 1 and layout.ep > 1
+    has_attention_dp = layout.shares_experts
     draft.above_one("--tp_size", layout.tp * layout.dp if has_attention_dp else layout.tp)
     draft.above_one("--pp_size", layout.pp)
     draft.above_one("--ep_size", layout.ep)

@@ -20,9 +20,10 @@ from orrery.execution.sm_share import memory_demand_frac, with_share
 from orrery.execution.speculation import verified_tokens
 from orrery.execution.step import step
 from orrery.execution.surface import Surface, stacked, surface_of
-from orrery.execution.surface._kernel import CHANNELS, ENERGY
+from orrery.execution.surface._kernel import CHANNELS, MATRIX_WORK, MEMORY_WORK
 from orrery.execution.transfer import holders, host_link, link_between
 from orrery.hardware.device import Device
+from orrery.kernels.energy import step_law
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.tables import _kernel as tables
@@ -158,7 +159,8 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
         held=_held(service, deployments, memories, sizes), surfaces=surfaces, num_variants=variants,
         kept=np.array([
             [service.compression.kept_bytes_frac,
-             compressing_s(d, service.compression, sizes.longest_prompt_tokens) / sizes.longest_prompt_tokens]
+             compressing_s(d, service.compression, sizes.longest_prompt_tokens) / sizes.longest_prompt_tokens,
+             (law := step_law(d.cluster.device)).span_w, law.concave_power]
             for d in deployments
         ]),
         num_layers=float(cut[0].model.num_layers), lending_s=_lending_s(service) if service.lends_cache else -1.0,
@@ -250,7 +252,7 @@ def _surfaces(
             own, other = (1.0 - answers, answers) if k % 2 == 0 else (answers, 1.0 - answers)
             alone = with_share(d, own)
             company = _in_company(d, own, other, k % 2 == 0, sizes)
-            found += [_drawing(tables(alone), own), _drawing(tables(company), own)]
+            found += [_drawing(d, tables(alone), own), _drawing(d, tables(company), own)]
     return stacked(found), 2 * len(service.split.answers_fracs)
 
 
@@ -260,10 +262,10 @@ def _first_split(service: Service) -> int:
     return sorted(fracs).index(fracs[0])
 
 
-def _drawing(tables: Surface, own: float) -> Surface:
+def _drawing(d: Deployment, tables: Surface, own: float) -> Surface:
     """The tables of a part of the units, which draws that part of what the whole device would above idle."""
     share = np.ones(CHANNELS)
-    share[ENERGY] = own
+    share[[MATRIX_WORK, MEMORY_WORK]] = own ** (1.0 / step_law(d.cluster.device).concave_power)
     return Surface(*(t * share if t.ndim > 1 else t for t in tables))
 
 

@@ -99,3 +99,10 @@ class Service:
     def num_devices(self) -> int:
         """Devices of all pools."""
         return sum(p.replicas * p.deployment.layout.num_devices for p in self.pools)
+
+    @property
+    def host_power_w(self) -> float:
+        """Of the machines around them."""
+        return sum(
+            p.replicas * p.deployment.layout.num_devices * p.deployment.cluster.device.host_power_w for p in self.pools
+        )

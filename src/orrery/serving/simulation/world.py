@@ -63,7 +63,7 @@ def build(service: Service, requests: Requests, prepared: Prepared, *, seed: int
         seats=np.zeros((lanes, len(tables.SEATS), min(n, int(table[:, tables.MAX_SEQS].max()))), dtype=np.int64),
         step=np.zeros((lanes, 9)), entry=np.flatnonzero(roles != tables.ANSWERS),
         exit=np.flatnonzero(roles != tables.PROMPTS), unit_lane=assembled.unit_lane,
-        unit_machine=assembled.unit_machine, units=np.column_stack([np.full(units, np.nan), np.zeros(units)]),
+        unit_machine=assembled.unit_machine, units=np.column_stack([np.full(units, np.nan), np.zeros((units, 3))]),
         moments=moments, winners=winners, machines=assembled.machines.copy(), stage_share=assembled.stage_share,
         stage_s=np.zeros((stages.size, int(stages.max()))), slowness=np.ones(stages.size),
         memory=_memory(assembled, requests, blocks_each),

@@ -9,9 +9,11 @@ from orrery.execution.surface._kernel import (
     device_cost,
     shared_cost,
 )
+from orrery.kernels.energy._kernel import drawn_frac
 from orrery.serving.simulation.tables._kernel import (
     BEGAN,
     COMPRESS_S,
+    CONCAVE_POWER,
     DEPLOYMENT,
     DEVICE_WAYS,
     FAR,
@@ -26,6 +28,8 @@ from orrery.serving.simulation.tables._kernel import (
     INNER,
     LAYERS_FRAC,
     LOADED,
+    MATRIX_WORK_S,
+    MEMORY_WORK_S,
     N_CONTEXT,
     N_DECODES,
     N_DELAY_S,
@@ -36,6 +40,7 @@ from orrery.serving.simulation.tables._kernel import (
     N_PAIRS,
     N_PROMPTS,
     OVERLAP,
+    SPAN_W,
     SPENT,
     SPLIT,
     STAGES,
@@ -67,7 +72,7 @@ def _pass(w, variant, lane, extra, share):
 
 @njit(**HOT)
 def _lane_s(w, overlap, variant, lane):
-    """Device time of a lane's own part of a step; its energy is added to the unit's."""
+    """Device time of a lane's own part of a step; its work is added to the unit's."""
     extra = w.step[lane, N_EXTRA]
     _pass(w, variant, lane, extra, 1.0)
     if w.rules.fill_tokens:
@@ -75,18 +80,36 @@ def _lane_s(w, overlap, variant, lane):
     time_s = w.cost[0, surface.TIME]
     if w.rules.has_overlap:
         network_s, memory_s = w.cost[0, surface.NETWORK], w.cost[0, surface.MEMORY]
-        energy_j = w.cost[0, surface.ENERGY]
+        matrix_s, work_s = w.cost[0, surface.MATRIX_WORK], w.cost[0, surface.MEMORY_WORK]
         _pass(w, variant, lane, extra, 0.5)
         more_network_s = max(0.0, 2.0 * w.cost[0, surface.NETWORK] - network_s)
         more_s = max(0.0, 2.0 * w.cost[0, surface.TIME] - time_s - more_network_s)
         time_s = overlap(time_s, network_s, memory_s, more_s, more_network_s, w.num_layers, w.knobs[OVERLAP])
-        w.cost[0, surface.ENERGY], w.cost[0, surface.NETWORK] = energy_j, network_s
-    w.units[w.lanes[lane, UNIT], SPENT] += w.cost[0, surface.ENERGY] * w.rates[lane, DEVICE_WAYS]
+        w.cost[0, surface.MATRIX_WORK], w.cost[0, surface.MEMORY_WORK] = matrix_s, work_s
+        w.cost[0, surface.NETWORK] = network_s
+    _add_work(w, w.lanes[lane, UNIT], 1.0)
     if w.lanes[lane, FAR] > 0:
         time_s += w.lending_s
     if w.rules.draft_levels and w.step[lane, N_DECODES]:
         time_s += w.rules.draft_s + w.rules.draft_sequence_s * w.step[lane, N_DECODES]
     return time_s + w.kept[w.lanes[lane, DEPLOYMENT], COMPRESS_S] * w.step[lane, N_NEW] * w.rates[lane, LAYERS_FRAC]
+
+
+@njit(**INNER)
+def _add_work(w, unit, lanes):
+    """Add the work in ``w.cost``, as each of so many lanes does it, to a unit's."""
+    w.units[unit, MATRIX_WORK_S] += w.cost[0, surface.MATRIX_WORK] * lanes
+    w.units[unit, MEMORY_WORK_S] += w.cost[0, surface.MEMORY_WORK] * lanes
+
+
+@njit(**INNER)
+def _above_idle_j(w, unit, lanes, step_s):
+    """Joules above idle of a unit's devices over a step: the law of power on what a lane does on average."""
+    lane = w.unit_lane[unit]
+    law = w.kept[w.lanes[lane, DEPLOYMENT]]
+    matrix_s, memory_s = w.units[unit, MATRIX_WORK_S] / lanes, w.units[unit, MEMORY_WORK_S] / lanes
+    share = drawn_frac(matrix_s, memory_s, step_s, law[CONCAVE_POWER])
+    return share * law[SPAN_W] * step_s * w.rates[lane, DEVICE_WAYS] * lanes
 
 
 @njit(**INNER)
@@ -128,7 +151,7 @@ def price_step(w, overlap, swap, unit, now_s):
     """Start the step that was scheduled: when it ends."""
     first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
     device_s = host_s = delay_s = load_s = network_s = 0.0
-    w.units[unit, SPENT] = 0.0
+    w.units[unit, MATRIX_WORK_S] = w.units[unit, MEMORY_WORK_S] = 0.0
     for lane in range(first, end):
         row = w.step[lane]
         sequences = row[N_PROMPTS] + row[N_DECODES]
@@ -144,7 +167,7 @@ def price_step(w, overlap, swap, unit, now_s):
     if end - first > 1:
         device_s += _together_s(w, first, end)
         network_s += w.cost[0, surface.NETWORK]
-        w.units[unit, SPENT] += w.cost[0, surface.ENERGY] * w.rates[first, DEVICE_WAYS] * (end - first)
+        _add_work(w, unit, float(end - first))
     exposed_s = (1.0 - w.rates[first, HOST_OVERLAP_FRAC]) * host_s
     step_s = max(device_s + exposed_s, host_s)
     if host_s > device_s:
@@ -152,6 +175,7 @@ def price_step(w, overlap, swap, unit, now_s):
     if load_s > 0.0:
         step_s = max(step_s, load_s) if w.rules.load_hides else step_s + load_s
     step_s = (step_s + delay_s) * w.slowness[machine]
+    w.units[unit, SPENT] = _above_idle_j(w, unit, float(end - first), step_s)
     w.units[unit, BEGAN] = now_s
     stages = w.machines[machine, STAGES]
     if stages == 1:

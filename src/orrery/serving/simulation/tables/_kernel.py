@@ -83,12 +83,13 @@ have come over a link; and those that joined since the last decode step."""
 N_PROMPTS, N_NEW, N_PAIRS, N_DECODES, N_CONTEXT, N_EXTRA, N_DELAY_S, N_LOAD, N_FILL = range(9)
 """``step``, by lane: what was scheduled."""
 
-BEGAN, SPENT = range(2)
-"""``units``: start of the step in flight (nan: none), joules of it."""
+BEGAN, SPENT, MATRIX_WORK_S, MEMORY_WORK_S = range(4)
+"""``units``: start of the step in flight (nan: none), joules of it above idle, and the work of all its lanes."""
 STAGES, SPLIT = range(2)
 """``machines``: pipeline stages; which split of its compute units is in force."""
-KEPT, COMPRESS_S = range(2)
-"""``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token."""
+KEPT, COMPRESS_S, SPAN_W, CONCAVE_POWER = range(4)
+"""``kept``, by deployment: share of a token's bytes that attention reads; time to compress a prompt token; a device's
+power from idle to its limit, and the exponent of the law that says how much of it a step draws."""
 EVENTS, ADMITTED, SERVED, UPCOMING, ARRIVED, EMITTED = range(6)
 """``counts``: root of the queue of events; then how many."""
 T_STEPS, T_PROMPTED, T_ANSWERED, T_PREEMPTED, T_QUERIED, T_HIT = range(6)

@@ -1,0 +1,16 @@
+# pyright: basic
+"""The share of what lies between idle and the limit that a device draws over a step."""
+
+from typing import Any
+
+from numba import njit
+
+COMPILED: dict[str, Any] = {"cache": True, "_nrt": False}
+
+
+@njit(**COMPILED)
+def drawn_frac(matrix_s: float, memory_s: float, wall_s: float, concave_power: float) -> float:
+    """Of work whose weighted seconds at the two roofs are ``matrix_s`` and ``memory_s``, spread over ``wall_s``."""
+    if wall_s <= 0.0:
+        return 0.0
+    return min(1.0, (matrix_s / wall_s) ** concave_power + (memory_s / wall_s) ** concave_power)

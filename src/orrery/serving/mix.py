@@ -1,0 +1,176 @@
+"""The mix of steps in which a scheduler settles, counted in steps: nothing here knows how long a step takes.
+
+Of ``slots`` requests each is away for ``away`` steps, has its prompt computed, decodes ``steps`` tokens, one a step,
+and comes back. Prompts are served first come, first served from what the token budget B leaves beside D decodes::
+
+    x = (slots - L) / (steps + own + away),  D = steps x          prompts and decodes a step, on average
+    m = (B - D) / prompt                                          prompts that a step has room for
+
+L prompts wait on average. While L of them do, (slots - L) / life come to the queue each step and m leave it: L is
+pulled to the level l* at which both are equal, and chance (Poisson, so of variance x) pushes it about. Its law is a
+normal one around l*, cut off at 0: where prompts are few its mean is that of the M/D/1 queue, rho / (2 (1 - rho)),
+and where they fill every step it is l* itself. What is left over at the end of a step is less, since a step has room for
+several prompts: M/D/c, for which Sakasegawa gives rho^sqrt(2 (c + 1)) / (2 (1 - rho)).
+
+Requests do not march in lock step here; the slots that start at once are told apart in ``online``.
+"""
+
+from dataclasses import dataclass
+from math import pi, sqrt
+
+import numpy as np
+
+from orrery.execution.batch import Floats
+
+ROUNDS = 2
+"""Times that the room beside the decodes is found again; it moves little after the first."""
+
+SPREAD_FRAC = 0.1
+"""How far the lengths of one kind of request lie around their mean, where nobody says: evenly, within a tenth of it.
+Engines' clients tokenise, travel and stop at different moments, so equal requests do not stay in step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mix:
+    """What a step holds; arrays with one entry for each number of slots."""
+
+    decoding: Floats
+    prompts: Floats  # computed a step, on average
+    load: Floats  # of the room that steps have for prompts
+    waiting: Floats  # prompts left over when a step ends
+    own_steps: Floats  # of a prompt that finds none ahead
+    wait_steps: Floats  # behind prompts ahead
+    room_tokens: Floats  # for prompts in a step
+    chunks: Floats  # (2, …): a small and a large chunk that stand for the chunks of all steps with prompts
+    shares: Floats  # (2, …): of all steps that hold either
+
+
+def mixed(
+    slots: Floats, prompt: float, steps: float, budget: float, away: Floats | float,
+    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf,
+) -> Mix:  # fmt: skip
+    """Prompts and decodes share steps; chunks fill what the decodes leave of the budget."""
+    own = np.ones_like(slots)
+    for _ in range(ROUNDS):
+        life = steps + own + away
+        load, level, excess = _queue(slots, prompt, steps, budget, life)
+        decoding = steps * np.maximum(slots - level, 1e-9) / life
+        room = np.maximum(budget - decoding, budget * prompt / (prompt + steps) / 2)
+        size = prompt / room
+        alone = _steps_of(size, spread_frac)
+        own = np.where(size <= 1.0 - spread_frac, 1.0, (1 - load) * alone + load * np.maximum(size + 0.5, 1.0))
+    capacity = 1.0 / size
+    dense = bunching(load, spread_frac, rounds)
+    crowd = np.minimum(load * dense, 1.0 - 1e-6)
+    critical = 0.4 * np.sqrt(np.maximum(slots - 1, 0.0))
+    excess = np.maximum(excess, np.where(dense > 1, np.minimum(crowd / (2 * (1 - crowd)), critical), 0.0))
+    cut = np.where(capacity >= 1, crowd ** (np.sqrt(2 * (capacity + 1)) - 1), 1.0)
+    waiting = np.minimum(level + excess * cut, np.maximum(slots - 1, 0.0))
+    rate = np.minimum((slots - np.where(capacity >= 1, waiting, load * waiting)) / (steps + own + away), capacity)
+    wait_steps = np.where(capacity >= 1, waiting / rate, waiting * size)
+    chunks, shares = _chunks(slots, np.minimum(rate * dense, capacity), capacity, crowd, alone)
+    shares = shares * np.maximum(1.0 / dense, rate / capacity)
+    return Mix(
+        decoding=steps * rate, prompts=rate, load=load, waiting=waiting, own_steps=own, wait_steps=wait_steps,
+        room_tokens=room, chunks=chunks * prompt, shares=shares,
+    )  # fmt: skip
+
+
+def apart(
+    slots: Floats, prompt: float, steps: float, budget: float, away: Floats | float,
+    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf,
+) -> Mix:  # fmt: skip
+    """Prompts in steps of their own, before the next decode step: all that came during the last one, however many.
+
+    Steps are those that decode; ``chunks`` are the prompt tokens computed between two of them.
+    """
+    rate = slots / np.maximum(steps + away, 1.0)
+    none, one = np.zeros_like(slots), np.ones_like(slots)
+    dense = np.minimum(bunching(none, spread_frac, rounds), np.maximum(slots / np.maximum(rate, 1e-12), 1.0))
+    chunks, shares = _chunks(slots, rate * dense, np.full_like(slots, np.inf), none, one)
+    shares = shares / dense
+    return Mix(
+        decoding=steps * rate, prompts=rate, load=none, waiting=none, own_steps=one, wait_steps=none,
+        room_tokens=one * budget, chunks=chunks * prompt, shares=shares,
+    )  # fmt: skip
+
+
+def bunching(load: Floats, spread_frac: float, rounds: Floats | float) -> Floats:
+    """How many times closer together prompts come than evenly over a life, on average over the rounds of a run.
+
+    All slots start at once. Their prompts are computed over a share ``load`` of a life, and each round adds the spread
+    of lengths (a width of 2 spread_frac, added in squares) until they come at any time.
+    """
+    later = np.clip(np.asarray(rounds, np.float64) - 1.0, 1.0, 1e6) * np.ones_like(load)
+    width = np.maximum(2 * spread_frac, 1e-6) ** 2
+    start = load * load
+    until = np.clip((1.0 - start) / width, 0.0, later)  # rounds in which they are still together
+    together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
+    return np.maximum((together + later - until) / later, 1.0)
+
+
+def _queue(slots: Floats, prompt: float, steps: float, budget: float, life: Floats) -> tuple[Floats, Floats, Floats]:
+    """The load, the level to which waiting prompts are pulled (none: 0), and what chance adds to it."""
+    per_room = 1.0 + steps / prompt
+    fits = budget / prompt * life / per_room  # slots at which as many prompts come as steps have room for
+    others = np.maximum(slots - 1.0, 0.0)
+    level = others - fits
+    spread = np.sqrt(np.maximum(np.minimum(others, fits), 1e-9) / (2 * per_room))
+    mean = spread * _cut_normal(level / spread)
+    coming = np.maximum(slots - np.maximum(level, 0.0), 1e-9) / life
+    load = np.minimum(coming * prompt / np.maximum(budget - coming * steps, 1e-9 * budget), 1.0)
+    load = np.where(level >= 0, 1.0, load)
+    settled = np.maximum(level, 0.0)
+    return load, settled, np.maximum(mean - settled, 0.0)
+
+
+def _cut_normal(z: Floats) -> Floats:
+    """The mean of a unit normal around ``z`` that is cut off below 0 (Mills' ratio by a rational bound, within 2 %)."""
+    y = np.abs(z)
+    mills = pi / ((pi - 1) * y + np.sqrt(y * y + 2 * pi))
+    density = np.exp(-0.5 * y * y) / sqrt(2 * pi)
+    return np.where(z < 0, 1 / mills - y, y + density / (1 - density * mills))
+
+
+def _steps_of(size: Floats, spread_frac: float) -> Floats:
+    """Whole steps that a prompt of ``size`` steps takes alone, on average over lengths around its own."""
+    if spread_frac <= 0:
+        return np.ceil(size)
+    low, high = size * (1 - spread_frac), size * (1 + spread_frac)
+    return (_ceil_area(high) - _ceil_area(low)) / (high - low)
+
+
+def _ceil_area(x: Floats) -> Floats:
+    """The integral of ceil from 0 to x."""
+    whole = np.floor(x)
+    return whole * (whole + 1) / 2 + (x - whole) * (whole + 1)
+
+
+def _chunks(slots: Floats, rate: Floats, capacity: Floats, load: Floats, alone: Floats) -> tuple[Floats, Floats]:
+    """Two chunks, in prompts, with the mean and (where there is room) the variance of those of all steps with prompts.
+
+    Prompts that come in one step are binomial: of ``slots`` requests each comes with the same small chance.
+    """
+    each = np.minimum(rate / slots, 1.0)
+    nobody = (1 - each) ** slots
+    empty = np.where(
+        capacity >= 1,
+        nobody * (1 - load ** (1.3 * np.sqrt(2 * (np.minimum(capacity, 1e6) + 1)))),
+        np.maximum(1 - rate * ((1 - load) * alone + load / np.minimum(capacity, 1.0)), 0.0),
+    )
+    busy = np.maximum(1 - empty, np.minimum(rate / capacity, 1.0))
+    busy = np.maximum(busy, 1e-12)
+    mean = rate / busy
+    square = (rate + rate * rate * np.maximum(1 - 1 / slots, 0.0)) / busy
+    variance = np.maximum(square - mean * mean, 0.0)
+    least = np.where(
+        capacity >= 1,
+        np.minimum(1.0, mean),
+        np.clip(1 - (alone - 1) * np.minimum(capacity, 1.0), 0.05 * np.minimum(capacity, 1.0), mean),
+    )
+    low = np.maximum(mean - np.sqrt(variance), least)
+    gap = np.maximum(mean - low, 1e-9)
+    high = np.where(capacity >= 1, np.minimum(mean + variance / gap, capacity), capacity)
+    high = np.maximum(high, mean)
+    above = np.clip((mean - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
+    return np.stack([low, high]), np.stack([busy * (1 - above), busy * above])
