@@ -16,7 +16,7 @@ from orrery.serving import online, runs
 from orrery.serving.clock import Ticks
 from orrery.serving.intervals import Figures, joint
 from orrery.serving.steady import Steady
-from orrery.serving.sureness import bounds_of, doubt_of, factors_of, notes_of
+from orrery.serving.sureness import bounds_of, doubt_of, factors_of, kind_of_run, notes_of
 from orrery.serving.workload import Workload, loop_requests
 
 
@@ -233,10 +233,10 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=load_frac,
         is_one_request=workload.mode != "offline",
     )  # fmt: skip
+    factors = factors_of(deployment, kind_of_run(deployment, workload.mode), doubt)
     intervals = joint(
-        values | {"energy_j_per_token": energy_j_per_token}, figures, factors_of(deployment, workload.mode, doubt),
-        bounds_of(deployment, workload),
-    )  # fmt: skip
+        values | {"energy_j_per_token": energy_j_per_token}, figures, factors, bounds_of(deployment, workload)
+    )
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
