@@ -98,6 +98,19 @@ def test_kernel_agrees_with_the_obvious_formula(m, n, k, is_cold, quantises, for
     assert float(predict(op, device).time_s) == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_loop_launched_by_the_host_never_beats_a_launch():
+    """300 us a launch: small products take that, large ones what they take; in a model none waits for it."""
+    device, slow = get_device("h100-sxm"), 300e-6
+    on_host = with_constants(device, host_s=slow)
+    m = np.array([1, 64, 16384])
+    bare = predict(Gemm(m=m, n=8192, k=8192, format="fp8", is_cold=False), with_constants(device)).time_s
+    loop = predict(Gemm(m=m, n=8192, k=8192, format="fp8", is_cold=False), on_host).time_s
+    cold, inside = (predict(Gemm(m=m, n=8192, k=8192, format="fp8"), d).time_s for d in (with_constants(device), on_host))
+    assert bare[1] < slow < bare[2]
+    np.testing.assert_array_equal(loop, [slow, slow, bare[2]])
+    np.testing.assert_array_equal(inside, cold)
+
+
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("format", ["bf16", "fp8_block", "int8_weight_only"])
 def test_arrays_and_numbers_agree(name, format):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from attention_fit import Floats, Rule, own_entries, pooled_entries, read_groups, write
 from numpy.typing import NDArray
+from wide_tables import measured
 
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
@@ -102,9 +103,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for rule in (PREFILL, DECODE):
         if arguments.only in (None, rule.op):
-            folder = arguments.data / "kernels"
-            tables = [read_groups(folder / f"{name}.csv.gz", rule) for name in (rule.op, "kernel_power")]
-            groups, screened = [g for found, _ in tables for g in found], sum(count for _, count in tables)
+            groups, screened = read_groups(measured(arguments.data, rule.op), rule)
             print(f"{rule.op}: {screened} rows beat a datasheet bound and are left out")
             print(f"{'':48s}median   mean    p90   bias   rows")
             entries, own = own_entries(rule, groups)

@@ -4,10 +4,9 @@ Shared by ``attention.py`` and ``latent.py``. Constants are fitted in log space 
 measured), on the fit side only; how the kernel is built (tile, packing) is the build of least cost on the same rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from orrery.catalog.calibrations import FOLDER
 from orrery.catalog.devices import get_device
 from orrery.catalog.residuals import FOLDER as RESIDUALS
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
-from orrery.evidence.tables import Table, read_table
+from orrery.evidence.tables import Table
 from orrery.hardware.calibration import ResidualTrees
 from orrery.hardware.device import Device
 from orrery.kernels.residual import correction
@@ -34,6 +33,7 @@ SOURCE = {
     "url": "https://github.com/ai-dynamo/aiconfigurator",
     "retrieved": "2026-11",
 }
+OWN_ROWS = 300  # rows of a device that tell its own constants: more say no more of a dozen of them
 POOL_ROWS = 160  # rows a device brings into a pooled fit, so that every device weighs the same
 FOREST = (Size(max_leaf_nodes=12, max_depth=5, min_samples_leaf=8, learning_rate=0.15, max_trees=60),)
 FEW_ROWS = 100  # fewer rows to calibrate on are of one shape; then all devices' rows say how wide the interval is
@@ -88,27 +88,38 @@ class Group:
         return rule.rows(self.columns, self.machine, rule.vector(constants))[0]
 
 
-def read_groups(path: Path, rule: Rule, table: Table | None = None) -> tuple[list[Group], int]:
-    """The groups of a table's rows of this op, and how many rows beat a physical bound and were left out."""
-    table = read_table(path) if table is None else table
-    table = table.take(table.words("op") == rule.op)
+def read_groups(tables: Sequence[Table], rule: Rule) -> tuple[list[Group], int]:
+    """The groups of all tables' rows of this op, and how many rows beat a physical bound and were left out."""
+    groups: dict[tuple[str, str, str], Group] = {}
+    for table in tables:
+        for group in _groups(table.take(table.words("op") == rule.op), rule):
+            key = (group.device.name, group.format, group.engine)
+            groups[key] = joined(groups[key], group) if key in groups else group
+    kept = {key: group.at(is_possible(rule, group)) for key, group in groups.items()}
+    screened = sum(len(groups[key].time_s) - len(kept[key].time_s) for key in groups)
+    return list(kept.values()), screened
+
+
+def joined(one: Group, other: Group) -> Group:
+    """The rows of one group from two tables."""
+    columns = [np.concatenate(both) for both in zip(one.columns, other.columns, strict=True)]
+    time_s, side = (np.concatenate([getattr(one, name), getattr(other, name)]) for name in ("time_s", "side"))
+    return replace(one, columns=columns, time_s=time_s, side=side)
+
+
+def _groups(table: Table, rule: Rule) -> Iterator[Group]:
     side = sides(table, rule.op)
     keys = [table.words(c) for c in ("device", "format", "kv_format", "engine")]
     columns = [np.nan_to_num(table.numbers(c)).astype(np.int64) for c in rule.columns]
     time_s = table.numbers("time_s")
-    groups, screened = [], 0
     for key in sorted(set(zip(*(k.tolist() for k in keys), strict=True))):
         rows = np.flatnonzero(np.logical_and.reduce([k == w for k, w in zip(keys, key, strict=True)]))
         device = get_device(key[0])
         machine = rule.machine(device, key[1], key[2] or key[1])
-        group = Group(
+        yield Group(
             device=device, format=f"{key[1]}+{key[2]}" if key[2] else key[1], engine=key[3],
             columns=[c[rows] for c in columns], machine=machine, time_s=time_s[rows], side=side[rows],
         )  # fmt: skip
-        possible = is_possible(rule, group)
-        screened += int((~possible).sum())
-        groups.append(group.at(possible))
-    return groups, screened
 
 
 def is_possible(rule: Rule, group: Group) -> NDArray[np.bool_]:
@@ -234,7 +245,9 @@ def own_entries(
     """One entry a measured device, format and engine; their constants beside them, fitted unless ``known``."""
     entries: list[dict[str, object]] = []
     own = {(e["device"], e["format"], e["engine"]): dict(e["constants"]) for e in known if "device" in e}
-    constants = [own.get((g.device.name, g.format, g.engine)) or fit(rule, [g.on(FIT)]) for g in groups]
+    constants = [
+        own.get((g.device.name, g.format, g.engine)) or fit(rule, [g.on(FIT, OWN_ROWS)]) for g in groups
+    ]  # fmt: skip
     learned = forests(rule, groups, constants)
     if learned:
         save(RESIDUALS / f"{rule.op}.npz", learned)
@@ -294,12 +307,12 @@ def _left_out(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]],
     for group, _ in members:
         if (name := family(group)) not in known:
             others = [(g, c) for g, c in members if family(g) != name]
-            known[name] = _pool(rule, others)
+            known[name] = pool(rule, others)
         out.append(ratios(rule, group, known[name], CALIBRATE))
     return out
 
 
-def _pool(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]]) -> dict[str, float]:
+def pool(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]]) -> dict[str, float]:
     """One set of constants for several devices, tried with the builds that the devices chose themselves."""
     names = list(rule.builds[0])
     builds = [dict(zip(names, b, strict=True)) for b in sorted({tuple(c[n] for n in names) for _, c in members})]
@@ -308,7 +321,7 @@ def _pool(rule: Rule, members: Sequence[tuple[Group, Mapping[str, float]]]) -> d
 
 def _pooled(rule: Rule, owner: Mapping[str, str], members: Sequence[tuple[Group, Mapping[str, float]]],
             left_out: Sequence[Floats], what: str) -> dict[str, object]:  # fmt: skip
-    constants = _pool(rule, members)
+    constants = pool(rule, members)
     groups = [g for g, _ in members]
     names = ", ".join(g.device.name for g in groups)
     values = np.concatenate(left_out)

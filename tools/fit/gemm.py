@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from gemm_fit import fit, predicted
+from gemm_fit import Problem, fit, predicted, solve
 from gemm_learn import corrected, train_all
 from gemm_rows import CALIBRATE, FIT, TEST, Key, Rows, read_rows
 from residual import save
@@ -21,33 +21,73 @@ from orrery.base.files import write_atomically
 from orrery.base.sources import read_toml
 from orrery.catalog.calibrations import FOLDER
 from orrery.catalog.residuals import FOLDER as RESIDUALS
+from orrery.catalog.residuals import read_forests
 from orrery.hardware.calibration import ResidualTrees
 
 LAUNCH_ENGINE = "tensorrt-llm"  # whose bf16 rows tell what a bare launch costs
 QUANTILES = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
-SOURCE = {
-    "title": "AIConfigurator performance database, commit 095f58a51c4c",
-    "url": "https://github.com/ai-dynamo/aiconfigurator",
-    "retrieved": "2026-11",
-}
+SOURCES = {
+    "aiconfigurator": {
+        "title": "AIConfigurator performance database, commit 095f58a51c4c",
+        "url": "https://github.com/ai-dynamo/aiconfigurator", "retrieved": "2026-11",
+    },
+    "aiter": {
+        "title": "AITER, AMD's library of tuned kernels: tuned shapes, commit e404860",
+        "url": "https://github.com/ROCm/aiter", "retrieved": "2026-11",
+    },
+    "neusight": {
+        "title": "NeuSight, measured products of PyTorch in FP32, commit 6945927d9afc",
+        "url": "https://github.com/sitar-lab/NeuSight", "retrieved": "2026-11",
+    },
+}  # fmt: skip
+SOURCE_OF = {"aiter": "aiter", "pytorch": "neusight"}
+THIN_ROWS = 60
+"""With fewer rows to fit, a group takes what all devices told of its kernels."""
+HOST_TOLD = ("host_s", "peak_frac", "feed_ratio")
+"""What rows tell whose small products are hidden behind the host's launches; the rest is told by the same product on
+the same device in another engine."""
+POOL_ROWS = 250  # rows a device brings into a pooled fit, so that every device weighs the same
 
 
-def told_by_bf16(device: str, rows: Rows, known: Mapping[Key, Mapping[str, float]]) -> dict[str, float]:
+def told_by_bf16(key: Key, rows: Rows, known: Mapping[Key, Mapping[str, float]]) -> dict[str, float]:
     """What the device's bf16 rows tell about its other kernels: how much its cache holds, and the bare launch."""
-    base = known.get((device, "bf16", LAUNCH_ENGINE), {})
+    base = next((known[k] for e in (key[2], LAUNCH_ENGINE) if (k := (key[0], "bf16", e)) in known), {})
     names = ("cache_ratio", "overhead_s") if rows.quantises else ("cache_ratio",)
     return {name: base[name] for name in names if base}
 
 
-def fit_devices(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, float]]:
-    """Constants of every measured group; bf16 first, because it tells the launch."""
-    known: dict[Key, dict[str, float]] = {}
-    for key in sorted(groups, key=lambda k: (k[1] != "bf16", k[2] != LAUNCH_ENGINE, k)):
+def fit_devices(groups: Mapping[Key, Rows], told: Mapping[Key, dict[str, float]]) -> dict[Key, dict[str, float]]:
+    """Constants of every measured group; bf16 first, because it tells the launch, and what others tell last.
+
+    ``told``: constants of groups that are not fitted again.
+    """
+    known = dict(told)
+    thin = [key for key, rows in groups.items() if len(rows.on(FIT).m) < THIN_ROWS]
+    order = sorted(groups, key=lambda k: (groups[k].is_timed_on_host, k[1] != "bf16", k[2] != LAUNCH_ENGINE, k))
+    for key in order:
+        if key in thin:
+            continue
         rows = groups[key].on(FIT)
-        known[key] = fit([rows], known=told_by_bf16(key[0], rows, known))
+        if groups[key].is_timed_on_host:
+            known[key] = fit_behind_host(key, groups[key], known)
+        else:
+            known[key] = fit([rows], known=told_by_bf16(key, rows, known))
         errors = np.abs(predicted(rows, known[key]) / rows.time_s - 1)
         print(f"{' '.join(key):45s} fit {np.median(errors):6.1%} {errors.mean():6.1%}", flush=True)
+    for kind in sorted({key[1:] for key in thin}):
+        alike = [key for key in thin if key[1:] == kind]
+        known |= dict.fromkeys(alike, fit([groups[key].on(FIT) for key in alike]))
     return known
+
+
+def fit_behind_host(key: Key, rows: Rows, known: Mapping[Key, Mapping[str, float]]) -> dict[str, float]:
+    """Constants of rows that a host launched one by one."""
+    told = next(known[k] for e in ("sglang", LAUNCH_ENGINE) if (k := (key[0], key[1], e)) in known)
+    fixed = {name: value for name, value in told.items() if name not in HOST_TOLD}
+    part = rows.on(FIT)
+    problem = Problem([part], HOST_TOLD, fixed)
+    start = {**told, "host_s": float(np.quantile(part.time_s, 0.25))}
+    return solve(problem, problem.position(start))[1]
 
 
 def fit_pool(
@@ -57,9 +97,23 @@ def fit_pool(
     keys = list(keys)
     if len(keys) == 1:
         return known[keys[0]]
-    told = [told_by_bf16(key[0], groups[key], known) for key in keys]
+    told = [told_by_bf16(key, groups[key], known) for key in keys]
     shared = {name: float(np.exp(np.mean(np.log([t[name] for t in told])))) for name in told[0] if all(told)}
-    return fit([groups[key].on(FIT) for key in keys], known=shared, like=[known[key] for key in keys])
+    if all("host_s" in known[key] for key in keys):
+        return {n: float(np.exp(np.mean(np.log([known[k][n] for k in keys])))) if n not in CHOICES else v
+                for n, v in known[keys[0]].items() if all(n in known[k] for k in keys)}  # fmt: skip
+    parts = [groups[key].on(FIT) for key in keys]
+    return fit([thinned(part) for part in parts], known=shared, like=[known[key] for key in keys])
+
+
+CHOICES = ("tile_set", "max_splits", "min_rows", "gemv_rows")
+
+
+def thinned(rows: Rows) -> Rows:
+    """At most ``POOL_ROWS`` of them, evenly."""
+    if len(rows.m) <= POOL_ROWS:
+        return rows
+    return rows.take(np.linspace(0, len(rows.m) - 1, POOL_ROWS).astype(np.int64))
 
 
 def spread_of(ratios: np.ndarray) -> dict[str, float]:
@@ -80,7 +134,8 @@ def entry(owner: Mapping[str, str], key: Key, constants: Mapping[str, float], sp
           parts: list[Rows], at: str) -> dict[str, object]:  # fmt: skip
     """One [[calibration]] table."""
     return {
-        **owner, "op": "gemm", "format": key[1], "engine": key[2], "from": "aiconfigurator", "at": at,
+        **owner, "op": "gemm", "format": key[1], "engine": key[2],
+        "from": SOURCE_OF.get(key[2], "aiconfigurator"), "at": at,
         "constants": {k: float(f"{v:.4g}") for k, v in constants.items()}, "spread": dict(spread),
         "range": range_of(parts),
     }  # fmt: skip
@@ -98,7 +153,7 @@ def device_entries(
     """What was measured on the very device."""
     found: list[dict[str, object]] = []
     for key, rows in groups.items():
-        held = rows.on(CALIBRATE)
+        held = rows.on(CALIBRATE) if (rows.side == CALIBRATE).any() else rows
         spread = spread_of(held.time_s / corrected(held, known[key], forests.get(key)))
         at = f"gemm table, {key[2]}: {counts(rows)}"
         found.append(entry({"device": key[0]}, key, known[key], spread, [rows], at))
@@ -146,11 +201,10 @@ def by_generation(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, list[Key]]]
 
 
 def by_format(groups: Mapping[Key, Rows]) -> dict[Key, dict[str, list[Key]]]:
-    """("", format, engine) -> generation -> its groups, for the engine that most devices were measured with."""
+    """("", format, engine) -> generation -> its groups."""
     pools: dict[Key, dict[str, list[Key]]] = {}
     for key, rows in groups.items():
-        if key[2] == LAUNCH_ENGINE:
-            pools.setdefault(("", key[1], key[2]), {}).setdefault(rows.device.generation, []).append(key)
+        pools.setdefault(("", key[1], key[2]), {}).setdefault(rows.device.generation, []).append(key)
     return pools
 
 
@@ -163,7 +217,7 @@ def report(
     for key, rows in groups.items():
         test = rows.on(TEST)
         errors = [np.abs(corrected(test, known[key], trees) / test.time_s - 1) for trees in (None, forests.get(key))]
-        if key[2] != "vllm":
+        if not groups[key].is_timed_on_host:
             for kept, found in zip(pooled, errors, strict=True):
                 kept.append(found)
         print(f"{' '.join(key):45s} {figures(errors[0])}  {figures(errors[1])}")
@@ -175,6 +229,11 @@ def own_constants(entries: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, f
     return {(e["device"], e["format"], e["engine"]): dict(e["constants"]) for e in entries if "device" in e}
 
 
+def name_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an entry is of."""
+    return tuple(str(entry.get(word)) for word in ("device", "generation", "format", "engine"))
+
+
 def figures(errors: np.ndarray) -> str:
     """Median, mean and 90th percentile."""
     return f"{np.median(errors):6.1%} {errors.mean():6.1%} {np.quantile(errors, 0.9):6.1%}"
@@ -184,16 +243,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--trees-only", action="store_true", help="keep the constants; train the trees again")
+    parser.add_argument("--only", metavar="WORD", help="a device, format or engine: keep everything else as it stands")
     arguments = parser.parse_args()
     groups, num_screened = read_rows(arguments.data)
     print(f"{sum(len(r.m) for r in groups.values())} rows; {num_screened} beat a physical bound and were left out")
-    stored = read_toml(FOLDER / "gemm.toml")["calibration"] if arguments.trees_only else []
-    known = own_constants(stored) or fit_devices(groups)
+    path, only = RESIDUALS / "gemm.npz", arguments.only
+    stored = read_toml(FOLDER / "gemm.toml")["calibration"] if arguments.trees_only or only else []
+    groups = {key: rows for key, rows in groups.items() if not only or only in key}
+    standing = own_constants(stored)
+    known = standing if arguments.trees_only else fit_devices(groups, standing)
     forests = train_all(groups, known)
-    save(RESIDUALS / "gemm.npz", {"|".join(key): trees for key, trees in forests.items()})
-    pooled = [entry for entry in stored if "generation" in entry] or pooled_entries(groups, known)
+    kept = {key: trees for key, trees in read_forests(path).items() if only and only not in key.split("|")}
+    save(path, kept | {"|".join(key): trees for key, trees in forests.items()})
+    pooled = [e for e in stored if "generation" in e] if arguments.trees_only else pooled_entries(groups, known)
     entries = device_entries(groups, known, forests) + pooled
-    text = tomli_w.dumps({"sources": {"aiconfigurator": SOURCE}, "calibration": entries})
+    named = {name_of(e) for e in entries}
+    entries = [e for e in stored if name_of(e) not in named] + entries
+    text = tomli_w.dumps({"sources": SOURCES, "calibration": entries})
     write_atomically(FOLDER / "gemm.toml", f"# made by: python tools/fit/gemm.py\n{text}")
     report(groups, known, forests)
 

@@ -18,14 +18,15 @@ START = {
     "peak_frac": 0.8, "bandwidth_frac": 0.85, "overhead_s": 2.5e-6, "feed_ratio": 6.0, "overlap_frac": 0.25,
     "step_s": 1e-9, "split_s": 2.5e-6, "ramp_s": 1e-6, "reread_ratio": 1.0, "cache_ratio": 1.0,
     "cache_gain_frac": 0.3, "dequantise_ratio": 1.0, "gemv_s": 3e-6, "gemv_ratio": 0.5,
-    "quantise_s": 2e-6, "quantise_frac": 0.5,
+    "quantise_s": 2e-6, "quantise_frac": 0.5, "host_s": 1e-4,
 }  # fmt: skip
 BOUNDS = {
-    "peak_frac": (0.25, 1.0), "bandwidth_frac": (0.3, 1.0), "overhead_s": (5e-7, 2e-5), "feed_ratio": (0.3, 40.0),
+    "peak_frac": (0.25, 1.0), "bandwidth_frac": (0.3, 1.0), "overhead_s": (5e-7, 5e-5), "feed_ratio": (0.3, 40.0),
     "overlap_frac": (0.01, 1.0), "step_s": (1e-11, 2e-8), "split_s": (1e-7, 3e-5), "ramp_s": (1e-8, 1e-5),
     "reread_ratio": (0.1, 8.0), "cache_ratio": (0.1, 3.0), "cache_gain_frac": (0.02, 0.95),
     "dequantise_ratio": (0.01, 100.0), "gemv_s": (1e-6, 2e-5), "gemv_ratio": (0.02, 4.0),
     "quantise_s": (1e-7, 2e-5), "quantise_frac": (0.05, 5.0),
+    "host_s": (1e-5, 2e-3),
 }  # fmt: skip
 GEMV_ROWS = {"int8": 4.0, "int8_weight_only": 15.0, "int4_weight_only": 15.0, "bf16": 1.0, "fp16": 1.0}
 """Up to how many rows of m the library takes a matrix-vector kernel (TensorRT-LLM's plugins, cuBLAS)."""
@@ -65,9 +66,8 @@ class Problem:
 def predicted(rows: Rows, constants: Mapping[str, float]) -> Floats:
     """Times by the rule under the conditions of the measurement."""
     out = np.zeros((len(rows.m), kernel.COLUMNS))
-    ones = np.ones(len(rows.m))
     vector, tiles = constants_vector(constants), tile_set(constants["tile_set"])
-    kernel.many(rows.m, rows.n, rows.k, ones, vector, rows.machine(), tiles, False, rows.quantises, out)
+    kernel.many(rows.m, rows.n, rows.k, rows.batch, vector, rows.machine(), tiles, False, rows.quantises, out)
     return out[:, kernel.TIME]
 
 

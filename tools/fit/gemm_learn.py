@@ -19,6 +19,8 @@ SIZES = (
         max_leaf_nodes=20, max_depth=8, learning_rate=0.07, min_samples_leaf=5, max_trees=120, features_frac=0.5
     ),
 )  # fmt: skip
+FEWEST_ROWS = 100
+"""Fewer rows, or rows that a host's launches hide, teach no trees."""
 ONE_LIBRARY = ("bf16",)  # formats that every engine leaves to the vendor's library
 
 
@@ -26,7 +28,7 @@ def rule_rows(rows: Rows, constants: Mapping[str, float]) -> Floats:
     """The kernel's columns under the conditions of the measurement."""
     out = np.zeros((len(rows.m), kernel.COLUMNS))
     vector, tiles = constants_vector(constants), tile_set(constants["tile_set"])
-    kernel.many(rows.m, rows.n, rows.k, np.ones(len(rows.m)), vector, rows.machine(), tiles, False, rows.quantises, out)
+    kernel.many(rows.m, rows.n, rows.k, rows.batch, vector, rows.machine(), tiles, False, rows.quantises, out)
     return out
 
 
@@ -43,6 +45,8 @@ def train_all(groups: Mapping[Key, Rows], known: Mapping[Key, Mapping[str, float
     """The forests that earn their place on shapes that they have not seen, by group."""
     pools: dict[tuple[str, str, str], list[Key]] = {}
     for key, rows in groups.items():
+        if "host_s" in known[key] or len(rows.on(FIT).m) < FEWEST_ROWS:
+            continue
         library = "" if key[1] in ONE_LIBRARY else key[2]
         pools.setdefault((rows.device.generation, key[1], library), []).append(key)
     found: dict[Key, ResidualTrees] = {}

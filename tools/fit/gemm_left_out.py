@@ -72,7 +72,7 @@ def main() -> None:
     totals: dict[str, list[list[np.ndarray]]] = {"yes": [], "no": []}
     print(f"{'device left out':45s} {'sibling':8s} " + "  ".join(f"{c:22s}" for c in COLUMNS))
     for key, rows in sorted(groups.items()):
-        if key[2] == "vllm" or not (pool := others(key, groups)):
+        if rows.is_timed_on_host or not (pool := others(key, groups)):
             continue
         kind = "yes" if groups[pool[0]].device.generation == rows.device.generation else "no"
         found = errors_without(rows, [groups[k] for k in pool], fit_pool(groups, pool, known))

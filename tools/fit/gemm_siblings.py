@@ -10,12 +10,13 @@ found with each left out. A generation with one measured device says nothing of 
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tomli_w
-from gemm import by_generation, fit_pool, own_constants, spread_of
+from gemm import THIN_ROWS, by_generation, fit_pool, own_constants, spread_of, thinned
 from gemm_learn import SIZES, corrected, stacked
 from gemm_rows import CALIBRATE, FIT, Key, Rows, read_rows
 from residual import save, train
@@ -28,6 +29,7 @@ from orrery.catalog.residuals import generation_key, read_forests
 from orrery.hardware.calibration import ResidualTrees
 
 WORTH = 0.97
+SHORT = (replace(SIZES[0], max_trees=60),)  # what siblings share is less than what a device tells of itself
 HOW = "; trees of siblings, kept because they help each left out"
 
 Groups = Mapping[Key, Rows]
@@ -36,7 +38,8 @@ Constants = Mapping[str, float]
 
 def learned(groups: Groups, keys: list[Key], constants: Constants) -> ResidualTrees | None:
     """Trees on top of the constants that these devices share."""
-    return train(*stacked([groups[k].on(FIT) for k in keys], [constants] * len(keys)), sizes=SIZES, num_folds=4)[0]
+    parts = [thinned(groups[k].on(FIT)) for k in keys]
+    return train(*stacked(parts, [constants] * len(keys)), sizes=SHORT, num_folds=2)[0]
 
 
 def left_out(
@@ -67,7 +70,8 @@ def main() -> None:
     raw = read_toml(path)
     known = own_constants(raw["calibration"])
     forests = {k: f for k, f in read_forests(forests_path).items() if k.split("|")[0] in {g[0] for g in groups}}
-    pools = {key: clans for key, clans in by_generation(groups).items() if len(clans) > 1}
+    taught = {key: rows for key, rows in groups.items() if "host_s" not in known[key] and len(rows.m) > THIN_ROWS}
+    pools = {key: clans for key, clans in by_generation(taught).items() if len(clans) > 1}
     for entry in (e for e in raw["calibration"] if e.get("generation")):
         key = (entry["generation"], entry["format"], entry["engine"])
         if key not in pools:

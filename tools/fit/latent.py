@@ -12,6 +12,7 @@ import numpy as np
 from attention import choice_of
 from attention_fit import Floats, Rule, own_entries, pooled_entries, read_groups, stored, write
 from numpy.typing import NDArray
+from wide_tables import measured
 
 from orrery.kernels.attention import _kernel as softmax_kernel
 from orrery.kernels.attention import decode as softmax_decode
@@ -108,7 +109,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for rule in (PREFILL, DECODE, *ABSORB):
         if arguments.only in (None, rule.op):
-            groups, screened = read_groups(arguments.data / "kernels" / "mla.csv.gz", rule)
+            groups, screened = read_groups(measured(arguments.data, rule.op), rule)
             print(f"{rule.op}: {screened} rows beat a datasheet bound and are left out")
             print(f"{'':48s}median   mean    p90   bias   rows")
             known = stored(rule) if arguments.trees_only else []

@@ -16,6 +16,7 @@ from orrery.base.errors import OrreryError, OutOfRange, UnknownName
 from orrery.catalog.devices import get_device
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.tables import Table
+from orrery.execution.train.attention import BACKWARD_FLOPS_RATIO
 from orrery.hardware.device import Device
 from orrery.kernels.energy import power_spread, power_w
 from orrery.kernels.ops import (
@@ -44,6 +45,7 @@ class Reader:
     build: Build
     needs: tuple[str, ...]
     may: Mapping[str, int]  # column -> what a blank means
+    work_ratio: float = 1.0  # of the op's own work: a backward pass is its forward pass so many times
 
 
 def _gemm(s: Sizes, format: str, kv: str, batch: str = "batch") -> Op:
@@ -109,6 +111,10 @@ READERS: dict[str, Reader] = {
     "mla_absorb_value": Reader(build=_absorb_value, needs=("m", "n", "k", "batch"), may={}),
     "attention_prefill": Reader(
         build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0}
+    ),
+    "attention_backward": Reader(
+        build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0},
+        work_ratio=BACKWARD_FLOPS_RATIO,
     ),
     "attention_decode": Reader(build=_decode, needs=_HEADS, may={"window_tokens": 0, "query_tokens": 1}),
     "mla_prefill": Reader(
@@ -182,7 +188,9 @@ def _group(
         if isinstance(op, Gemm | AttentionDecode) and word["is_cold"] in YES:
             op = replace(op, is_cold=True)
         timing = kernels.predict(op, device, word["engine"])
-        answers.predict("time_s", rows, timing.time_s, kernels.spreads(op, timing, device, word["engine"]))
+        spread = kernels.spreads(op, timing, device, word["engine"])
+        timing = repeated(timing, reader.work_ratio if reader else 1.0)
+        answers.predict("time_s", rows, timing.time_s, spread)
     except OrreryError as error:
         return answers.decline(rows, str(error))
     answers.bound_s[rows] = bound(timing, device)
@@ -190,6 +198,16 @@ def _group(
     if np.isfinite(numbers("power_w")[rows]).any():
         _power(rows, answers, device, format, timing, word["op"])
     return None
+
+
+def repeated(timing: Timing, ratio: float) -> Timing:
+    """So many times the work in one launch."""
+    if ratio == 1.0:
+        return timing
+    return Timing(
+        time_s=timing.overhead_s + ratio * (timing.time_s - timing.overhead_s), overhead_s=timing.overhead_s,
+        compute_s=ratio * timing.compute_s, memory_s=timing.memory_s, flops=ratio * timing.flops, bytes=timing.bytes,
+    )  # fmt: skip
 
 
 def _power(rows: Rows, answers: Answers, device: Device, format: str, timing: Timing, op: str) -> None:

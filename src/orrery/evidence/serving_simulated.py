@@ -221,9 +221,7 @@ class Ran:
         found = at_rate(
             pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens, rate, self.traffic.num_requests
         )
-        if isinstance(found, Infeasible):
-            return 0.0
-        return rate / (found.highest_requests_per_s or float(found.requests_per_s[0]))
+        return 0.0 if isinstance(found, Infeasible) else found.load_frac
 
     def _of_requests(self, metric: str, percent: float | None) -> float:
         values = self.times.ttft_s if metric == "ttft_s" else self.times.long_tpot_s

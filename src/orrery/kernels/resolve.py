@@ -1,7 +1,8 @@
 """Which measured constants answer for an op: the exact ones, or the nearest kin, never in silence.
 
-The order: what was measured on this very device (by this engine, then by any), what was measured on its relatives
-(likewise), and then the same again for formats that run on the same units.
+The order: what was measured in this format on this very device (by this engine, then by any), then on its relatives
+(likewise), then the same for formats that are as wide and run on the same units; after these what was pooled over all
+architectures, and last what was measured in formats of another width.
 A calibration found by kinship has its interval widened and says whose constants it borrowed.
 """
 
@@ -11,6 +12,7 @@ from functools import lru_cache
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration, one_for_all
 from orrery.hardware.device import Device
+from orrery.numerics.registry import get_format
 
 KIN: dict[str, tuple[str, ...]] = {
     "fp16": ("bf16",),
@@ -31,7 +33,7 @@ KIN: dict[str, tuple[str, ...]] = {
 }
 """Formats whose kernels are built most alike, nearest first."""
 
-ENGINES = ("tensorrt-llm", "vllm", "sglang", "flashinfer", "nccl", "pytorch")
+ENGINES = ("tensorrt-llm", "vllm", "sglang", "aiter", "flashinfer", "nccl", "pytorch")
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
 
 BACKENDS = ("triton", "cutlass", "trtllm-gen", "marlin", "triton-kernels", "deepgemm", "aiter", "xpu")
@@ -49,8 +51,13 @@ BACKEND_KIN: dict[str, tuple[str, ...]] = {
 }
 """Kernels of experts that are built most alike, nearest first."""
 
-SAME_LIBRARY: dict[str, tuple[str, ...]] = {"pytorch": ("vllm",)}
-"""Engines that leave their products to the same library: vLLM calls PyTorch's."""
+LIBRARIES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("pytorch", "bf16"): ("vllm",), ("pytorch", "fp16"): ("vllm",), ("vllm", "fp8_block"): ("sglang",),
+}  # fmt: skip
+"""Engines that leave a format's products to the same library: vLLM calls PyTorch's, and as SGLang does DeepGEMM."""
+
+OF_VENDOR: dict[str, tuple[str, ...]] = {"AMD": ("aiter",)}
+"""Whose kernels engines call on a vendor's devices: no pool of another vendor's devices says more of them."""
 
 OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 """How much wider an interval becomes (log space); generation entries carry their own, of devices left out."""
@@ -59,27 +66,55 @@ OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 @lru_cache(maxsize=4096)
 def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     """The constants for ``op`` in ``format`` on ``device``; OutOfRange where nothing kin was ever measured."""
-    for rank, kin in enumerate((format, *KIN.get(format, ("bf16",)))):
-        known = [c for e in _makers(op, engine) if (c := device.calibrations.get((op, kin, e))) and not c.law]
-        for found in sorted(known, key=lambda c: _distance(op, engine, c)):
-            return widened(found, is_kin=rank > 0, is_other_engine=bool(engine) and found.engine != engine)
-    raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
+    ranked = _experts_ranked(device, format, engine) if op == "moe" else _ranked(device, op, format, engine)
+    if not ranked:
+        raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
+    _, found = min(ranked, key=lambda r: r[0])
+    return widened(found, is_kin=found.format != format, is_other_engine=bool(engine) and found.engine != engine)
 
 
-def _makers(op: str, engine: str) -> tuple[str, ...]:
-    """Whose kernels to look for, nearest first: engines, or for experts the back ends that engines share."""
-    if op == "moe":
-        return tuple(dict.fromkeys((engine, *BACKEND_KIN.get(engine, ()), *BACKENDS, *ENGINES)))
-    return tuple(dict.fromkeys((engine, *SAME_LIBRARY.get(engine, ()), *ENGINES)))
+Ranked = list[tuple[tuple[int, ...], Calibration]]
+"""Constants that could answer, each with how far they are from what is asked: the least comes first."""
 
 
-def _distance(op: str, engine: str, found: Calibration) -> int:
-    """What was measured on the device itself comes first; for experts the same kernels on its relatives before that of
-    others on itself, because back ends differ by more than devices of one generation do."""
-    place = ("device", "generation", "any").index(found.origin)
-    if op != "moe":
-        return min(place, 1)
-    return place if found.engine == engine and place < 2 else place + 2
+def _ranked(device: Device, op: str, format: str, engine: str) -> Ranked:
+    """Attention, products and the rest: by architecture and width, then by format, device and engine."""
+    near = dict.fromkeys((engine, *LIBRARIES.get((engine, format), ()), *ENGINES))
+    pooled = dict.fromkeys((*OF_VENDOR.get(device.vendor, ()), *near))
+    return [
+        ((_tier(found, format), rank, int(found.origin != "device"), place), found)
+        for rank, name in enumerate(_kin(format))
+        for is_pooled, engines in ((False, near), (True, pooled))
+        for place, e in enumerate(engines)
+        if (found := device.calibrations.get((op, name, e))) and not found.law
+        if (found.origin == "any") == is_pooled
+    ]
+
+
+def _tier(found: Calibration, format: str) -> int:
+    """0 for what its own architecture told of kernels as wide, 1 for what all told of them, 2 for other widths."""
+    one, other = (int(8 * get_format(name).bytes_per_element) for name in (found.format, format))
+    if one != other:
+        return 2
+    return int(found.origin == "any")
+
+
+def _experts_ranked(device: Device, format: str, backend: str) -> Ranked:
+    """Experts: the same kernels on relatives come before other kernels on the device itself, because back ends differ
+    by more than devices of one generation do."""
+    makers = dict.fromkeys((backend, *BACKEND_KIN.get(backend, ()), *BACKENDS, *ENGINES))
+    origins = ("device", "generation", "any")
+    found: Ranked = []
+    for rank, name in enumerate(_kin(format)):
+        for place, maker in enumerate(makers):
+            if (one := device.calibrations.get(("moe", name, maker))) and not one.law:
+                far = origins.index(one.origin)
+                found.append(((rank, far if maker == backend and far < 2 else far + 2, place), one))
+    return found
+
+
+def _kin(format: str) -> tuple[str, ...]:
+    return (format, *KIN.get(format, ("bf16",)))
 
 
 def widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:

@@ -113,8 +113,8 @@ class _Answer:
     requests_per_s: float
     concurrency: float
     steps: Steps
-    highest_requests_per_s: float = 0.0  # that the deployment sustains; 0 where the run is at it
     waiting_s: float = 0.0  # of the time to the first token: for a slot
+    load_frac: float = 0.0  # of an open loop: arrivals over the highest rate that is served in time
 
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
@@ -182,8 +182,7 @@ def _online(deployment: Deployment, workload: Workload, points: online.Points) -
             deployment, state,
             busy_frac(deployment, float(points.concurrency[0]), is_open=workload.mode == "open"),
         ),
-        highest_requests_per_s=points.highest_requests_per_s,
-        waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
+        load_frac=points.load_frac, waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
     )  # fmt: skip
 
 
@@ -221,36 +220,31 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
     total_rate = a.requests_per_s * (workload.input_tokens + workload.output_tokens)
     power_w = layout.num_devices * a.steps.power_w(deployment)
     host_w = deployment.cluster.device.host_power_w * layout.num_devices
-    used = a.requests_per_s / a.highest_requests_per_s if a.highest_requests_per_s > 0.0 else 1.0
     values = {
         "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
         "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
     }  # fmt: skip
     energy_j_per_token = power_w / (output_rate or total_rate)
-    doubt, load_frac = doubt_of(done), _load_frac(workload, a)
+    doubt = doubt_of(done)
     figures = Figures(
         ttft_s=a.ttft_s, tpot_s=a.tpot_s, latency_s=a.latency_s, requests_per_s=a.requests_per_s, power_w=power_w,
-        steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=load_frac,
+        steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=a.load_frac,
         is_one_request=workload.mode != "offline",
     )  # fmt: skip
-    factors = factors_of(deployment, kind_of_run(deployment, workload.mode), doubt)
     intervals = joint(
-        values | {"energy_j_per_token": energy_j_per_token}, figures, factors, bounds_of(deployment, workload)
-    )
+        values | {"energy_j_per_token": energy_j_per_token}, figures, factors_of(deployment, kind_of_run(deployment, workload.mode), doubt),
+        bounds_of(deployment, workload),
+    )  # fmt: skip
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),
         host_power_w=host_w, energy_j_per_token=energy_j_per_token,
-        energy_j_per_token_with_host=(power_w + host_w) / (output_rate or total_rate), rate_used_frac=used,
+        energy_j_per_token_with_host=(power_w + host_w) / (output_rate or total_rate),
+        rate_used_frac=min(1.0, a.load_frac) if workload.mode == "open" else 1.0,
         bound_by=a.steps.limit(), intervals=intervals,
-        notes=(*notes_of(deployment, doubt, load_frac), *_throttled(deployment, a.steps)), deployment=deployment,
-        steps=a.steps,
+        notes=(*notes_of(deployment, doubt, a.load_frac), *_throttled(deployment, a.steps)),
+        deployment=deployment, steps=a.steps,
     )  # fmt: skip
-
-
-def _load_frac(workload: Workload, a: _Answer) -> float:
-    """Of an open loop: arrivals over the highest rate that is served in time; 0 of any other run."""
-    return workload.request_rate_per_s / (a.highest_requests_per_s or a.requests_per_s)
 
 
 def _throttled(deployment: Deployment, steps: Steps) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class Points:
     requests_per_s: Floats
     output_tokens_per_s: Floats
     state: Steady
-    highest_requests_per_s: float = 0.0  # that is sustained, where arrivals set the rate
+    load_frac: float = 0.0  # of arrivals: their rate over the highest that is sustained
 
 
 def sweep(
@@ -137,6 +137,7 @@ def at_rate(
         return Points(
             concurrency=top.concurrency, ttft_s=top.ttft_s + backlog_s, tpot_s=top.tpot_s,
             requests_per_s=top.requests_per_s, output_tokens_per_s=top.output_tokens_per_s, state=top.state,
+            load_frac=rate_per_s / highest,
         )  # fmt: skip
     rates: list[float] = curve.requests_per_s.tolist()
     rising: Floats = np.array(list(accumulate(rates, max)))
@@ -148,5 +149,5 @@ def at_rate(
     return Points(
         concurrency=found.concurrency, ttft_s=found.ttft_s, tpot_s=found.tpot_s,
         requests_per_s=np.array([rate_per_s]), output_tokens_per_s=np.array([rate_per_s * output_tokens]),
-        state=found.state, highest_requests_per_s=highest,
+        state=found.state, load_frac=rate_per_s / highest,
     )  # fmt: skip

@@ -13,6 +13,7 @@ One product m x n x k costs the launch, then the best over tiles (a, b) and spli
 
 A library that looks only at m takes no tile with fewer rows than min(m, ``min_rows``).
 Few rows may instead take a matrix-vector kernel (no tiles). Quantising the input is a kernel of its own in front.
+A loop that launches kernels one by one (not cold) never takes less than the host's time for a launch.
 ``CONSTANTS`` and ``MACHINE`` name the entries of the two vectors; machine.py fills them.
 """
 
@@ -22,7 +23,7 @@ from numba import njit
 CONSTANTS = (
     "peak_frac", "bandwidth_frac", "overhead_s", "feed_ratio", "overlap_frac", "step_s", "split_s", "ramp_s",
     "reread_ratio", "cache_ratio", "cache_gain_frac", "dequantise_ratio", "max_splits", "min_rows",
-    "gemv_rows", "gemv_s", "gemv_ratio", "quantise_s", "quantise_frac",
+    "gemv_rows", "gemv_s", "gemv_ratio", "quantise_s", "quantise_frac", "host_s",
 )  # fmt: skip
 MACHINE = ("units", "flops", "vector", "bandwidth", "cache", "a_bytes", "b_bytes", "c_bytes", "input_bytes")
 
@@ -132,6 +133,8 @@ def _one(m, n, k, batch, constants, machine, tiles, rates, is_cold, quantises, o
     if quantises:
         best += quantise_s + batch * m * k * (2.0 + bi) / (quantise * bandwidth)
         launch += quantise_s
+    if not is_cold and best < constants[19]:
+        best = constants[19]
     out[TIME], out[COMPUTE], out[MEMORY], out[OVERHEAD] = best, work / flops, moved / bandwidth, launch
     out[FLOPS], out[BYTES], out[DRAM] = work, moved, dram
     out[MMA], out[FEED], out[FILLED], out[WAVES], out[CHOICE] = mma_s, feed_s, filled, spread, choice

@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 OFF: Mapping[str, float] = {
     "dequantise_ratio": 1e9, "max_splits": 1.0, "min_rows": 0.0, "gemv_rows": 0.0, "gemv_s": 1.0, "gemv_ratio": 1.0,
     "quantise_s": 0.0, "quantise_frac": 1e9, "split_s": 0.0, "ramp_s": 1e-12, "reread_ratio": 1.0,
+    "host_s": 0.0,
 }  # fmt: skip
 """Values at which a mechanism takes no time: constants that a group does not have."""
 
