@@ -1,6 +1,7 @@
 """Intervals of one answer hold together, and by how much: small cases by hand, and identities on drawn ones."""
 
 from dataclasses import replace
+from itertools import pairwise
 from math import exp, log, sqrt
 
 import pytest
@@ -146,7 +147,7 @@ def test_weights_are_read_once_a_token(deploy):
 
 def test_designs_share_errors_on_one_engine_and_generation_only(deploy):
     one = deploy(tp=4)
-    assert shared_frac(one, deploy(tp=8)) > shared_frac(one, deploy(model="meta-llama/Llama-3.1-8B")) > 0.5 - 1e-9
+    assert shared_frac(one, deploy(tp=8)) == shared_frac(one, deploy(model="meta-llama/Llama-3.1-8B")) > 0.5
     assert shared_frac(one, deploy(engine="sglang", tp=4)) == 0.0
     assert shared_frac(one, deploy(device="b200", tp=4)) == 0.0
 
@@ -197,7 +198,7 @@ def holds_together(e, deployment, workload):
     for name, interval in around.items():
         value = getattr(e, name)
         ends = interval.low_95, interval.low_80, value, interval.high_80, interval.high_95
-        assert all(a <= b * (1 + 1e-9) for a, b in zip(ends, ends[1:], strict=False)), (name, ends)
+        assert all(a <= b * (1 + 1e-9) for a, b in pairwise(ends)), (name, ends)
     plain = e.ttft_s + steps * e.tpot_s
     for end in ENDS:
         ttft_s, tpot_s, latency_s = (getattr(around[m], end) for m in ("ttft_s", "tpot_s", "latency_s"))

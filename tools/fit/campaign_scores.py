@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from campaign_folds import NOTHING
-from engine_rows import Measured
+from engine_rows import Measured, kind_of
 from engine_scores import REPORTED, Told
 from engine_widths import FACTORS, Widths, errors_of, widths
 
@@ -85,7 +85,7 @@ def factors_by(learned: Mapping[str, Widths], t: Told) -> Factors:
     wider, _ = wider_by(t.doubt, has_version=bool(t.row.deployment.engine.version))
 
     def of(factor: str) -> Spread:
-        ends = learned[factor].spread(t.row.workload.mode, t.path)
+        ends = learned[factor].spread(kind_of(t.row), t.path)
         return Spread(**{f"{k}_ratio": v for k, v in ends.items()}).widened(wider, "")
 
     return Factors(pace=of("tpot_s"), first=of("ttft_s"), power=of("power_w"))

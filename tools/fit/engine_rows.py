@@ -26,6 +26,7 @@ from orrery.serving import clock
 from orrery.serving.estimate import Estimate, estimate
 from orrery.serving.simulation import assemble
 from orrery.serving.simulation.service import Service
+from orrery.serving.sureness import kind_of_run
 from orrery.serving.workload import Workload
 
 EXCLUDED = Path(__file__).resolve().parents[1] / "excluded.toml"
@@ -68,6 +69,11 @@ class Measured:
             for p in self.service.pools
         )
         return replace(self.service, pools=pools)
+
+
+def kind_of(row: Measured) -> str:
+    """What the intervals of a row go by: the mode, separate pools, experts."""
+    return kind_of_run(row.deployment, row.workload.mode, len(row.service.pools))
 
 
 def read_rows(data: Path) -> list[Measured]:

@@ -3,7 +3,7 @@
 Each answer has three unsure factors (``orrery.serving.intervals``): the pace, the first token, the power. The size of a
 factor's error in one kind of run is
 
-    log size = of the mode + of the engine + of its era + of the generation in it
+    log size = of the mode + of having experts + of the engine + of its era + of the generation in it
 
 where each part is pulled towards nothing, so that a kind of few campaigns takes the size of its parent. What is least is
 the sum over values of log(size) + |error| / size (errors of a Laplace law), each campaign counting the same. Errors are
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from engine_rows import kind_of
 from engine_scores import Told
 from engine_tree import ROOT, Floats, Key
 from scipy.optimize import minimize
@@ -33,18 +34,23 @@ FACTOR_OF = {
 }
 """Which factor the error of a metric shows, by mode."""
 
-LEVELS = {"low_80": 0.1, "high_80": 0.9, "low_95": 0.025, "high_95": 0.975}
+LEVELS = {"low_80": 0.12, "high_80": 0.88, "low_95": 0.03, "high_95": 0.97}
+"""A little inside: sizes are pulled towards their parents', which leaves the well known ones too wide."""
+
 LEAST = {"low_80": 0.97, "high_80": 1.03, "low_95": 0.95, "high_95": 1.05}
 """No interval is narrower: the same run, repeated, is as far apart."""
 
 PULL_SD = 0.35
 """Standard deviation of a part's logarithm, and of a mode's around that of all modes."""
 
-CAMPAIGN_COUNTS = 4.0
-"""Values that one campaign counts for: its errors have much in common."""
+CAMPAIGN_COUNTS, FULL = 4.0, 10
+"""Values that one campaign counts for, its errors have much in common; and the rows that make it count so much."""
 
-SMALLEST = 0.01
-"""Of |error|: nearer is a matter of luck."""
+OTHER_MODES = 0.1
+"""How much errors of other kinds of runs count for a kind's levels."""
+
+SMALLEST, LARGEST = 0.01, 1.0
+"""Of |error|: nearer is a matter of luck, and farther is something else than an error of size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,9 +64,9 @@ class Errors:
 
     @property
     def weight(self) -> Floats:
-        """Campaigns count the same."""
+        """Campaigns count the same, but for those of a few rows."""
         _, place, count = np.unique(self.campaign, return_inverse=True, return_counts=True)
-        return CAMPAIGN_COUNTS / count[place]
+        return (CAMPAIGN_COUNTS * np.minimum(1.0, count / FULL) / count)[place]
 
     def take(self, mask: np.ndarray) -> "Errors":
         """Some of them."""
@@ -76,7 +82,7 @@ class Widths:
     """The sizes of one factor's errors and the levels around them."""
 
     parts: dict[tuple[str, Key], float]  # ("mode", ROOT), ("", node)
-    levels: dict[str, float]
+    levels: dict[str, dict[str, float]]  # by mode; blank: of any
 
     def size(self, mode: str, path: Iterable[Key]) -> float:
         """Of one kind of run."""
@@ -84,13 +90,14 @@ class Widths:
 
     def spread(self, mode: str, path: Iterable[Key]) -> dict[str, float]:
         """Truth / prediction at four quantiles; 1 is always inside."""
-        size = self.size(mode, path)
-        ends = {name: float(np.exp(level * size)) for name, level in self.levels.items()}
+        size, levels = self.size(mode, path), self.levels.get(mode.partition(" ")[0], self.levels[""])
+        ends = {name: float(np.exp(level * size)) for name, level in levels.items()}
         return {k: float(f"{(min if v < 1 else max)(ends[k], v):.4g}") for k, v in LEAST.items()}
 
 
-def _names(mode: str, path: tuple[Key, ...]) -> list[tuple[str, Key]]:
-    return [("", ROOT), (mode, ROOT), *(("", key) for key in path if key != ROOT)]
+def _names(kind: str, path: tuple[Key, ...]) -> list[tuple[str, Key]]:
+    mode, _, experts = kind.partition(" ")
+    return [("", ROOT), (mode, ROOT), *([(experts, ROOT)] if experts else []), *(("", k) for k in path if k != ROOT)]
 
 
 def errors_of(told: Sequence[Told], factor: str) -> Errors:
@@ -99,7 +106,7 @@ def errors_of(told: Sequence[Told], factor: str) -> Errors:
     wider = [wider_by(t.doubt, has_version=True)[0] for t in mine]
     return Errors(
         error=np.array([t.error / w for t, w in zip(mine, wider, strict=True)]),
-        mode=tuple(t.row.workload.mode for t in mine), path=tuple(t.path for t in mine),
+        mode=tuple(kind_of(t.row) for t in mine), path=tuple(t.path for t in mine),
         campaign=np.array([t.row.campaign for t in mine]),
     )  # fmt: skip
 
@@ -111,7 +118,7 @@ def widths(errors: Errors) -> Widths:
     design = np.zeros((errors.error.size, len(names)))
     for row, (mode, path) in enumerate(zip(errors.mode, errors.path, strict=True)):
         design[row, [place[n] for n in _names(mode, path)]] = 1.0
-    weight, far = errors.weight, np.maximum(np.abs(errors.error), SMALLEST)
+    weight, far = errors.weight, np.clip(np.abs(errors.error), SMALLEST, LARGEST)
     pull = np.array([0.0 if name == ("", ROOT) else 1.0 / PULL_SD**2 for name in names])
 
     def likelihood(parts: Floats) -> tuple[float, Floats]:
@@ -122,7 +129,14 @@ def widths(errors: Errors) -> Widths:
 
     start = np.where([name == ("", ROOT) for name in names], np.log(0.2), 0.0)
     found = minimize(likelihood, start, jac=True, method="L-BFGS-B").x
-    levels = {name: weighted_quantile(errors.error / np.exp(design @ found), weight, q) for name, q in LEVELS.items()}
+    scaled = errors.error / np.exp(design @ found)
+    modes = np.array([kind.partition(" ")[0] for kind in errors.mode])
+    levels = {
+        mode: {
+            name: weighted_quantile(scaled, weight * np.where((modes == mode) | (mode == ""), 1.0, OTHER_MODES), share)
+            for name, share in LEVELS.items()
+        } for mode in ("", *sorted(set(modes.tolist())))
+    }  # fmt: skip
     return Widths(parts=dict(zip(names, found.tolist(), strict=True)), levels=levels)
 
 

@@ -6,8 +6,8 @@ Constants are seconds a step, a sequence, a layer and a request, and how much lo
 device nobody measured. They are pooled along a tree: any engine, this engine, its era (the [[version]] tables of its
 fact file; ``unknown`` for runs that do not say), the generation of devices (``engine_tree``). Rows of the fit and
 calibrate sides (by a hash of model and device count) have a part in them, the test side none. Then every campaign is
-predicted without its rows; those errors give the widths of intervals (``engine_widths``) and the scores by campaign that
-the scorecard shows. Rows that beat the datasheet's bound are left out by that bound, rows of ``tools/excluded.toml``
+predicted without its rows; those errors give the widths of intervals (``engine_widths``) and the scores by campaign
+of the scorecard. Rows that beat the datasheet's bound are left out by that bound, rows of ``tools/excluded.toml``
 for the reason given there.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 import tomli_w
 from campaign_scores import scores
 from engine_fit import fit
-from engine_rows import Measured, read_rows, remember_steps, remember_surfaces
+from engine_rows import Measured, kind_of, read_rows, remember_steps, remember_surfaces
 from engine_scores import MOST, Told, thin, told
 from engine_tree import CONSTANTS, HIGH, LOW, START, Tree, constants_of, has_ratio, logs_at, path_of, row_path
 from engine_widths import FACTORS, Widths, errors_of, shared_fracs, widths
@@ -66,7 +66,7 @@ def main() -> None:
     found = told(thin(rows, MOST), used, slopes, tree)
     print(f"campaigns left out after {time.perf_counter() - started:.0f} s", flush=True)
     by_factor = {factor: widths(errors_of(found, factor)) for factor in FACTORS}
-    print("shared: %.2f of one model's squared error, %.2f of all of a campaign" % shared_fracs(found))
+    print("shared: {:.2f} of one model's squared error, {:.2f} of all of a campaign".format(*shared_fracs(found)))
     made = entries(used, tree, by_factor, found)
     if arguments.only is not None:
         made = [*kept(arguments.out, arguments.only), *(e for e in made if e["name"] == arguments.only)]
@@ -93,7 +93,7 @@ def entries(
     campaigns = {key: {r.campaign for r in used if key in row_path(r)} for key in tree}
     scaled = {key for row in used if has_ratio(row) for key in row_path(row)}
     own = {key for row in used if not has_ratio(row) for key in row_path(row)}
-    modes = sorted({t.row.workload.mode for t in found})
+    modes = sorted({kind_of(t.row) for t in found})
     out: list[dict[str, Any]] = []
     for key in sorted(tree, key=lambda k: (k != ("", "", ""), k)):
         path = path_of(*key)[: 1 + sum(bool(w) for w in key)]

@@ -60,14 +60,18 @@ def _with_own(base: Engine, own: Corrected) -> Engine:
     values: dict[str, Any] = {key: fact.value for key, fact in own.facts.items()}
     spreads = {key: _spread(table, own.at) for key, table in own.spreads.items()}
     spreads = {**_paces(spreads), **spreads}
+    spreads |= {f"{mode} experts.{metric}": s for (mode, _, metric), s in _split(spreads)}  # the runs know the model
     return replace(base, facts={**base.facts, **own.facts}, spreads={**base.spreads, **spreads}, **values)
+
+
+def _split(spreads: Mapping[str, Spread]) -> list[tuple[tuple[str, str, str], Spread]]:
+    return [(key.partition("."), spread) for key, spread in spreads.items()]
 
 
 def _paces(spreads: Mapping[str, Spread]) -> dict[str, Spread]:
     """By mode, the spread of the time a token where runs state only the times or rates of whole requests."""
     found: dict[str, Spread] = {}
-    for key, spread in spreads.items():
-        mode, _, metric = key.partition(".")
+    for (mode, _, metric), spread in _split(spreads):
         if metric == "latency_s":
             found[f"{mode}.tpot_s"] = spread
         elif metric in ("output_tokens_per_s", "requests_per_s", "total_tokens_per_s"):

@@ -23,7 +23,7 @@ from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate
 from orrery.serving.steady import batch_limit
-from orrery.serving.sureness import Doubt, bounds_of, doubt_of, factors_of
+from orrery.serving.sureness import Doubt, bounds_of, doubt_of, factors_of, kind_of_run
 from orrery.serving.synthesis.lengths import Length, draw
 from orrery.serving.workload import REQUESTS_PER_SLOT, Workload
 
@@ -172,7 +172,9 @@ class Ran:
     @cached_property
     def ratios(self) -> Mapping[str, Spread]:
         """By metric, the ends of its interval over its value."""
-        factors = factors_of(self.service.pools[-1].deployment, self.workload.mode, self.doubt)
+        deployment = self.service.pools[-1].deployment
+        kind = kind_of_run(deployment, self.workload.mode, len(self.service.pools))
+        factors = factors_of(deployment, kind, self.doubt)
         return ratios_of(self.figures, factors, self.bounds)
 
     @cached_property
@@ -182,7 +184,7 @@ class Ran:
         return Figures(
             ttft_s=self.value("ttft_s"), tpot_s=_number(self.value("tpot_s")), latency_s=self.value("latency_s"),
             requests_per_s=self.value("requests_per_s"), power_w=self.value("power_w"), steps=max(0.0, outputs - 1.0),
-            waiting_s=self._waiting_s if mode == "closed" else 0.0, load_frac=self._load_frac,
+            waiting_s=self._waiting_s, load_frac=self._load_frac,
             is_one_request=mode != "offline",
         )  # fmt: skip
 
@@ -201,18 +203,24 @@ class Ran:
 
     @property
     def _waiting_s(self) -> float:
-        """Mean time that a request waits for a slot (Little's law on the queue)."""
-        waiting = float(self.simulated.timeline[:, TIMELINE.index("waiting")].sum())
-        return waiting / max(1, self.traffic.requests.count)
+        """Mean time that a request of a closed loop waits for a slot: those beyond all slots, by Little's law."""
+        pool, asked = self.service.pools[-1], self.workload
+        if asked.mode != "closed" or len(self.service.pools) > 1:
+            return 0.0
+        slots = batch_limit(pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens)
+        beyond = asked.concurrency - slots * pool.deployment.layout.dp * pool.replicas
+        return max(0.0, beyond) / self.value("requests_per_s")
 
     @property
     def _load_frac(self) -> float:
-        """Of an open loop: arrivals over the highest rate that one replica of the closed forms serves in time."""
-        if self.workload.mode != "open" or len(self.service.pools) > 1:
+        """Of an open loop: arrivals over the highest rate that the closed forms say is served in time."""
+        asked, pool = self.workload, self.service.pools[-1]
+        if asked.mode != "open" or len(self.service.pools) > 1:
             return 0.0
-        deployment, memory, asked = self.service.pools[0].deployment, self.memories[0], self.workload
-        rate = asked.request_rate_per_s / self.service.pools[0].replicas
-        found = at_rate(deployment, memory, asked.input_tokens, asked.output_tokens, rate, self.traffic.num_requests)
+        rate = asked.request_rate_per_s / pool.replicas
+        found = at_rate(
+            pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens, rate, self.traffic.num_requests
+        )
         return 0.0 if isinstance(found, Infeasible) else found.load_frac
 
     def _of_requests(self, metric: str, percent: float | None) -> float:

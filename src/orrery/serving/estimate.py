@@ -17,7 +17,7 @@ from orrery.serving.clock import Ticks
 from orrery.serving.drafted import drafted, in_steps
 from orrery.serving.intervals import Figures, joint
 from orrery.serving.steady import Steady
-from orrery.serving.sureness import bounds_of, doubt_of, factors_of, notes_of
+from orrery.serving.sureness import bounds_of, doubt_of, factors_of, kind_of_run, notes_of
 from orrery.serving.workload import Workload, loop_requests
 
 
@@ -242,7 +242,7 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         is_one_request=workload.mode != "offline",
     )  # fmt: skip
     intervals = joint(
-        values | {"energy_j_per_token": energy_j_per_token}, figures, factors_of(deployment, workload.mode, doubt),
+        values | {"energy_j_per_token": energy_j_per_token}, figures, factors_of(deployment, kind_of_run(deployment, workload.mode), doubt),
         bounds_of(deployment, workload),
     )  # fmt: skip
     return Estimate(

@@ -27,12 +27,10 @@ NOTED = 0.05
 """Below this share of the time neither is worth a word."""
 SHOWN = 3
 """So many examples make the point."""
-NEAR = 0.85
-"""From this share of the highest rate on, an open loop is near saturation."""
 
-SAME_RUN, SAME_ENGINE = 0.75, 0.5
-"""Shares of two predictions' squared log errors that are one and the same error: of one model on one engine and
-generation, and of two models there; what campaigns left out show (``tools/fit/engine_widths.py`` prints them)."""
+SHARED = 0.7
+"""Share of two predictions' squared log errors that is one and the same error, on one engine and generation: what the
+runs of a campaign that was left out have in common (``tools/fit/engines.py`` prints it)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +60,19 @@ def doubt_of(done: Step) -> Doubt:
     return Doubt(borrowed_frac=borrowed / scale, outside_frac=outside / scale, examples=tuple(dict.fromkeys(examples)))
 
 
-def factors_of(deployment: Deployment, mode: str, doubt: Doubt) -> Factors:
-    """What is unsure of a run in one mode, wider by what the answer borrows, extrapolates and was not told."""
+def kind_of_run(deployment: Deployment, mode: str, num_pools: int = 1) -> str:
+    """What the intervals of a run go by: its mode, or that prompts and outputs have machines of their own; and whether
+    the model has experts, of whose traffic less is known."""
+    kind = mode if num_pools == 1 else "pools"
+    return f"{kind} experts" if any(b.experts for b in deployment.model.blocks) else kind
+
+
+def factors_of(deployment: Deployment, kind: str, doubt: Doubt) -> Factors:
+    """What is unsure of one kind of run, wider by what the answer borrows, extrapolates and was not told."""
     factor, because = wider_by(doubt, has_version=bool(deployment.engine.version))
 
     def of(metric: str) -> Spread:
-        found = deployment.engine.spreads.get(f"{mode}.{metric}", UNMEASURED)
+        found = deployment.engine.spreads.get(f"{kind}.{metric}", UNMEASURED)
         if factor != 1.0:
             found = found.widened(factor, found.because + because)
         unrest = deployment.cluster.device.unrest_ratio
@@ -115,9 +120,7 @@ def bounds_of(deployment: Deployment, workload: Workload) -> Bounds:
 def shared_frac(a: Deployment, b: Deployment) -> float:
     """How much of two answers' errors is the same: all that an engine does on a generation of devices, or nothing."""
     one, other = ((d.engine.name, d.engine.version, d.cluster.device.generation) for d in (a, b))
-    if one != other:
-        return 0.0
-    return SAME_RUN if a.model.name == b.model.name else SAME_ENGINE
+    return SHARED if one == other else 0.0
 
 
 def _unrest(deployment: Deployment) -> str:
@@ -133,8 +136,8 @@ def notes_of(deployment: Deployment, doubt: Doubt) -> tuple[str, ...]:
     notes = [_unrest(deployment) + "."] if device.unrest_ratio > 1.0 else []
     if not engine.version:
         notes.append(
-            f"ENGINE VERSION NOT GIVEN: these are the defaults and constants of the newest {engine.name} that is known; "
-            "another may be far slower. Give yours with --engine-version; the intervals are wider for it."
+            f"ENGINE VERSION NOT GIVEN: defaults and constants are those of the newest {engine.name} known here; "
+            "another release may be far slower. Give yours with --engine-version; the intervals are wider for it."
         )
     if doubt.borrowed_frac >= NOTED:
         notes.append(
