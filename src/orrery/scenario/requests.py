@@ -79,8 +79,7 @@ def length_of(scenario: Scenario, side: str) -> Length:
     """One side's lengths: a lognormal where a spread is given, unless the scenario names a law.
 
     Without either they are constant, but in a closed loop evenly within a tenth of their mean: equal requests that
-    start together would march in step for ever, which clients that tokenise, travel and stop at their own moments do
-    not.
+    start together march in step for ever, while services see lengths that differ.
     """
     mean, std = getattr(scenario, f"{side}_tokens"), getattr(scenario, f"{side}_tokens_std")
     if mean is None:

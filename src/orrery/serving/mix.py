@@ -24,7 +24,7 @@ from orrery.execution.batch import Floats
 
 SPREAD_FRAC = 0.1
 """How far the lengths of one kind of request lie around their mean, where nobody says: evenly, within a tenth of it.
-Engines' clients tokenise, travel and stop at different moments, so equal requests do not stay in step."""
+Services see lengths that differ; only a benchmark of equal ones marches in step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
