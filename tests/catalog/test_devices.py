@@ -133,6 +133,7 @@ def test_usual_spellings_resolve(spelling: str, name: str) -> None:
 
 
 def test_a_family_name_says_what_it_was_taken_as() -> None:
+    assert get_device("mi200").name == "mi250x"
     assert "'a100' taken as a100-sxm-80gb" in get_device("a100").notes[0]
     assert get_device("a100-sxm-80gb").notes == ()
 

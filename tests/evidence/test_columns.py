@@ -27,6 +27,8 @@ def table(folder, text, name="runs.csv"):
         ("kind,model,device,mode,ttft_p99_ms\nserving,a,b,static,2\n", r"looks like ttft_s"),
         ("kind,model,device,mode,peak_memory_gb\nserving,a,b,static,2\n", r"looks like peak_memory_bytes"),
         ("kind,model,device,mode,power_kw\nserving,a,b,static,2\n", r"looks like power_w"),
+        ("kind,model_name,device,mode,tpot_s\nserving,a,b,static,2\n", r"column model; the nearest .* .model_name"),
+        ("kind,model,device,mode,tokens_per_sec\nserving,a,b,static,2\n", r"no .* measurement; 'tokens_per_sec'"),
         ("kind,device,op,time_s\nkernel,h100-sxm,gemm,1\n", r"rows of kind kernel need a column format"),
         ("kind,gpu,op,format,time_s\nkernel,h100-sxm,gemm,bf16,1\n", r"need a column device"),
         (GEMM + "time_s\nkernel,h100-sxm,gemm,bf16,x,1,1,2\n", r"row 2, column m: 'x' is not a number"),

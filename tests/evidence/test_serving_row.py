@@ -1,10 +1,14 @@
 """How a row of a serving table is read: what it states, and what its blanks take."""
 
+from dataclasses import replace
+
 import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.evidence.row import Row
 from orrery.evidence.serving_row import read_row
+from orrery.serving.estimate import estimate
+from orrery.serving.uncached import without_cache
 
 PLAIN = {
     "model": "llama-3.1-8b", "device": "h100-sxm", "num_devices": "1", "engine": "vllm", "mode": "static",
@@ -70,6 +74,15 @@ def test_the_same_cells_give_the_same_deployment():
     assert read()[0] is read(input_tokens="999")[0]
 
 
+def test_a_drafting_head_is_read_with_published_acceptances():
+    head = read(draft="mtp:2")[0].draft_head
+    assert head is not None
+    assert (head.method, head.acceptance_fracs) == ("mtp", pytest.approx((0.85, 0.7225)))
+    assert read(draft="none")[0].draft_head is read()[0].draft_head is None
+    with pytest.raises(ScenarioError, match="is not known; write mtp, eagle, eagle3, or mtp:2"):
+        read(draft="medusa")
+
+
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
@@ -91,3 +104,36 @@ def test_the_same_cells_give_the_same_deployment():
 def test_what_cannot_be_read_says_why(cells, reason):
     with pytest.raises(ScenarioError, match=f"^{reason}$"):
         read(**cells)
+
+
+def test_a_column_that_was_meant_is_named():
+    with pytest.raises(ScenarioError, match="concurrency is blank; the nearest column is 'concurrent'"):
+        read(mode="closed", concurrent="8")
+
+
+def test_degrees_that_count_cores_are_turned_into_devices():
+    """Twelve Inferentia2 chips of two cores each, tensor parallel over 24 cores."""
+    deployment, _, assumed = read(
+        model="meta-llama/Llama-2-7b-hf", device="inferentia2", engine="neuron", num_devices="12", tp="24", pp="1"
+    )
+    assert deployment.layout.tp == deployment.layout.num_devices == 12
+    assert "tp: counts cores, 2 to a device" in assumed
+
+
+def test_an_engine_that_loads_quantised_weights_is_taken_to():
+    assert read(engine="ollama", weights_format="")[0].formats.weights == "q4_k_m"
+
+
+def test_a_run_without_a_cache_is_the_sum_of_its_prompts():
+    """Output of three tokens after 100: prompts of 100, 101 and 102 tokens, one after the other."""
+    deployment, workload, _ = read(technique="no_kv_cache", input_tokens="100", output_tokens="3")
+    assert not workload.keeps_cache
+    prompts = [
+        estimate(deployment, replace(workload, input_tokens=n, output_tokens=1.0, keeps_cache=True)).latency_s
+        for n in (100.0, 101.0, 102.0)
+    ]
+    found = without_cache(deployment, workload)
+    assert found.latency_s == pytest.approx(sum(prompts))
+    assert found.ttft_s == pytest.approx(prompts[0])
+    assert found.tpot_s == pytest.approx((prompts[1] + prompts[2]) / 2)
+    assert found.total_tokens_per_s == pytest.approx(103 * workload.batch_size / sum(prompts))

@@ -25,6 +25,7 @@ from orrery.execution.transfer import (
     kv_bytes,
     kv_bytes_per_token,
     link_between,
+    pieces_of,
     transfers,
 )
 
@@ -73,13 +74,13 @@ def test_a_replica_hands_over_the_whole_cache_however_it_is_cut(deploy):
 
 
 def test_every_device_sends_its_own_part(deploy):
-    one, four = deploy(), deploy(tp=4)
+    one, four = deploy(engine="sglang"), deploy(engine="sglang", tp=4)
     near, far = (link_between(four, four, same_node=same) for same in (True, False))
     assert near.bandwidth_bytes_per_s > 5 * far.bandwidth_bytes_per_s
     alone = link_between(one, four, same_node=False)
     assert far.bandwidth_bytes_per_s == pytest.approx(4 * alone.bandwidth_bytes_per_s)
     assert alone.bandwidth_bytes_per_s < one.cluster.device.scaleout.each_way_bytes_per_s
-    slow = deploy(device="a100-sxm-80gb")
+    slow = deploy(device="a100-sxm-80gb", engine="sglang")
     assert link_between(one, slow, same_node=False) == link_between(slow, one, same_node=False)
 
 
@@ -183,3 +184,26 @@ def test_a_smaller_cache_takes_back_three_of_the_four(yi):
 
 def test_weights_that_do_not_fit_say_so(deploy):
     assert isinstance(long_context(deploy(tp=1), 4096), Infeasible)
+
+
+@pytest.mark.parametrize(
+    ("engine", "pieces", "piece_bytes"),
+    [
+        ("sglang", 160.0, float("inf")),  # keys and values of 80 layers, whole
+        ("vllm", 160.0, 16 * 1 * 128 * 2.0),  # blocks of 16 tokens, one key or value head of 128 in BF16
+        ("tensorrt-llm", 1.0, 32 * 80 * 2 * 128 * 2.0),  # blocks of 32 tokens, keys and values of all 80 layers
+    ],
+)
+def test_what_an_engine_sends_in_one_piece(deploy, engine, pieces, piece_bytes):
+    """Llama 3.1 70B on eight devices: 80 layers, one of eight key/value heads of 128 on each."""
+    assert pieces_of(deploy(engine=engine, tp=8)) == (pieces, pytest.approx(piece_bytes))
+
+
+def test_every_piece_of_a_transfer_costs_its_start(deploy):
+    """5,120 tokens in blocks of 16: 320 blocks x 160 pieces a device, 2 us each, beside the bytes themselves."""
+    deployment = deploy(engine="vllm", tp=8)
+    link, bare = (link_between(deploy(engine=e, tp=8), deployment, same_node=False) for e in ("vllm", "sglang"))
+    sent = kv_bytes(deployment, 5120)
+    assert sent / link.bandwidth_bytes_per_s - sent / bare.bandwidth_bytes_per_s == pytest.approx(320 * 160 * 2e-6)
+    assert link.latency_s == pytest.approx(bare.latency_s)
+    assert bare.latency_s > 160 * 2e-6

@@ -54,7 +54,7 @@ def errors(op: str, *, learned: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("op", "physics", "with_trees"), [("attention_prefill", 0.061, 0.030), ("attention_decode", 0.083, 0.047)]
+    ("op", "physics", "with_trees"), [("attention_prefill", 0.061, 0.030), ("attention_decode", 0.083, 0.048)]
 )
 def test_medians_hold(op: str, physics: float, with_trees: float) -> None:
     """A little above what docs/models/attention.md states for all rows."""

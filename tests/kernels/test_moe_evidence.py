@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orrery.catalog.backends import backend_of_kernel
 from orrery.catalog.devices import get_device
 from orrery.evidence.split import TEST, sides
 from orrery.evidence.tables import Table, read_table
@@ -51,7 +52,7 @@ def test_routed_blocks_stay_as_good_as_they_are():
             **{n: rows.numbers(n) for n in names}, format=format, is_gated=gated == "true",
             skew=np.array([float(w[10:]) if w.startswith("power_law_") else 0.0 for w in routing]),
         )  # fmt: skip
-        engine += "-min-latency" if kernel.endswith("min_latency") else ""
+        engine = f"{backend_of_kernel('moe', kernel, format)}@{engine}"
         predicted = moe.predict(op, get_device(device), engine).time_s
         off[key] = np.abs(predicted / rows.numbers("time_s") - 1)
     assert np.median(np.concatenate(list(off.values()))) < 0.065

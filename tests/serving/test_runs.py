@@ -26,10 +26,16 @@ def offline(deployment, num_requests, inputs=512, outputs=128):
 
 def test_a_static_batch_is_a_prefill_and_its_decode_steps(deploy):
     found = static(deploy(tp=4), 1)
-    decode_s = 127 * found.tpot_s
-    assert found.latency_s == pytest.approx(found.ttft_s - deploy().engine.request_s + decode_s, rel=1e-6)
+    assert found.latency_s == pytest.approx(found.ttft_s + 127 * found.tpot_s, rel=1e-9)
     assert found.output_tokens_per_s == pytest.approx(128 / found.latency_s)
     assert found.total_tokens_per_s == pytest.approx(640 / found.latency_s)
+
+
+@pytest.mark.parametrize(("batch", "inputs", "outputs"), [(1, 512, 128), (64, 4096, 16), (300, 100, 1), (40, 0, 9)])
+def test_every_request_of_a_batch_lasts_as_long_as_the_batch(deploy, batch, inputs, outputs):
+    """Also where prompts take several steps, or the batch several waves: docs/metrics.md defines the tpot."""
+    found = static(replace(deploy(tp=4), max_num_seqs=32), batch, inputs, outputs)
+    assert found.ttft_s + (outputs - 1) * found.tpot_s == pytest.approx(found.latency_s, rel=1e-9)
 
 
 def test_bigger_batches_take_longer_but_not_as_much_longer(deploy):

@@ -1,15 +1,17 @@
 """Measured rows of collectives, and the errors of predictions of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from orrery.catalog.devices import get_device
 from orrery.evidence.split import FIT, TEST, sides
+from orrery.evidence.split import side as side_of
 from orrery.evidence.tables import read_table
 from orrery.hardware.device import Device
 from orrery.network.group import group_of
@@ -66,6 +68,36 @@ def read_rows(folder: Path) -> list[Rows]:
         if d and get_device(d).name == d:  # a family name stands for boxes of several kinds
             words = (get_device(d), k, library_key(lib))
             found.append(Rows(*words, n[here], per_node[here], size[here], time[here], side[here]))
+    return [*found, *read_more(folder)]
+
+
+SYSTEMS = {"gb300": "gb300", "rtx_pro_6000_server": "rtx-pro-6000-server"}
+LIBRARIES = {
+    "TRTLLM": "tensorrt-llm", "vLLM_custom_graph": "vllm", "vLLM_custom_eager": "vllm-eager",
+    "SGLang_CustomAllReduce_graph": "sglang", "SGLang_CustomAllReduce_eager": "sglang-eager",
+}  # fmt: skip
+
+
+def read_more(folder: Path) -> list[Rows]:
+    """Engines' all-reduce on newer devices. On a bus with more than two devices all engines call the vendor's library:
+    their times are equal, and TensorRT-LLM's stand for it."""
+    table = duckdb.connect().execute(
+        f"select * from '{folder / 'kernels_aiconfigurator/custom_allreduce_perf__new_devices.parquet'}'"
+    ).df()  # fmt: skip
+    found: list[Rows] = []
+    for (system, source), some in table.groupby(["system", "kernel_source"]):
+        if system not in SYSTEMS:
+            continue
+        device, library = get_device(SYSTEMS[system]), LIBRARIES[source]
+        n, size = some.num_gpus.to_numpy(np.int64), some.message_size.to_numpy(float) * 2.0
+        time = some.latency.to_numpy(float) * 1e-3
+        side = np.array([side_of(["all_reduce", str(a), str(int(b))]) for a, b in zip(n, size, strict=True)])
+        rows = Rows(device, "all_reduce", library, n, np.maximum(n, device.devices_per_node), size, time, side)
+        is_alone = (n <= 2) | (device.scaleup.topology != "bus")
+        found.append(rows.take(is_alone))
+        if library == "tensorrt-llm" and not is_alone.all():
+            vendor = rows.take(~is_alone)
+            found.append(replace(vendor, library="nccl"))
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from collective_rows import Floats, Rows, baselines, errors, predict_s, quantiles, read_rows, summary
+from collective_rows import SYSTEMS, Floats, Rows, baselines, errors, predict_s, quantiles, read_rows, summary
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
@@ -25,7 +25,7 @@ from orrery.evidence.split import CALIBRATE, FIT, TEST
 HOME = Path(__file__).parents[2]
 FOLDER = HOME / "src/orrery/catalog/facts/calibrations"
 RINGS, PAIRS = ("all_reduce", "all_gather", "reduce_scatter"), ("all_to_all",)
-ENGINES = ("tensorrt-llm", "vllm", "vllm-eager", "nccl-eager")
+ENGINES = ("tensorrt-llm", "vllm", "vllm-eager", "sglang", "sglang-eager", "nccl-eager")
 HIGHEST_RATE_FRAC = 0.98  # no library sends more than its link's stated rate
 
 Start = Mapping[str, tuple[float, float]]
@@ -234,7 +234,8 @@ def engine(groups: list[Rows], bases: Mapping[str, dict[str, float]], book: Book
     is_eager_vendor = groups[0].library == "nccl-eager"
 
     def refit(some: list[Rows], centre: Mapping[str, float] | None) -> dict[str, float]:
-        base = constants_of(bases[some[0].device.name if len(some) == 1 else ""], "all_reduce")
+        alone = some[0].device.name if len(some) == 1 else ""
+        base = constants_of(bases.get(alone, bases[""]), "all_reduce")
         is_bus = all(g.is_bus for g in some)
         if not is_bus and not is_eager_vendor:
             base = {k: v for k, v in base.items() if not k.startswith(("low_latency", "block"))}
@@ -293,8 +294,8 @@ def main() -> None:
     bases = vendor([r for r in inside if r.library == "nccl" and r.kind in RINGS], book)
     vendor([r for r in inside if r.library == "nccl" and r.kind in PAIRS], book)
     for library in ENGINES:
-        engine([r for r in inside if r.library == library and r.kind == "all_reduce" and r.device.name in bases],
-               bases, book)  # fmt: skip
+        mine = [r for r in inside if r.library == library and r.kind == "all_reduce"]
+        engine([r for r in mine if r.device.name in (*bases, *SYSTEMS.values())], bases, book)
     one_to_one([r for r in inside if r.kind == "send_recv" and r.device.name in bases], book)
     print("device         collective      library      median   mean    p90   bias  rows   "
           "left out: median mean p90 bias   2-const   roofline")  # fmt: skip

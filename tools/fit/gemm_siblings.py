@@ -65,7 +65,11 @@ def plain(entry: Mapping[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    groups, _ = read_rows(parser.parse_args().data)
+    parser.add_argument("--verdicts", type=Path, help="an earlier gemm.toml, whose verdicts stand: train only")
+    arguments = parser.parse_args()
+    groups, _ = read_rows(arguments.data)
+    earlier = read_toml(arguments.verdicts)["calibration"] if arguments.verdicts else []
+    verdicts = {(e["generation"], e["format"], e["engine"]): HOW in e["at"] for e in earlier if e.get("generation")}
     path, forests_path = FOLDER / "gemm.toml", RESIDUALS / "gemm.npz"
     raw = read_toml(path)
     known = own_constants(raw["calibration"])
@@ -76,14 +80,16 @@ def main() -> None:
         key = (entry["generation"], entry["format"], entry["engine"])
         if key not in pools:
             continue
-        bare, with_trees = left_out(groups, known, pools[key])
-        before, after = (float(np.mean(np.abs(np.log(r)))) for r in (bare, with_trees))
-        is_kept = after < WORTH * before
+        is_kept = verdicts.get(key, False)
+        if not verdicts:
+            bare, with_trees = left_out(groups, known, pools[key])
+            before, after = (float(np.mean(np.abs(np.log(r)))) for r in (bare, with_trees))
+            is_kept = after < WORTH * before
+            entry["spread"] = spread_of(with_trees if is_kept else bare)
+            print(f"{' '.join(key):40s} left out {before:.3f} -> {after:.3f}", flush=True)
         entry["at"] = plain(entry) + (HOW if is_kept else "")
-        entry["spread"] = spread_of(with_trees if is_kept else bare)
         if is_kept and (trees := learned(groups, [k for c in pools[key].values() for k in c], entry["constants"])):
             forests["|".join((generation_key(key[0]), *key[1:]))] = trees
-        print(f"{' '.join(key):40s} left out {before:.3f} -> {after:.3f}{'' if is_kept else ', not used'}", flush=True)
     save(forests_path, forests)
     write_atomically(path, f"# made by: python tools/fit/gemm.py, gemm_siblings.py\n{tomli_w.dumps(raw)}")
 

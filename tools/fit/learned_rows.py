@@ -96,7 +96,8 @@ def read(data: Path, names: tuple[str, ...] = TABLES) -> list[Rows]:
 def _groups(path: Path) -> Iterator[Rows]:
     table = read_table(path)
     columns = [table.words(c) for c in WORDS]
-    engine = np.array([engine_of(*pair) for pair in zip(table.words("engine"), table.words("kernel"), strict=True)])
+    words = zip(*(table.words(c) for c in ("engine", "kernel", "format", "op")), strict=True)
+    engine = np.array([engine_of(e, k, f) if op == "moe" else e for e, k, f, op in words])
     columns[WORDS.index("engine")] = engine
     keys = np.array(["|".join(words) for words in zip(*columns, strict=True)])
     for key in np.unique(keys):

@@ -1,22 +1,23 @@
 """Fit the MoE constants from the measured tables: ``python tools/fit/moe.py [--data DIR]``.
 
-For every device, format and engine: constants on the fit rows, quantiles of measured/predicted on the calibrate
-rows, errors printed on the test rows. Generations pool their devices; their interval is that of a device left out.
+For every device, format and back end (as an engine calls it): constants on the fit rows, quantiles of
+measured/predicted on the calibrate rows, errors printed on the test rows. Generations pool their devices; their
+interval is that of a device left out.
 """
 
 import argparse
 from collections.abc import Callable, Sequence
+from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
 import residual
 from kernel_scores import Score, Spread, baseline, print_scores, quantiles, write_calibrations
-from moe_rows import SIZES, Rows, groups, on, screen, sizes_of
+from moe_rows import SIZES, Rows, on, read, screen, sizes_of
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from orrery.evidence.split import CALIBRATE, FIT, TEST
-from orrery.evidence.tables import read_table
 from orrery.hardware.calibration import ResidualTrees
 from orrery.kernels.moe import _kernel as kernel
 from orrery.kernels.residual import correction
@@ -35,11 +36,16 @@ LOW, FIRST, HIGH = (np.log([START[n][i] for n in START]) for i in range(3))
 CHOICES = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
 """Values of sees_all and runs_all."""
 
-SIZE = residual.Size(max_leaf_nodes=12, max_depth=5, learning_rate=0.15, max_trees=40)
+SIZE = residual.Size(max_leaf_nodes=12, max_depth=5, learning_rate=0.25, max_trees=24)
 MIN_SLICES = 8  # with fewer slices of experts, inner folds cannot tell learning from remembering
 
-TABLES = ("moe.csv.gz", "kernel_power.csv.gz")  # the power table times vLLM's kernels
+WORTH = 0.97  # of the error without them: trees that bring less are left out
 
+MOST_LEARNED = 900  # rows of a group that its trees learn from
+
+LEAST_FITTED = 10  # rows that the constants of a device, their interval and their error rest on, at least
+
+MOST_FITTED = 200  # rows of a group that its constants are fitted on: more change them little
 PRIOR_SLICES = 0.3
 """The first values count as much as this share of a slice of experts: they decide what one slice leaves open."""
 
@@ -48,7 +54,7 @@ LOSS_SCALE = 0.1  # relative error beyond which a row counts less: mistuned kern
 
 def fit(parts: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, float]:
     """The constants that serve all parts best, every part with the same say, and the loss that is left."""
-    parts = [p for p in parts if p.time_s.size]
+    parts = [thinned(p) for p in parts if p.time_s.size]
     pull = np.sqrt(PRIOR_SLICES / sum(int(p.slices().max()) + 1 for p in parts))
 
     def residuals(x: Floats) -> Floats:
@@ -56,11 +62,18 @@ def fit(parts: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, flo
         errors = [np.log(p.predict(constants) / p.time_s) / LOSS_SCALE for p in parts]
         return np.concatenate([*(np.sign(e) * _soft(e) / np.sqrt(e.size) for e in errors), pull * (x - FIRST)])
 
-    found = least_squares(residuals, FIRST, bounds=(LOW, HIGH), max_nfev=60, diff_step=1e-4)
+    found = least_squares(residuals, FIRST, bounds=(LOW, HIGH), max_nfev=30, diff_step=1e-4)
     best = np.append(np.exp(found.x), choice)
     if not any(np.size(p.op[0].tokens) for p in parts):
         best[1] = best[0]  # no plain blocks measured: they launch as many kernels as gated ones
     return best, float(found.cost)
+
+
+def thinned(rows: Rows) -> Rows:
+    """At most MOST_FITTED rows, evenly over the whole."""
+    keep = np.zeros(rows.time_s.size, dtype=bool)
+    keep[np.unique(np.linspace(0, keep.size - 1, min(keep.size, MOST_FITTED)).astype(int))] = True
+    return rows if keep.all() else rows.take(keep)
 
 
 def choose(parts: Sequence[Rows]) -> tuple[float, float]:
@@ -103,16 +116,20 @@ def left_out(parts: Sequence[Rows], choice: tuple[float, float], key: Callable[[
 
 
 def learn(rows: Rows, constants: Floats) -> ResidualTrees | None:
-    """What trees learn from the fit rows beyond the physics, where inner folds over slices say that it helps."""
-    train, slices = on(rows, FIT), on(rows, FIT).slices()
-    if slices.max() + 1 < MIN_SLICES:
+    """What trees learn from the fit rows beyond the physics, where the calibrate rows say that it helps."""
+    train, held = _few(on(rows, FIT), MOST_LEARNED), on(rows, CALIBRATE)
+    if not held.time_s.size or train.slices().max() + 1 < MIN_SLICES:
         return None
-    physical_s, features = train.learnable(constants)
-    trees, report = residual.train(
-        features, kernel.FEATURES, np.log(train.time_s / physical_s), slices, sizes=(SIZE,), num_folds=4
-    )
-    print(f"{rows.device} {rows.format} {rows.engine}: {report}", flush=True)
-    return trees
+    trees = learn_together([train], constants)
+    off = [float(np.median(np.abs(held.time_s / predicted(held, constants, t) - 1))) for t in (None, trees)]
+    return trees if off[1] < WORTH * off[0] else None
+
+
+def learn_together(parts: Sequence[Rows], constants: Floats) -> ResidualTrees:
+    """The same of several devices' rows; whether it helps is judged on a device that they are not of."""
+    both = [p.learnable(constants) for p in parts]
+    target = np.concatenate([np.log(p.time_s / s) for p, (s, _) in zip(parts, both, strict=True)])
+    return residual.grown(np.concatenate([f for _, f in both]), kernel.FEATURES, target, SIZE)
 
 
 def predicted(rows: Rows, constants: Floats, trees: ResidualTrees | None) -> Floats:
@@ -131,68 +148,131 @@ def score(rows: Rows, predicted_s: Floats) -> Score:
     )  # fmt: skip
 
 
+def own(job: tuple[Rows, tuple[float, float]]) -> tuple[dict[str, object], ResidualTrees | None, Score, Score]:
+    """The entry of one device, its trees, and its errors without and with them."""
+    rows, choice = job
+    constants, _ = fit([on(rows, FIT)], choice)
+    trees = learn(rows, constants)
+    numbers = [int((rows.side == s).sum()) for s in (FIT, CALIBRATE, TEST)]
+    at = "MoE tables, {}: {} rows fitted, {} for the interval, {} tested".format(rows.engine, *numbers)
+    held, test = on(rows, CALIBRATE), on(rows, TEST)
+    spread = quantiles(held.time_s / predicted(held, constants, trees))
+    entry_ = entry([rows], ("device", rows.device), constants, spread, at)
+    scores = (score(rows, predicted(test, constants, t)) for t in (None, trees))
+    return entry_, trees, *scores
+
+
 def main() -> None:
     """Fit everything, print the errors, write the constants and the trees."""
     parser = argparse.ArgumentParser(description=__doc__)
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data")
-    folder = parser.parse_args().data / "kernels"
-    tables = [read_table(folder / name) for name in TABLES]
+    data = parser.parse_args().data
     whole: dict[Key, list[Rows]] = {}
     screened = 0
-    for raw in (rows for table in tables for rows in groups(table)):
+    for raw in read(data):
         rows, beaten = screen(raw)
         screened += beaten
+        if min((rows.side == s).sum() for s in (FIT, CALIBRATE, TEST)) < LEAST_FITTED:
+            continue
         whole.setdefault((rows.format, rows.engine), []).append(rows)
     choices = {key: choose(parts) for key, parts in whole.items()}
     entries: list[dict[str, object]] = []
     forests: dict[str, ResidualTrees] = {}
     physical: list[Score] = []
     learned: list[Score] = []
-    for rows in (rows for parts in whole.values() for rows in parts):
-        constants, _ = fit([on(rows, FIT)], choices[rows.format, rows.engine])
-        if trees := learn(rows, constants):
-            forests[f"{rows.device}|{rows.format}|{rows.engine}"] = trees
-        numbers = [int((rows.side == s).sum()) for s in (FIT, CALIBRATE, TEST)]
-        at = "MoE table, {}: {} rows fitted, {} for the interval, {} tested".format(rows.engine, *numbers)
-        held, test = on(rows, CALIBRATE), on(rows, TEST)
-        spread = quantiles(held.time_s / predicted(held, constants, trees))
-        entries.append(entry([rows], ("device", rows.device), constants, spread, at))
-        physical.append(score(rows, predicted(test, constants, None)))
-        learned.append(score(rows, predicted(test, constants, trees)))
+    jobs = [(rows, choices[rows.format, rows.engine]) for parts in whole.values() for rows in parts]
+    with Pool(WORKERS) as pool:
+        for (rows, _), (one, trees, bare, corrected) in zip(jobs, pool.imap(own, jobs), strict=True):
+            if trees:
+                forests[f"{rows.device}|{rows.format}|{rows.engine}"] = trees
+            entries.append(one)
+            physical.append(bare)
+            print(corrected.line(), flush=True)
+            learned.append(corrected)
     facts = root / "src/orrery/catalog/facts"
+    entries += pooled(whole, choices, forests)
     residual.save(facts / "residuals/moe.npz", forests)
+    write_calibrations(facts / "calibrations/moe.toml", "python tools/fit/moe.py", entries)
     print("physics alone")
     print_scores(physical)
     print("with what trees learned")
     print_scores(learned)
     print(f"{screened} rows beat a physical bound and were left out", flush=True)
-    write_calibrations(facts / "calibrations/moe.toml", "python tools/fit/moe.py", entries + pooled(whole, choices))
 
 
 Key = tuple[str, str]  # format, engine
+WORKERS = 2
+SIBLING_ROWS = 500  # of each device, for the trees of its generation
 
 
-def pooled(whole: dict[Key, list[Rows]], choices: dict[Key, tuple[float, float]]) -> list[dict[str, object]]:
-    """Entries for generations and for everybody."""
+def siblings(kin: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, ResidualTrees | None]:
+    """Measured/predicted of devices left out of their generation, and its trees where those bring that nearer to 1."""
+    bare: list[Floats] = []
+    learned: list[Floats] = []
+    for left in kin:
+        others = [_few(on(p, FIT), SIBLING_ROWS) for p in kin if p is not left]
+        if not others:
+            return np.empty(0), None
+        constants, _ = fit(others, choice)
+        trees = learn_together(others, constants)
+        held = on(left, CALIBRATE)
+        bare.append(ratios(held, constants))
+        learned.append(held.time_s / predicted(held, constants, trees))
+    off = [float(np.median(np.abs(np.concatenate(r) - 1))) for r in (bare, learned)]
+    print(f"{kin[0].generation} {kin[0].format} {kin[0].engine}: a device left out, {off[0]:.3f}, trees {off[1]:.3f}")
+    if off[1] >= off[0]:
+        return np.concatenate(bare), None
+    parts = [_few(on(p, FIT), SIBLING_ROWS) for p in kin]
+    trees = learn_together(parts, fit(parts, choice)[0])
+    return np.concatenate(learned), trees
+
+
+def _few(rows: Rows, most: int) -> Rows:
+    keep = np.random.default_rng(16).permutation(rows.time_s.size) < most
+    return rows.take(keep)
+
+
+def pooled(
+    whole: dict[Key, list[Rows]], choices: dict[Key, tuple[float, float]], forests: dict[str, ResidualTrees]
+) -> list[dict[str, object]]:
+    """Entries for generations and for everybody; trees for generations of which several devices were measured."""
     anybody = {key: left_out(parts, choices[key], lambda p: p.generation) for key, parts in whole.items()}
     widest = np.concatenate(list(anybody.values()))
     out: list[dict[str, object]] = []
-    for key, parts in whole.items():
-        far = anybody[key] if anybody[key].size else widest
-        for generation in sorted({p.generation for p in parts}):
-            kin = [p for p in parts if p.generation == generation]
-            near = left_out(kin, choices[key], lambda p: p.device)
-            names = ", ".join(p.device for p in kin)
-            how = "one device left out" if near.size else "another generation's constants: one device measured"
-            at = f"MoE table, {key[1]}, {names}; interval: {how}"
-            constants, _ = fit([on(p, FIT) for p in kin], choices[key])
-            out.append(entry(kin, ("generation", generation), constants, quantiles(near if near.size else far), at))
-        how = "one generation left out" if anybody[key].size else "that of the other formats: one generation measured"
-        at = f"MoE table, {key[1]}, {len(parts)} devices; interval: {how}"
-        constants, _ = fit([on(p, FIT) for p in parts], choices[key])
-        out.append(entry(parts, ("generation", ""), constants, quantiles(far), at))
+    jobs = [(parts, choices[key], anybody[key], widest) for key, parts in whole.items()]
+    with Pool(WORKERS) as pool:
+        for entries, grown in pool.imap(generations, jobs):
+            out += entries
+            forests |= grown
     return out
+
+
+Job = tuple[list[Rows], tuple[float, float], Floats, Floats]
+
+
+def generations(job: Job) -> tuple[list[dict[str, object]], dict[str, ResidualTrees]]:
+    """The entries of one format and back end for every generation and for anybody, and trees of generations."""
+    parts, choice, anybody, widest = job
+    far = anybody if anybody.size else widest
+    format, engine = parts[0].format, parts[0].engine
+    out: list[dict[str, object]] = []
+    grown: dict[str, ResidualTrees] = {}
+    for generation in sorted({p.generation for p in parts}):
+        kin = [p for p in parts if p.generation == generation]
+        near, trees = siblings(kin, choice)
+        if trees:
+            grown[f"generation={generation}|{format}|{engine}"] = trees
+        names = ", ".join(p.device for p in kin)
+        how = "one device left out" if near.size else "another generation's constants: one device measured"
+        at = f"MoE tables, {engine}, {names}; interval: {how}"
+        constants, _ = fit([_few(on(p, FIT), SIBLING_ROWS) for p in kin], choice)
+        out.append(entry(kin, ("generation", generation), constants, quantiles(near if near.size else far), at))
+    how = "one generation left out" if anybody.size else "that of the other formats: one generation measured"
+    at = f"MoE tables, {engine}, {len(parts)} devices; interval: {how}"
+    constants, _ = fit([on(p, FIT) for p in parts], choice)
+    out.append(entry(parts, ("generation", ""), constants, quantiles(far), at))
+    return out, grown
 
 
 if __name__ == "__main__":

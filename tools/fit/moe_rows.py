@@ -1,30 +1,58 @@
-"""The rows of the MoE table as the MoE rule takes them, by device, format and engine."""
+"""The rows of the measured tables of experts as the MoE rule takes them, by device, format, back end and engine.
+
+``kernels/moe.csv.gz``, ``kernel_power.csv.gz``, the large tables of ``kernels_aiconfigurator`` and the tuned kernels of
+``kernels_aiter``; groups of many rows are sampled, evenly over octaves of tokens and over slices of experts, seeded.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 
+import duckdb
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from orrery.catalog.backends import backend_of_kernel
 from orrery.catalog.devices import get_device
-from orrery.evidence.split import sides
-from orrery.evidence.tables import Table
+from orrery.evidence.split import FIT, TEST, side
 from orrery.kernels.moe import _kernel as kernel
-from orrery.kernels.moe.rule import columns, machine_vector
+from orrery.kernels.moe.rule import Prepared, columns, machine_vector, many, prepared
 from orrery.kernels.ops import MoE
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
 
+SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep", "skew")
+MIN_ROWS = 50
+MOST_ROWS = {FIT: 1400, "calibrate": 500, TEST: 900}
+"""Rows of a device, format, back end and engine on each side, at most."""
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+SYSTEMS = {
+    "a100_sxm": "a100-sxm-80gb", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200", "gb200": "gb200",
+    "gb300": "gb300", "l40s": "l40s", "rtx_pro_6000_server": "rtx-pro-6000-server", "b60": "arc-pro-b60",
+}  # fmt: skip
+FORMATS = {
+    "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "int4_wo": "int4_weight_only", "nvfp4": "nvfp4",
+    "w4a16_mxfp4": "mxfp4_weight_only", "w4a8_mxfp4_mxfp8": "mxfp4_mxfp8",
+}  # fmt: skip
+ENGINES = {"SGLang": "sglang", "VLLM": "vllm", "TRTLLM": "tensorrt-llm"}
+
+UNSAID_GATES = "(hidden_size = 2688 and inter_size = 1856) or topk = 22"
+"""Shapes of models without a gate: vLLM's and SGLang's rows do not say whether they were measured with one."""
+
+AITER_DEVICES = {304: "mi300x", 256: "mi350x"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """The rows of one device, format and engine."""
+    """The rows of one device, format, back end and engine."""
 
     device: str
     generation: str
     format: str
-    engine: str
+    engine: str  # "triton@vllm": the back end, as that engine runs it
     op: tuple[MoE, MoE]  # plain blocks, gated blocks
     order: NDArray[np.int64]  # where the rows of the two stand
     machine: Floats
@@ -33,8 +61,18 @@ class Rows:
 
     def predict(self, constants: Floats) -> Floats:
         """Seconds of every row."""
-        both = np.concatenate([columns(op, constants, self.machine)[kernel.TIME].ravel() for op in self.op])
-        return both[self.order]
+        return np.concatenate([self._seconds(half, constants) for half in self._halves])[self.order]
+
+    @cached_property
+    def _halves(self) -> list[tuple[float, Prepared]]:
+        """What the kernel takes, looked up once: plain blocks and gated blocks."""
+        return [(1.0 + op.is_gated, prepared(op)) for op in self.op if np.size(op.tokens)]
+
+    def _seconds(self, half: tuple[float, Prepared], constants: Floats) -> Floats:
+        ups, (sizes, which, tables) = half
+        out = np.zeros((which.size, kernel.COLUMNS))
+        many(*sizes, ups, which, tables, constants, self.machine, out)
+        return out[:, kernel.TIME]
 
     def learnable(self, constants: Floats) -> tuple[Floats, Floats]:
         """Physical seconds, and what a learned correction may know, of every row."""
@@ -55,23 +93,24 @@ class Rows:
     def take(self, keep: NDArray[np.bool_]) -> "Rows":
         """Only these rows."""
         gated = self._gated()[keep]
-        ops = tuple(_op(sizes_of(self)[:, keep][:, gated == want], self.format, want) for want in (False, True))
-        order = np.empty(gated.size, dtype=np.int64)
-        order[np.flatnonzero(~gated)] = np.arange((~gated).sum())
-        order[np.flatnonzero(gated)] = (~gated).sum() + np.arange(gated.sum())
-        return Rows(
-            device=self.device, generation=self.generation, format=self.format, engine=self.engine,
-            op=(ops[0], ops[1]), order=order, machine=self.machine, time_s=self.time_s[keep], side=self.side[keep],
-        )  # fmt: skip
+        return _rows(
+            (self.device, self.format, self.engine), sizes_of(self)[:, keep], gated, self.time_s[keep], self.side[keep]
+        )
 
     def _gated(self) -> NDArray[np.bool_]:
         return self.order >= np.size(self.op[0].tokens)
 
 
-SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep", "skew")
-
-
-MIN_ROWS = 50
+def _rows(
+    key: tuple[str, str, str], sizes: Floats, gated: NDArray[np.bool_], time_s: Floats, sides: NDArray[np.str_]
+) -> Rows:
+    device = get_device(key[0])
+    ops = tuple(_op(sizes[:, gated == want], key[1], want) for want in (False, True))
+    return Rows(
+        device=key[0], generation=device.generation, format=key[1], engine=key[2], op=(ops[0], ops[1]),
+        order=np.argsort(np.argsort(gated, kind="stable"), kind="stable"),
+        machine=machine_vector(device, get_format(key[1])), time_s=time_s, side=sides,
+    )  # fmt: skip
 
 
 def sizes_of(rows: Rows) -> Floats:
@@ -83,9 +122,10 @@ def _op(sizes: Floats, format: str, is_gated: bool) -> MoE:
     return MoE(**dict(zip(SIZES, sizes, strict=True)), format=format, is_gated=is_gated)
 
 
-def engine_of(engine: str, kernel_name: str) -> str:
-    """The low-latency kernels are chosen by the user, not by the shape: an engine of their own."""
-    return f"{engine}-min-latency" if kernel_name.endswith("min_latency") else engine
+def engine_of(engine: str, kernel_name: str, format: str) -> str:
+    """Whose constants price a measured kernel: its back end, as that engine runs it."""
+    backend = backend_of_kernel("moe", kernel_name, format)
+    return f"{backend}@{engine}" if backend else engine
 
 
 def skew_of(routing: str) -> float:
@@ -93,27 +133,107 @@ def skew_of(routing: str) -> float:
     return float(routing.removeprefix("power_law_")) if routing.startswith("power_law_") else 0.0
 
 
-def groups(table: Table) -> Iterator[Rows]:
-    """The rows of the table by device, format and engine; groups too small to fit are left out."""
-    table = table.take(table.words("op") == "moe")
-    side = sides(table, "moe")
-    engine = np.array([engine_of(*pair) for pair in zip(table.words("engine"), table.words("kernel"), strict=True)])
-    skew = np.array([skew_of(word) for word in table.words("routing")])
-    sizes = np.array([table.numbers(s) if s != "skew" else skew for s in SIZES])
-    gated = table.words("gated_ffn") == "true"
-    keys = np.array([table.words("device"), table.words("format"), engine])
-    for device, format, name in np.unique(keys, axis=1).T:
-        mine = (keys == np.array([[device], [format], [name]])).all(axis=0)
-        if mine.sum() < MIN_ROWS:
+def read(data: Path) -> list[Rows]:
+    """Every group with rows enough to fit."""
+    frame = pd.concat([*_plain(data / "kernels"), *_large(data / "kernels_aiconfigurator"), *_aiter(data)])
+    frame["side"] = _sides(frame)
+    return list(_groups(frame))
+
+
+def _plain(folder: Path) -> Iterator[pd.DataFrame]:
+    for name in ("moe.csv.gz", "kernel_power.csv.gz"):
+        yield duckdb.sql(f"""
+            select device, format, engine, kernel, routing, gated_ffn = 'true' as gated, time_s::double as time_s,
+                   tokens::double as tokens, hidden_size::double as hidden_size, ffn_size::double as ffn_size,
+                   num_experts::double as num_experts, experts_per_token::double as experts_per_token,
+                   coalesce(tp::double, 1) as tp, coalesce(ep::double, 1) as ep
+            from read_csv('{folder / name}', all_varchar = true) where op = 'moe' """).df()
+
+
+def _large(folder: Path) -> Iterator[pd.DataFrame]:
+    for path in sorted(folder.glob("moe_perf__*.parquet")):
+        frame = duckdb.sql(f"""
+            select system, framework, moe_dtype, kernel_source as kernel, distribution as routing,
+                   latency / 1e3 as time_s, num_tokens::double as tokens, hidden_size::double as hidden_size,
+                   inter_size::double as ffn_size, num_experts::double as num_experts,
+                   topk::double as experts_per_token, moe_tp_size::double as tp, moe_ep_size::double as ep,
+                   not contains(kernel_source, 'nongated') as gated
+            from '{path}' where latency > 0 and (framework = 'TRTLLM' or not ({UNSAID_GATES})) """).df()
+        frame["device"] = frame.system.map(SYSTEMS)
+        frame["format"] = frame.moe_dtype.map(FORMATS)
+        frame["engine"] = frame.framework.map(ENGINES)
+        yield frame.dropna(subset=["device", "format", "engine"])
+
+
+def _aiter(data: Path) -> Iterator[pd.DataFrame]:
+    """AMD's tuned kernels: the best of a search, a floor of what an engine reaches."""
+    path = data / "kernels_aiter" / "fused_moe.parquet"
+    if not path.exists():
+        return
+    frame = duckdb.sql(f"""
+        select cu_num, q_dtype_a, q_dtype_w, q_type, us / 1e6 as time_s, token::double as tokens,
+               model_dim::double as hidden_size, inter_dim::double as ffn_size, expert::double as num_experts,
+               topk::double as experts_per_token, use_g1u1 = 1 as gated
+        from '{path}' where us > 0 and cu_num in (304, 256) and coalesce(gfx, '') <> 'gfx1250' """).df()
+    frame["device"] = frame.cu_num.map(AITER_DEVICES)
+    frame["format"] = [_aiter_format(*r) for r in zip(frame.q_dtype_a, frame.q_dtype_w, frame.q_type, strict=True)]
+    frame["engine"], frame["kernel"], frame["routing"], frame["tp"], frame["ep"] = (
+        "aiter",
+        "aiter",
+        "balanced",
+        1.0,
+        1.0,
+    )
+    yield frame[frame.format != ""]
+
+
+def _aiter_format(activations: str, weights: str, scales: str) -> str:
+    if "float4" in weights:
+        return "mxfp4_mxfp8" if "float8" in activations else "mxfp4" if "float4" in activations else ""
+    if "int4" in weights:
+        return "int4_weight_only"
+    if "float8" in weights:
+        return "fp8_block" if "128" in scales else "mxfp8" if "1x32" in scales else "fp8"
+    return "bf16" if "bfloat16" in weights else ""
+
+
+SHAPE = ("hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep")
+
+
+def _sides(frame: pd.DataFrame) -> NDArray[np.str_]:
+    """By the hash that every table is split by, whose words are those of the columns."""
+
+    @cache
+    def of(shape: tuple[float, ...]) -> str:
+        return side([str(int(x)) for x in shape])
+
+    return np.array([of(shape) for shape in zip(*(frame[c] for c in SHAPE), strict=True)])
+
+
+def _groups(frame: pd.DataFrame) -> Iterator[Rows]:
+    frame["key"] = [engine_of(*r) for r in zip(frame.engine, frame.kernel, frame.format, strict=True)]
+    frame["skew"] = frame.routing.map(skew_of)
+    generator = np.random.default_rng(16)
+    for (device, format, key), mine in frame.groupby(["device", "format", "key"]):
+        if len(mine) < MIN_ROWS:
             continue
-        known = get_device(device)
-        whole = Rows(
-            device=device, generation=known.generation, format=format, engine=name,
-            op=(_op(sizes[:, mine & ~gated], format, False), _op(sizes[:, mine & gated], format, True)),
-            order=np.argsort(np.argsort(gated[mine], kind="stable"), kind="stable"),
-            machine=machine_vector(known, get_format(format)), time_s=table.numbers("time_s")[mine], side=side[mine],
+        kept = pd.concat([_sample(part, MOST_ROWS[name], generator) for name, part in mine.groupby("side")])
+        sizes = kept[list(SIZES)].to_numpy(dtype=np.float64).T
+        yield _rows(
+            (str(device), str(format), str(key)), sizes, kept.gated.to_numpy(dtype=bool), kept.time_s.to_numpy(),
+            kept.side.to_numpy(dtype=np.str_),
         )  # fmt: skip
-        yield whole
+
+
+def _sample(part: pd.DataFrame, most: int, generator: np.random.Generator) -> pd.DataFrame:
+    """At most so many rows, each octave of tokens and each slice of experts with about the same share."""
+    if len(part) <= most:
+        return part
+    cell = part.groupby([np.floor(np.log2(part.tokens)), *SHAPE, "skew"], sort=False).ngroup()
+    octave = np.floor(np.log2(part.tokens))
+    weight = 1.0 / (part.groupby(octave).tokens.transform("size") * part.groupby(cell).tokens.transform("size"))
+    chosen = generator.choice(len(part), most, replace=False, p=(weight / weight.sum()).to_numpy())
+    return part.iloc[np.sort(chosen)]
 
 
 def screen(rows: Rows) -> tuple[Rows, int]:

@@ -73,6 +73,12 @@ def train(
     return flatten(_grown(features, target, weights, size), num_trees, names), report
 
 
+def grown(features: Floats, names: Sequence[str], target: Floats, size: Size) -> ResidualTrees:
+    """A forest of the full size, unjudged: for those who judge it on devices that it has not seen."""
+    target = np.clip(target, -CAP, CAP)
+    return flatten(_grown(features, target, np.ones(len(target)), size), size.max_trees, names)
+
+
 def _grown(features: Floats, target: Floats, weights: Floats, size: Size) -> HistGradientBoostingRegressor:
     return HistGradientBoostingRegressor(
         loss="absolute_error", learning_rate=size.learning_rate, max_iter=size.max_trees,

@@ -47,6 +47,15 @@ def get_backend(kind: Kind, word: str) -> str:
 
 
 @cache
+def backend_of_kernel(kind: Kind, kernel: str, format: str) -> str:
+    """The back end that a measured kernel's name stands for; empty where nothing says so."""
+    for entry in _file(kind).get("kernel", ()):
+        if entry["has"] in kernel.casefold() and format in entry.get("formats", (format,)):
+            return entry["backend"]
+    return ""
+
+
+@cache
 def rules_of(engine: str, version: str) -> tuple[BackendRule, ...]:
     """What an engine of that release chooses by default; a blank version is the newest."""
     return tuple(rule for kind in KINDS for rule in _rules(kind, engine, version))

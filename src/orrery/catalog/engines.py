@@ -90,6 +90,14 @@ def engine_notes(name: str, device: Device) -> tuple[str, ...]:
     return tuple(read_file(FOLDER, file_called(FOLDER, "engine", name)).get("notes", ())) if name else ()
 
 
+def newest_release(name: str) -> str:
+    """The newest release that changed defaults, which a blank version stands for; "" where none is dated."""
+    if is_own_file(name):
+        return ""
+    last = read_file(FOLDER, file_called(FOLDER, "engine", name))["version"][-1]
+    return f"{last['from']} ({last['released']})" if "released" in last else ""
+
+
 @cache
 def _engine(name: str, version: str, generation: str) -> Engine:
     raw = read_file(FOLDER, name)

@@ -6,7 +6,18 @@ from orrery.base.errors import ScenarioError, nearest
 from orrery.cli.options import as_json
 from orrery.cli.output import print_json
 
-KINDS = ("devices", "models", "formats", "techniques", "engines", "frameworks", "recipes", "prices", "traces")
+KINDS = (
+    "devices",
+    "models",
+    "formats",
+    "techniques",
+    "engines",
+    "frameworks",
+    "recipes",
+    "prices",
+    "traces",
+    "workloads",
+)
 
 EXAMPLES = """\b
 Examples:
@@ -22,7 +33,7 @@ Examples:
 def COMMAND(kind: str, name: str | None, is_json: bool) -> None:  # noqa: N802 - the seam that main looks for
     """What is known, with sources; NAME picks one.
 
-    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices or traces.
+    KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, traces or workloads.
     """
     kind = kind.casefold()
     plural = kind if kind.endswith("s") else f"{kind}s"

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError, nearest
-from orrery.evidence.metrics import METRICS, NEEDED, OUTCOME_COLUMNS, measured_columns, mistaken_for
+from orrery.evidence.metrics import METRICS, NEEDED, OUTCOME_COLUMNS, likest, measured_columns, mistaken_for
 from orrery.evidence.tables import KINDS, Table
 
 
@@ -15,7 +15,8 @@ def kinds_of(table: Table) -> NDArray[np.str_]:
     if "kind" not in table.columns:
         raise ScenarioError(
             f"{table.name}: has no column kind (its columns: {_listed(list(table.columns))}); "
-            f"add one that says {', '.join(KINDS[:-1])} or {KINDS[-1]} in every row."
+            f"add one that says {', '.join(KINDS[:-1])} or {KINDS[-1]} in every row. Serving rows also need "
+            f"{', '.join(NEEDED['serving'])}, lengths, and a measurement such as tpot_s."
         )
     kinds = table.words("kind")
     for row, kind in enumerate(kinds.tolist()):
@@ -40,12 +41,23 @@ def check_columns(table: Table, kinds: NDArray[np.str_]) -> None:
             continue
         for column in NEEDED[kind]:
             if column not in present:
-                near = nearest(column, present, 1)
-                found = f"; the nearest column is {near[0]!r}" if near else ""
+                found = f"; the nearest column is {near!r}" if (near := likest(column, present)) else ""
                 raise ScenarioError(
                     f"{table.name}: rows of kind {kind} need a column {column}{found} "
                     f"(needed: {', '.join(NEEDED[kind])}; measured: any of {', '.join(METRICS[kind])})."
                 )
+
+    if len(table) and not any(states_anything(table, kind) for kind in sorted(set(kinds.tolist()))):
+        raise ScenarioError(_no_measurement(table, sorted(set(kinds.tolist()))[0]))
+
+
+def _no_measurement(table: Table, kind: str) -> str:
+    """What to say of a table in which nothing was measured."""
+    near = next((f"; {c!r} looks like {m}" for m in METRICS[kind] if (c := likest(m, table.columns))), "")
+    return (
+        f"{table.name}: no column holds a measurement{near} (rows of kind {kind} may state: "
+        f"{', '.join(METRICS[kind])}); name one of them so."
+    )
 
 
 def states_anything(table: Table, kind: str) -> bool:

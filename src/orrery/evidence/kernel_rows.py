@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from orrery import kernels
 from orrery.base.errors import OrreryError, OutOfRange, UnknownName
+from orrery.catalog.backends import backend_of_kernel, get_backend, rules_of
 from orrery.catalog.devices import get_device
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.tables import Table
+from orrery.execution.backend import Situation
 from orrery.execution.train.attention import BACKWARD_FLOPS_RATIO
 from orrery.hardware.device import Device
 from orrery.kernels.energy import power_spread, power_w
@@ -132,8 +134,23 @@ READERS: dict[str, Reader] = {
 }  # fmt: skip
 """How rows are read, by op; ``moe`` has words beside its sizes and is read by ``_moe``."""
 
-WORDS = ("device", "op", "format", "kv_format", "engine", "gated_ffn", "routing", "is_cold")
+WORDS = (
+    "device",
+    "op",
+    "format",
+    "kv_format",
+    "engine",
+    "gated_ffn",
+    "routing",
+    "is_cold",
+    "engine_version",
+    "kernel",
+    "moe_backend",
+)
 """Columns that tell groups of rows apart."""
+
+EXPERT_WORDS = ("engine_version", "kernel", "moe_backend")
+"""Columns that only rows of experts are told apart by."""
 
 YES = ("1", "true", "yes")
 """How a table says that operands came from memory; without it they are taken to be in a loop over one layer's."""
@@ -144,6 +161,8 @@ MOE = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token")
 def answer(table: Table, rows: Rows, answers: Answers, *, is_learned: bool = True) -> None:
     """Predict ``time_s`` of the given rows of kernels; without what was learned, by physics and its constants alone."""
     words = {c: table.words(c) for c in WORDS}
+    is_moe = words["op"] == "moe"
+    words |= {c: np.where(is_moe, words[c], "") for c in EXPERT_WORDS}
     keys = list(zip(*(words[c][rows] for c in words), strict=True))
     groups: dict[tuple[str, ...], list[int]] = {}
     for row, key in zip(rows.tolist(), keys, strict=True):
@@ -187,8 +206,9 @@ def _group(
         op = reader.build(columns, format, kv) if reader else _moe(columns, format, word)
         if isinstance(op, Gemm | AttentionDecode) and word["is_cold"] in YES:
             op = replace(op, is_cold=True)
-        timing = kernels.predict(op, device, word["engine"])
-        spread = kernels.spreads(op, timing, device, word["engine"])
+        engine = expert_kernels(word, device, format) if isinstance(op, MoE) else word["engine"]
+        timing = kernels.predict(op, device, engine)
+        spread = kernels.spreads(op, timing, device, engine)
         timing = repeated(timing, reader.work_ratio if reader else 1.0)
         answers.predict("time_s", rows, timing.time_s, spread)
     except OrreryError as error:
@@ -241,6 +261,20 @@ def _sizes(
         return None
     filled = {c: np.where(np.isnan(v), may.get(c, 0), v)[keep] for c, v in read.items()}
     return rows[keep], {c: v.astype(np.int64) for c, v in filled.items()}
+
+
+def expert_kernels(word: Mapping[str, str], device: Device, format: str) -> str:
+    """Whose constants price a row of experts: the back end that it names, that its kernel's name stands for, or that
+    its engine chooses by default; as that engine calls it."""
+    engine = word["engine"]
+    backend = get_backend("moe", word["moe_backend"]) if word["moe_backend"] else ""
+    backend = backend or backend_of_kernel("moe", word["kernel"], format)
+    if not backend:
+        stored = "mxfp4" if format.startswith("mxfp4") else format
+        at = Situation(generation=device.generation, format=stored)
+        rules = rules_of(engine, word["engine_version"])
+        backend = next((r.backend for r in rules if r.kind == "moe" and r.accepts(at)), "")
+    return f"{backend}@{engine}" if backend else engine
 
 
 def _moe(s: Sizes, format: str, word: Mapping[str, str]) -> Op:

@@ -5,6 +5,9 @@ A measurement is a metric of the schema, plain (the mean over requests) or with 
 """
 
 import re
+from collections.abc import Iterable
+
+from orrery.base.errors import nearest
 
 METRICS: dict[str, tuple[str, ...]] = {
     "kernel": ("time_s", "power_w"),
@@ -37,6 +40,15 @@ NEEDED: dict[str, tuple[str, ...]] = {
 }
 """Columns without which no row of a kind can be understood."""
 
+DESCRIBING = frozenset({
+    "kind", "source", "note", "model", "device", "num_devices", "tp", "pp", "dp", "ep", "weights_format",
+    "activations_format", "kv_format", "engine", "engine_version", "mode", "input_tokens", "output_tokens",
+    "input_tokens_std", "output_tokens_std", "batch_size", "concurrency", "request_rate_per_s", "num_requests",
+    "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization_frac", "measured_date", "technique", "status",
+    "outcome", "op", "format", "collective",
+})  # fmt: skip
+"""Columns that say what was run."""
+
 _OTHER_UNITS = {
     "s": ("ms", "us", "ns", "sec", "secs", "seconds", "msec", "usec", "min", "milliseconds", "microseconds"),
     "w": ("mw", "kw", "watts", "watt"),
@@ -54,6 +66,14 @@ def base_metric(column: str) -> str:
 def measured_columns(kind: str, columns: list[str]) -> list[str]:
     """The columns of a table that hold measurements of that kind of row."""
     return [c for c in columns if base_metric(c) in METRICS[kind]]
+
+
+def likest(column: str, present: Iterable[str]) -> str:
+    """The column of a table that was probably meant by one that it lacks: a name of its own that looks alike, or ""."""
+    measures = {m for metrics in METRICS.values() for m in metrics}
+    own = [c for c in present if c not in DESCRIBING and base_metric(c) not in measures]
+    whole = [c for c in own if column in c.casefold() or (len(c) > 2 and c.casefold() in column)]
+    return next(iter((*whole, *nearest(column, own, 1))), "")
 
 
 def mistaken_for(column: str, kind: str) -> tuple[str, str] | None:

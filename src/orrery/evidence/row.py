@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from orrery.base.errors import ScenarioError
+from orrery.evidence.metrics import likest
 
 Cells = Mapping[str, str]
 
@@ -41,7 +42,8 @@ class Row:
     def needed(self, column: str) -> float:
         """A cell that must be a number above zero."""
         if not self.word(column):
-            raise ScenarioError(f"{column} is blank")
+            near = "" if column in self.cells else likest(column, self.cells)
+            raise ScenarioError(f"{column} is blank" + (f"; the nearest column is {near!r}" if near else ""))
         if (value := self.number(column)) <= 0:
             raise ScenarioError(f"{column} is zero")
         return value

@@ -8,6 +8,7 @@ so ``dp`` are ranks of one worker, which share its experts: without ``ep`` each 
 from orrery.base.errors import ScenarioError
 from orrery.evidence.row import Row
 from orrery.evidence.serving_row import has_pools, longest_tokens, read_row
+from orrery.execution.speculation import of_head
 from orrery.serving.simulation.service import Pool, Role, Service
 from orrery.serving.workload import Workload
 
@@ -19,7 +20,7 @@ def read_service(row: Row) -> tuple[Service, Workload]:
     """What serves and under which traffic. Raises an OrreryError whose text is the reason to decline."""
     if not has_pools(row):
         deployment, workload = read_row(row)
-        return Service(pools=(Pool(deployment=deployment),)), workload
+        return Service(pools=(Pool(deployment=deployment),), speculation=of_head(deployment)), workload
     pools = [_pool(row, word) for word in ROLES]
     devices = sum(pool.replicas * pool.deployment.layout.num_devices for pool, _ in pools)
     node = min(pool.deployment.cluster.devices_per_node for pool, _ in pools)

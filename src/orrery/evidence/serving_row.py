@@ -12,13 +12,16 @@ from orrery.catalog.models import get_model
 from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.row import Row
 from orrery.execution.backend import KINDS
+from orrery.execution.draft_head import usual_acceptances
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Backends, Deployment, Formats, Layout
+from orrery.execution.layout import DRAFT_METHODS, Backends, Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
+from orrery.scenario.drafting import DRAFT_TOKENS
+from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
 from orrery.serving.workload import REQUESTS_PER_SLOT, Mode, Workload
 
@@ -75,6 +78,8 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
         row.word("model"), row.word("device"), engine_name, version, layout,
         Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
         budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
+        _draft_head(row),
+        row.word("expert_loads"),
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -82,7 +87,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 @cache
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
-    tokens: int, share: float, backends: Backends, mode: str,
+    tokens: int, share: float, backends: Backends, mode: str, draft_head: DraftHead | None, loads: str,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
@@ -91,6 +96,8 @@ def _deployment(
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
         max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
+        draft_head=draft_head,
+        expert_loads=expert_loads(loads, get_model(model)),
     )  # fmt: skip
 
 
@@ -102,6 +109,19 @@ def engine_of(row: Row) -> str:
 def _backends(row: Row) -> Backends:
     """The kernels that a row says it ran; blanks are the engine's choice."""
     return Backends(**{k: get_backend(k, word) for k in KINDS if (word := row.word(f"{k}_backend"))})
+
+
+def _draft_head(row: Row) -> DraftHead | None:
+    """The drafting head that ``draft`` names, with its guesses a step behind a colon: mtp, mtp:2, eagle3:3."""
+    method, _, count = row.word("draft").casefold().partition(":")
+    if method in ("", "none"):
+        return None
+    if method not in DRAFT_METHODS or (count and not count.isdigit()):
+        raise ScenarioError(f"draft {row.word('draft')!r} is not known; write {', '.join(DRAFT_METHODS)}, or mtp:2")
+    tokens = int(count) if count else int(row.default("draft tokens", str(DRAFT_TOKENS[method])))
+    fracs = usual_acceptances(method, tokens)
+    row.default("acceptance by position", ", ".join(f"{a:.2g}" for a in fracs))
+    return DraftHead(method=method, acceptance_fracs=fracs)
 
 
 def version_of(row: Row, engine: str) -> str:

@@ -27,11 +27,12 @@ class Batch:
     prompt_context_tokens: Ints
     decode_sequences: Ints
     decode_context_tokens: Ints
+    guesses: int = 0  # that each of ``decode_sequences`` has checked beside its token
 
     @property
     def num_tokens(self) -> Ints:
         """Tokens that pass through the linear layers."""
-        return self.prompt_sequences * self.prompt_tokens + self.decode_sequences
+        return self.prompt_sequences * self.prompt_tokens + self.decode_sequences * (1 + self.guesses)
 
     def largest(self) -> dict[str, float]:
         """The largest sizes of any entry: tokens, sampled rows, and what prompts and decodes ask of attention."""
@@ -44,8 +45,8 @@ class Batch:
 
     @property
     def num_rows(self) -> Ints:
-        """Sequences whose next token is sampled: all decodes and every finished prompt."""
-        return self.prompt_sequences + self.decode_sequences
+        """Tokens that are sampled: all decodes', every guess's, and every finished prompt's."""
+        return self.prompt_sequences + self.decode_sequences * (1 + self.guesses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

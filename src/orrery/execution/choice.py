@@ -53,10 +53,14 @@ def by_tokens(rules: tuple[BackendRule, ...], otherwise: str) -> tuple[Choice, .
 
 
 def kernels_for(deployment: Deployment, kind: Kind, op: str, backend: str) -> str:
-    """Whose constants price attention or a product: the back end's where the device has them, else the engine's."""
+    """Whose constants price a back end: for experts the back end's as this engine runs it; for attention and products
+    the back end's where the device has them, else the engine's."""
+    engine = deployment.engine.kernels
+    if kind == "moe":
+        return backend if backend == engine else f"{backend}@{engine}"
     calibrations = deployment.cluster.device.calibrations
-    has_own = any(known == op and engine == backend for known, _, engine in calibrations)
-    return backend if kind == "moe" or has_own else deployment.engine.kernels
+    has_own = any(known == op and maker == backend for known, _, maker in calibrations)
+    return backend if has_own else engine
 
 
 def mixer_kind(mixer: Mixer | None) -> str:

@@ -26,7 +26,7 @@ def _compute_format(weights: str, activations: str, native: frozenset[str]) -> s
     bits = round(stored.element_bits)
     if stored.weight_only or bits >= 16:
         return weights
-    if active.element_bits >= 16 or not native & _native_rates(weights):
+    if active.element_bits >= 16 or not native & native_rates(weights):
         if weights.startswith("mxfp4"):
             return "mxfp4_weight_only"
         return next((name for most, name in WEIGHT_ONLY_BY_BITS if bits <= most), "bf16")
@@ -35,7 +35,13 @@ def _compute_format(weights: str, activations: str, native: frozenset[str]) -> s
     return weights
 
 
-def _native_rates(weights: str) -> set[str]:
+@cache
+def can_multiply(name: str, device: Device) -> bool:
+    """Whether a device multiplies a format as it is stored; otherwise engines unpack it to 16 bits."""
+    return not native_rates(name).isdisjoint(device.dense_flops_per_s)
+
+
+def native_rates(weights: str) -> set[str]:
     """The rates that multiply a format as it is stored; mixed formats unpack to their 8-bit partner in registers."""
     stored = get_format(weights)
     bits = 8 if stored.kind == "mixed" else stored.element_bits

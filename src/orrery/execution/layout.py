@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from orrery.base.errors import ScenarioError
 from orrery.execution.engine import Engine
 from orrery.hardware.cluster import Cluster
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 
 
@@ -63,6 +65,41 @@ class Backends:
     gemm: str = ""
 
 
+DRAFT_METHODS = ("mtp", "eagle", "eagle3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftHead:
+    """A head that guesses so many tokens a step, and the chances that each holds where those before it did."""
+
+    method: str  # one of DRAFT_METHODS, as vLLM calls them
+    acceptance_fracs: tuple[float, ...]  # by position; as many as tokens are guessed
+    ahead_tokens: float = 0.0  # where answers are counted in steps: how much longer contexts are on average
+
+    def __post_init__(self) -> None:
+        if self.method not in DRAFT_METHODS:
+            raise ScenarioError(f"draft: got {self.method!r}; write one of {', '.join(DRAFT_METHODS)}.")
+        if not self.acceptance_fracs or not all(0.0 <= a <= 1.0 for a in self.acceptance_fracs):
+            raise ScenarioError(
+                f"acceptance_by_position: got {self.acceptance_fracs}; write a share of 0 to 1 for every guess, such "
+                "as 0.85,0.7."
+            )
+
+    @property
+    def num_tokens(self) -> int:
+        """Guesses a step."""
+        return len(self.acceptance_fracs)
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens of a sequence that a step yields on average: 1 + a_1 + a_1 a_2 + …"""
+        total = reach = 1.0
+        for chance in self.acceptance_fracs:
+            reach *= chance
+            total += reach
+        return total
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deployment:
     """A model on a cluster under an engine: everything but the traffic. Limits of 0 take the engine's default.
@@ -80,6 +117,8 @@ class Deployment:
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
     memory_utilization_frac: float = 0.0
+    expert_loads: Popularity | None = None  # None: as published load generators' text routes
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
     dispatcher: str = ""  # how tokens reach experts of other ranks; blank = as the engine does
+    draft_head: DraftHead | None = None

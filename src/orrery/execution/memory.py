@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import floor
 
 from orrery.base.units import text
+from orrery.execution.draft_head import both, head_memory
 from orrery.execution.formats import wide_bytes
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import Cache, cache_of, shard
@@ -76,9 +77,10 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     device, engine, cut = deployment.cluster.device, deployment.engine, shard(deployment)
     capacity = device.memory_capacity_bytes * USABLE_FRAC
     frac = deployment.memory_utilization_frac or engine.memory_utilization_frac
-    cache = cache_of(deployment)
+    head = head_memory(deployment)
+    cache, weights = both(cache_of(deployment), head), cut.weight_bytes + (head.weight_bytes if head else 0.0)
     activations, buffers = activation_bytes(deployment), communication_bytes(deployment)
-    fixed = cut.weight_bytes + buffers + engine.context_bytes + (0.0 if engine.is_static_share else activations)
+    fixed = weights + buffers + engine.context_bytes + (0.0 if engine.is_static_share else activations)
     left = frac * (capacity - fixed) if engine.is_utilization_of_free else frac * capacity - fixed
     if left <= cache.sequence_bytes(engine.block_tokens):
         return _does_not_fit(deployment, fixed, capacity if engine.is_utilization_of_free else frac * capacity)
@@ -90,7 +92,7 @@ def memory_of(deployment: Deployment) -> Memory | Infeasible:
     return Memory(
         capacity_bytes=device.memory_capacity_bytes,
         usable_bytes=left + fixed + (activations if engine.is_static_share else 0.0),
-        weights_bytes=cut.weight_bytes, activation_bytes=activations,
+        weights_bytes=weights, activation_bytes=activations,
         communication_bytes=buffers, context_bytes=engine.context_bytes, kv_capacity_bytes=left,
         cache=cache, kv_capacity_tokens=tokens,
         max_num_seqs=max_num_seqs(deployment), max_num_batched_tokens=max_num_batched_tokens(deployment),

@@ -169,5 +169,6 @@ def _recurrent(mixer: RecurrentMixer, m: MixerShard, tokens: Ints, sequences: In
     return Recurrent(
         tokens=tokens, sequences=sequences, state_elements=round(mixer.state_elements * share),
         state_bytes_per_element=mixer.state_bytes_per_element, flops_per_token=mixer.flops_per_token * share,
-        format="bf16", is_decode=is_decode,
+        format="bf16", is_decode=is_decode, kind=mixer.kind, num_heads=m.num_heads, width=round(mixer.width * share),
+        conv_elements=round(mixer.conv_elements * share),
     )  # fmt: skip

@@ -11,10 +11,11 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.batch import Batch
-from orrery.execution.layout import Deployment
+from orrery.execution.draft_head import drafting_s as head_drafting_s
+from orrery.execution.layout import DRAFT_METHODS, Deployment
 from orrery.execution.step import step
 
-KINDS = ("draft", "tree", "prompt-lookup")
+KINDS = ("draft", "tree", "prompt-lookup", *DRAFT_METHODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Speculation:
     kind: str = "draft"
     draft_tokens: int = 4
     acceptance_frac: float = 0.7
+    acceptance_fracs: tuple[float, ...] = ()  # by position, in place of one for all
     tree_widths: tuple[int, ...] = ()
     draft_base_s: float = 0.0
     draft_s_per_sequences: float = 0.0
@@ -37,6 +39,10 @@ class Speculation:
             raise ScenarioError(f"speculation kind = {self.kind!r}; write one of {', '.join(KINDS)}.")
         if not 0.0 <= self.acceptance_frac <= 1.0:
             raise ScenarioError(f"acceptance_frac = {self.acceptance_frac:g}; write 0 to 1.")
+        if self.acceptance_fracs and len(self.acceptance_fracs) != len(self.widths):
+            raise ScenarioError(
+                f"acceptance_fracs: {len(self.acceptance_fracs)} for {len(self.widths)} positions; write one for each."
+            )
         if self.kind == "tree" and (not self.tree_widths or min(self.tree_widths) < 1):
             raise ScenarioError(
                 f"tree_widths = {self.tree_widths}; write the guesses at each level, such as (4, 2, 1)."
@@ -50,11 +56,18 @@ class Speculation:
         return self.tree_widths if self.kind == "tree" else (1,) * self.draft_tokens
 
 
+def level_chances(speculation: Speculation) -> tuple[float, ...]:
+    """The chance of each level to hold where those before it did: one of its guesses is right."""
+    widths = speculation.widths
+    accepted = speculation.acceptance_fracs or (speculation.acceptance_frac,) * len(widths)
+    return tuple(1.0 - (1.0 - a) ** width for a, width in zip(accepted, widths, strict=True))
+
+
 def expected_tokens(speculation: Speculation) -> float:
     """Tokens that one checking step yields on average: 1 + the chances that level 1, 2, … are reached and hold."""
     total = reach = 1.0
-    for width in speculation.widths:
-        reach *= 1.0 - (1.0 - speculation.acceptance_frac) ** width
+    for chance in level_chances(speculation):
+        reach *= chance
         total += reach
     return total
 
@@ -104,3 +117,15 @@ def with_draft(
     """``speculation`` with the step times of a guessing model."""
     base_s, slope_s = draft_step_s(draft, context_tokens, sequences)
     return replace(speculation, draft_base_s=base_s, draft_s_per_sequences=slope_s)
+
+
+def of_head(deployment: Deployment, *, context_tokens: int = 1024, sequences: int = 64) -> Speculation | None:
+    """What a deployment's drafting head guesses, with the time that its passes take; None without one."""
+    head = deployment.draft_head
+    if head is None:
+        return None
+    base_s, slope_s = head_drafting_s(deployment, context_tokens, sequences)
+    return Speculation(
+        kind=head.method, draft_tokens=head.num_tokens, acceptance_fracs=head.acceptance_fracs,
+        draft_base_s=base_s / head.num_tokens, draft_s_per_sequences=slope_s / head.num_tokens,
+    )  # fmt: skip

@@ -17,6 +17,7 @@ from orrery.execution import techniques
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import cache_of, shard
 from orrery.hardware.device import Device, Link
+from orrery.models.model import RecurrentMixer, SoftmaxAttention
 
 SEAM = "execution.transfer"
 
@@ -24,9 +25,15 @@ HOST_RATE_FRAC = 0.82
 """Share of a host link's stated rate that copies reach: nvbandwidth shows 52.8 of 63 GB/s on H100s (device to host,
 NVIDIA/nvbandwidth issue 24) and 25.1 of 31.5 on an A100 (issue 42)."""
 
+PIECE_S = 2e-6
+"""What one piece of a cache adds to a transfer: its descriptor is posted and completed. vLLM issue 50913 pulls some
+5,000 tokens; blocks of 64 tokens in place of 16 save 58 of 105 ms, so three quarters of tens of thousands of pieces
+cost 58 ms: 2 to 3 us each. NIXL issue 176 had 40 us a piece before descriptors were prepared ahead; a GB200 whose
+pieces go over NVLink posts 20 times slower than over a network card (vLLM issue 55434)."""
+
 __all__ = [
     "SEAM", "Transfer", "get_transfer", "holders", "host_link", "knob_array", "kv_bytes", "kv_bytes_per_token",
-    "link_between", "num_parallel", "transfers",
+    "link_between", "num_parallel", "pieces_of", "transfers",
 ]  # fmt: skip
 
 
@@ -73,14 +80,30 @@ def link_between(deployment: Deployment, other: Deployment, *, same_node: bool) 
     """The way of a cache from a replica of ``deployment`` to one of ``other``: all pairs of devices at once.
 
     Each pair runs at the slower device's scale-up link inside a node, else at its network card; as many pairs as the
-    smaller replica has devices. Rates are those that point-to-point sends were measured to reach.
+    smaller replica has devices. Rates are those that point-to-point sends were measured to reach, less what starting
+    each piece takes: s/byte = 1 / rate + PIECE_S / piece, and one piece of every layer at least.
     """
     pairs = min(num_parallel(deployment), num_parallel(other))
     ends = [_point_to_point(d.cluster.device, same_node) for d in (deployment, other)]
-    return Transfer(
-        bandwidth_bytes_per_s=pairs * min(e.bandwidth_bytes_per_s for e in ends),
-        latency_s=max(e.latency_s for e in ends),
-    )  # fmt: skip
+    pieces, piece_bytes = pieces_of(deployment)
+    each_s = 1.0 / min(e.bandwidth_bytes_per_s for e in ends) + PIECE_S / piece_bytes
+    return Transfer(bandwidth_bytes_per_s=pairs / each_s, latency_s=max(e.latency_s for e in ends) + pieces * PIECE_S)
+
+
+def pieces_of(deployment: Deployment) -> tuple[float, float]:
+    """Pieces that any transfer of a device has at least, and the bytes of one where their number grows with tokens.
+
+    An engine keeps its cache by layers: then keys and values of each go in one piece (infinite bytes: no more pieces
+    for more tokens), or a piece for each of their blocks; or it keeps all layers of a block together.
+    """
+    engine, cut, cache = deployment.engine, shard(deployment), cache_of(deployment)
+    kept = [m for m in cut.mixers if not isinstance(m.mixer, RecurrentMixer)]
+    layers = cut.stage_share * sum(m.count * (2 if isinstance(m.mixer, SoftmaxAttention) else 1) for m in kept)
+    token_bytes = cache.bytes_per_token + sum(each for _, each in cache.windows)
+    if engine.cache_pieces == "layers" or not token_bytes:
+        return layers, float("inf")
+    block_bytes = engine.block_tokens * token_bytes
+    return (1.0, block_bytes) if engine.cache_pieces == "blocks" else (layers, block_bytes / layers)
 
 
 @lru_cache(maxsize=512)

@@ -113,6 +113,19 @@ class LatentAbsorb:
     is_cold: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Popularity:
+    """How often tokens choose each expert: ``shares`` of all assignments, or a law that gives them.
+
+    By law the expert of rank r gets a share that falls as r^-``exponent`` (0 = all alike; tokens still choose at
+    random). ``is_dealt`` leaves nothing to chance: assignments go round the experts in turn.
+    """
+
+    exponent: float = 0.0
+    shares: tuple[float, ...] = ()
+    is_dealt: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MoE:
     """A routed feed-forward block on one device: permute, grouped products, activation, combine.
@@ -132,6 +145,7 @@ class MoE:
     ep: Size = 1
     is_gated: bool = True
     skew: float | Floats = 0.0
+    popularity: Popularity | None = None  # in place of ``skew``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -152,7 +166,9 @@ class Recurrent:
     """A recurrent token mixer without its projections: ``tokens`` new tokens of ``sequences`` through a fixed state.
 
     ``state_elements`` are per sequence and layer; decoding reads and writes the whole state for one token a sequence,
-    prefill keeps it in chunks and multiplies (``flops_per_token``). ``width`` elements a token enter (and leave).
+    prefill keeps it in chunks and multiplies (``flops_per_token``). ``width`` elements a token enter (queries, keys and
+    values together), through a convolution that keeps ``conv_elements`` of a sequence (0: there is none). ``is_cold``:
+    states come from memory, as in a model with many layers; False as in a loop over one layer.
     """
 
     tokens: Size
@@ -163,6 +179,10 @@ class Recurrent:
     state_bytes_per_element: float = 4.0
     is_decode: bool = True
     width: Size = 0
+    kind: str = "gated-delta-net"
+    num_heads: Size = 1
+    conv_elements: Size = 0
+    is_cold: bool = True
 
 
 Op = (

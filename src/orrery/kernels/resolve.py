@@ -37,7 +37,8 @@ ENGINES = ("tensorrt-llm", "vllm", "sglang", "aiter", "flashinfer", "nccl", "pyt
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
 
 BACKENDS = ("triton", "cutlass", "trtllm-gen", "marlin", "triton-kernels", "deepgemm", "aiter", "xpu")
-"""Kernels of experts in the same order: theirs are the constants, whichever engine calls them."""
+"""Kernels of experts in the same order. Their constants are named for the kernel and the engine that calls it,
+``triton@vllm``: the same kernel waits for another wrapper, and runs with other tiles, in another engine."""
 
 BACKEND_KIN: dict[str, tuple[str, ...]] = {
     "cutlass": ("trtllm-gen", "triton"),
@@ -50,6 +51,9 @@ BACKEND_KIN: dict[str, tuple[str, ...]] = {
     "xpu": ("triton",),
 }
 """Kernels of experts that are built most alike, nearest first."""
+
+CALLERS = ("vllm", "sglang", "tensorrt-llm", "aiter")
+"""Engines whose calls of such kernels were measured."""
 
 LIBRARIES: dict[tuple[str, str], tuple[str, ...]] = {
     ("pytorch", "bf16"): ("vllm",), ("pytorch", "fp16"): ("vllm",), ("vllm", "fp8_block"): ("sglang",),
@@ -70,7 +74,14 @@ def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     if not ranked:
         raise OutOfRange(f"Nothing was measured that is like {op} in {format} on {device.name}.")
     _, found = min(ranked, key=lambda r: r[0])
-    return widened(found, is_kin=found.format != format, is_other_engine=bool(engine) and found.engine != engine)
+    return widened(
+        found, is_kin=found.format != format, is_other_engine=bool(engine) and _differs(engine, found.engine)
+    )
+
+
+def _differs(asked: str, found: str) -> bool:
+    """Whether constants are another maker's; a back end that names no caller is the same by any."""
+    return asked != (found if "@" in asked else found.partition("@")[0])
 
 
 Ranked = list[tuple[tuple[int, ...], Calibration]]
@@ -102,15 +113,24 @@ def _tier(found: Calibration, format: str) -> int:
 def _experts_ranked(device: Device, format: str, backend: str) -> Ranked:
     """Experts: the same kernels on relatives come before other kernels on the device itself, because back ends differ
     by more than devices of one generation do."""
-    makers = dict.fromkeys((backend, *BACKEND_KIN.get(backend, ()), *BACKENDS, *ENGINES))
+    makers = _makers(backend)
     origins = ("device", "generation", "any")
     found: Ranked = []
     for rank, name in enumerate(_kin(format)):
         for place, maker in enumerate(makers):
             if (one := device.calibrations.get(("moe", name, maker))) and not one.law:
-                far = origins.index(one.origin)
-                found.append(((rank, far if maker == backend and far < 2 else far + 2, place), one))
+                far, is_same = origins.index(one.origin), maker.partition("@")[0] == backend.partition("@")[0]
+                found.append(((rank, far if is_same and far < 2 else far + 2, place), one))
     return found
+
+
+def _makers(asked: str) -> tuple[str, ...]:
+    """Back ends as engines call them, nearest first: ``triton@vllm``, then the same by others, then its kin."""
+    backend, _, caller = asked.partition("@")
+    callers = tuple(dict.fromkeys((caller, *CALLERS)))
+    kernels = dict.fromkeys((backend, *BACKEND_KIN.get(backend, ()), *BACKENDS))
+    named = (name for k in kernels for name in (*(f"{k}@{c}" for c in callers), k))
+    return tuple(dict.fromkeys((asked, *named, *ENGINES)))
 
 
 def _kin(format: str) -> tuple[str, ...]:

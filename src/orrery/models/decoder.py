@@ -60,6 +60,16 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "seq_length", "model_max_length")
 
 
+def context_tokens(c: Fields, default: int) -> int:
+    """The longest sequence; a config that asks for YaRN serves its original context times the factor."""
+    stated = c.size(*CONTEXT, default=default)
+    scaling = c.table("rope_scaling") or c.table("rope_parameters")
+    if scaling is None or scaling.word("rope_type", "type") != "yarn":
+        return stated
+    original = scaling.count("original_max_position_embeddings") or stated
+    return max(stated, int(original * scaling.number("factor", default=1.0)))
+
+
 def sizes(c: Fields) -> Sizes:
     """The common sizes; key/value heads default to heads and a head to hidden size / heads."""
     hidden, heads = c.size(*HIDDEN), c.size(*HEADS)
@@ -123,7 +133,7 @@ def assemble(
         family=c.word("model_type", default="decoder"),
         hidden_size=hidden,
         vocab_size=vocab,
-        max_context_tokens=c.size(*CONTEXT, default=default_context),
+        max_context_tokens=context_tokens(c, default_context),
         blocks=blocks,
         embedding_parameters=vocab * width + positions * hidden + extra_embedding,
         head=head,

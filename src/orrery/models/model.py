@@ -110,7 +110,7 @@ class RecurrentMixer:
     """A state-space or linear-attention layer: a fixed state per sequence instead of a cache.
 
     ``state_elements`` (FP32 or 16-bit by ``state_bytes_per_element``) and ``conv_elements`` are per sequence and layer;
-    ``flops_per_token`` counts the recurrence itself, without the projections.
+    ``flops_per_token`` counts the recurrence itself, without the projections; ``width`` elements of a token enter it.
     """
 
     kind: str  # "mamba1", "mamba2", "gated-delta-net", "lightning", "kimi-delta", …
@@ -118,6 +118,7 @@ class RecurrentMixer:
     state_elements: int
     conv_elements: int
     flops_per_token: float
+    width: int = 0
     state_bytes_per_element: float = 4.0
 
     @property

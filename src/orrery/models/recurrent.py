@@ -17,10 +17,10 @@ def _mixer_linear(name: str, inputs: int, outputs: int, shard_row: bool = False,
 
 
 def _recurrence(kind: str, heads: int, state: int, channels: int, kernel: int, passes: int) -> RecurrentMixer:
-    """``passes``: flops an element of state and token."""
+    """``channels`` elements of a token enter; ``kernel`` 0: no convolution. ``passes``: flops an element of state."""
     return RecurrentMixer(
         kind=kind, num_heads=heads, state_elements=state, conv_elements=channels * max(kernel - 1, 0),
-        flops_per_token=float(passes * state + 2 * kernel * channels),
+        flops_per_token=float(passes * state + 2 * kernel * channels), width=channels,
     )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def lightning(hidden: int, heads: int, size: int) -> Part:
             _mixer_linear("gate", hidden, width),
             _mixer_linear("out", width, hidden, shard_row=True),
         ),
-        mixer=_recurrence("lightning", heads, heads * size * size, 0, 0, 5),
+        mixer=_recurrence("lightning", heads, heads * size * size, 3 * width, 0, 5),
         other_parameters=width,
         norm_elements=width,
     )

@@ -15,6 +15,7 @@ VENDOR_LIBRARY = "nccl"
 KIN = {
     "vllm-eager": ("vllm", "tensorrt-llm", VENDOR_LIBRARY),
     "sglang": ("vllm", "tensorrt-llm", VENDOR_LIBRARY),
+    "sglang-eager": ("vllm-eager", "sglang", "vllm", VENDOR_LIBRARY),
     "vllm": ("tensorrt-llm", VENDOR_LIBRARY),
     "tensorrt-llm": ("vllm", VENDOR_LIBRARY),
     "nccl-eager": (VENDOR_LIBRARY,),
@@ -23,7 +24,7 @@ KIN = {
     "tensorrt-llm-one-sided": ("tensorrt-llm-two-sided", "deepep-low-latency"),
     "tensorrt-llm-two-sided": ("tensorrt-llm-one-sided", "deepep-low-latency"),
 }
-"""Whose collectives are built most alike, nearest first; sglang runs vLLM's all-reduce."""
+"""Whose collectives are built most alike, nearest first."""
 
 SPELLINGS = {
     "rccl": "nccl", "hccl": "nccl", "xla": "nccl", "": "nccl",
@@ -46,6 +47,8 @@ OTHER_LIBRARY = 1.3
 def library_key(words: str) -> str:
     """The library that these words of a user or a table mean; unknown ones stay, and borrow."""
     plain = words.strip().lower()
+    if plain.startswith("torch") and "nccl" in plain:
+        return "nccl-eager"  # a script launches each collective while the device waits
     return SPELLINGS.get(plain, "nccl" if plain.startswith("nccl-tests") else plain)
 
 

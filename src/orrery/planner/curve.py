@@ -9,6 +9,7 @@ from orrery.execution.batch import Floats
 from orrery.execution.memory import Memory
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.space import Candidate
+from orrery.serving.drafted import drafted
 from orrery.serving.online import open_loop
 
 RUNGS = 16
@@ -44,9 +45,10 @@ class Curve:
 def swept(goal: Goal, candidate: Candidate, memory: Memory, ladder: Floats) -> Curve:
     """The candidate under Poisson arrivals at each concurrency of the ladder."""
     traffic = goal.traffic
-    points = open_loop(candidate.deployment, memory, traffic.input_tokens, traffic.output_tokens, ladder)
+    found = drafted(candidate.deployment, memory, traffic.input_tokens, traffic.output_tokens)
+    points = open_loop(found.deployment, found.memory, traffic.input_tokens, found.output_steps, ladder)
     later = max(0.0, traffic.output_tokens - 1.0)
-    tpot_s = points.tpot_s if later else np.zeros_like(points.tpot_s)
+    tpot_s = points.tpot_s / found.tokens_per_step if later else np.zeros_like(points.tpot_s)
     return Curve(
         candidate=candidate, memory=memory, concurrency=ladder, ttft_s=points.ttft_s, tpot_s=tpot_s,
         e2el_s=points.ttft_s + later * tpot_s, requests_per_s=points.requests_per_s,

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from orrery.execution.engine import Engine
-from orrery.execution.layout import Backends, Deployment, Formats, Layout
+from orrery.execution.formats import can_multiply
+from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.money import Tariff
@@ -45,6 +47,8 @@ class Fixed:
     memory_utilization_frac: float = 0.0
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
+    draft_head: DraftHead | None = None
+    expert_loads: Popularity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,6 +100,8 @@ def _deployment(
         model=space.model, cluster=cluster, layout=layout, formats=kind, engine=option.engine,
         max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
         memory_utilization_frac=fixed.memory_utilization_frac, backends=fixed.backends, mode=fixed.mode,
+        draft_head=fixed.draft_head,
+        expert_loads=fixed.expert_loads,
     )  # fmt: skip
 
 
@@ -180,7 +186,6 @@ def activations_for(weights: str, device: Device) -> str:
     found = get_format(weights)
     if found.element_bits >= 16:
         return found.name
-    narrow = [r for r in found.rates if r not in ("bf16", "fp16", "tf32", "fp32")]
-    if found.weight_only or not any(r in device.dense_flops_per_s for r in narrow):
+    if found.weight_only or not can_multiply(found.name, device):
         return wide_format(device)
     return found.name

@@ -13,6 +13,8 @@ from orrery.planner.money import tariff_of
 from orrery.planner.plan import Found, Plan
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
+from orrery.scenario.drafting import draft_head_of, draft_notes
+from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.resolve import Parts, backends_of, device_names, find, words
@@ -66,6 +68,7 @@ def searched_for(scenario: Scenario, is_simulated: bool = False) -> Searched:
         raise ScenarioError(_empty(scenario, goal))
     notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
     notes += [n for option in space.options for n in option.tariff.notes]
+    notes += draft_notes(scenario, space.fixed.draft_head)
     return Searched(
         scenario=scenario, goal=goal, space=space, found=found, notes=tuple(dict.fromkeys(notes)), started_s=started_s
     )  # fmt: skip
@@ -107,7 +110,8 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         activations=get_format(scenario.activations).name if scenario.activations else "",
         max_num_seqs=scenario.max_num_seqs or 0, max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0, memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
-        backends=backends_of(scenario), mode="open",
+        backends=backends_of(scenario), mode="open", draft_head=draft_head_of(scenario),
+        expert_loads=expert_loads(scenario.expert_loads, parts[0].model),
     )  # fmt: skip
     return Space(model=parts[0].model, options=options, max_devices=max_devices, fixed=fixed)
 

@@ -121,6 +121,9 @@ def unused(scenario: Scenario) -> Iterator[str]:
     for name in ("draft_model", "prefix_caching"):
         if scenario.reasoning is None and getattr(scenario, name) is not None:
             yield f"{name}: says nothing about an estimate of single calls; it is not used"
+    for name in ("draft_tokens", "acceptance") if scenario.draft is None else ():
+        if scenario.reasoning is None and getattr(scenario, name) is not None:
+            yield f'{name}: no head guesses; write draft = "mtp" (or eagle, eagle3), or simulate. It is not used'
 
 
 def _refuse_alone(scenario: Scenario) -> None:

@@ -78,8 +78,9 @@ def _replayed(scenario: Scenario, rate: float, seed: int) -> Requests:
 def length_of(scenario: Scenario, side: str) -> Length:
     """One side's lengths: a lognormal where a spread is given, unless the scenario names a law.
 
-    Without either they are constant, but in a closed loop evenly within a tenth of their mean: equal requests that start
-    together would march in step for ever, which clients that tokenise, travel and stop at different moments do not.
+    Without either they are constant, but in a closed loop evenly within a tenth of their mean: equal requests that
+    start together would march in step for ever, which clients that tokenise, travel and stop at their own moments do
+    not.
     """
     mean, std = getattr(scenario, f"{side}_tokens"), getattr(scenario, f"{side}_tokens_std")
     if mean is None:

@@ -6,17 +6,20 @@ from math import prod
 from orrery.base.errors import ScenarioError
 from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import engine_notes, get_engine
+from orrery.catalog.engines import engine_notes, get_engine, newest_release
 from orrery.catalog.models import get_model
 from orrery.execution.backend import KINDS
 from orrery.execution.choice import chosen
 from orrery.execution.engine import Engine
+from orrery.execution.formats import can_multiply
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.models.model import Model
 from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for, tensor_degrees, wide_format
+from orrery.scenario.drafting import draft_head_of, draft_notes
+from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.serving.workload import Mode, Workload
@@ -53,7 +56,10 @@ def resolve(scenario: Scenario) -> Question:
     formats, format_notes = formats_of(scenario, parts)
     deployment = deploy(scenario, parts, layout, formats)
     workload, traffic_notes = workload_of(scenario)
-    notes = (*parts.notes, *layout_notes, *format_notes, *backend_notes(deployment), *traffic_notes)
+    notes = (
+        *parts.notes, *layout_notes, *format_notes, *backend_notes(deployment), *traffic_notes,
+        *draft_notes(scenario, deployment.draft_head),
+    )  # fmt: skip
     return Question(deployment=deployment, workload=workload, notes=notes)
 
 
@@ -86,13 +92,28 @@ def find(scenario: Scenario, device_name: str) -> Parts:
         raise ScenarioError('model: is missing; write a name or a config.json, such as model = "llama-3.1-8b".')
     model, device = get_model(scenario.model, scenario.assume or ""), get_device(device_name)
     engine = engine_on(device, scenario.engine, scenario.engine_version)
+    check_context(scenario, model)
     notes = [*read_as(model), *device.notes, *engine_notes(scenario.engine or "", device)]
     if scenario.engine is None:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
     if scenario.engine_version is None and not engine.version:
-        notes.append("engine_version: the newest known; defaults, kernels and host time are of that release")
+        since = f", {newest} or later" if (newest := newest_release(scenario.engine or engine.name)) else ""
+        notes.append(f"engine_version: the newest known{since}; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
+
+
+def check_context(scenario: Scenario, model: Model) -> None:
+    """Refuse requests that are longer than what is let in: ``max_model_len``, or else the model's own context."""
+    longest = scenario.max_model_len or model.max_context_tokens
+    asked = (scenario.input_tokens or 0) + (scenario.output_tokens or 0)
+    if not longest or asked <= longest:
+        return
+    whose = "max_model_len" if scenario.max_model_len else f"the context of {model.name}"
+    raise ScenarioError(
+        f"input_tokens and output_tokens: {asked:,} tokens a request are more than {whose}, {longest:,}; write shorter "
+        f"ones, or max_model_len = {asked} (--max-model-len) where the server is started with it."
+    )
 
 
 def read_as(model: Model) -> tuple[str, ...]:
@@ -179,16 +200,25 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
             f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
         )
     weights = get_format(weights).name
-    activations = (
-        get_format(scenario.activations).name if scenario.activations else activations_for(weights, parts.device)
-    )
     if scenario.activations is None:
+        activations = activations_for(weights, parts.device)
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
+    else:
+        activations = _possible(get_format(scenario.activations).name, parts.device, notes)
     kv = get_format(scenario.kv).name if scenario.kv else cache_beside(weights, activations, parts.engine, parts.device)
     if scenario.kv is None:
         notes.append(f"kv: {kv} (engines' default)")
     stated = activations if scenario.activations else ""
     return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
+
+
+def _possible(activations: str, device: Device, notes: list[str]) -> str:
+    """The activations that were asked for; 16 bits, and a note, where the device cannot multiply such ones."""
+    if get_format(activations).element_bits >= 16 or can_multiply(activations, device):
+        return activations
+    wide = wide_format(device)
+    notes.append(f"activations: {wide}, not {activations}: {device.name} cannot multiply it, weights are unpacked")
+    return wide
 
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
@@ -207,10 +237,11 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
             device=parts.device, num_devices=layout.num_devices, devices_per_node=parts.device.devices_per_node
         ),
         layout=layout, formats=formats, engine=parts.engine, backends=backends_of(scenario), mode=mode_of(scenario),
+        expert_loads=expert_loads(scenario.expert_loads, parts.model),
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
-        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
+        memory_utilization_frac=scenario.gpu_memory_utilization or 0.0, draft_head=draft_head_of(scenario),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
+from orrery.catalog.workloads import get_workload
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.mistakes import mistakes
 from orrery.scenario.schema_reasoning import ReasoningScenario
@@ -30,6 +31,8 @@ def merged(scenario: Scenario | None, settings: Mapping[str, Any]) -> Scenario:
 def read_scenario(settings: Mapping[str, Any], where: str = "") -> Scenario:
     """The scenario these settings describe. ScenarioError lists everything wrong with them, a line each."""
     plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}
+    if isinstance(name := plain.get("workload"), str):
+        plain = {**get_workload(name).settings(), **plain}
     try:
         return Scenario.model_validate(plain)
     except ValidationError as error:

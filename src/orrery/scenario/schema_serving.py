@@ -29,6 +29,7 @@ class ServingScenario(BaseModel):
     moe_backend: Word = None
     attention_backend: Word = None
     gemm_backend: Word = None
+    expert_loads: Word = None
     input_tokens: Count = Field(**bounds("input_tokens"))
     output_tokens: Count = Field(**bounds("output_tokens"))
     input_tokens_std: Number = Field(**bounds("input_tokens_std"))
@@ -37,6 +38,7 @@ class ServingScenario(BaseModel):
     concurrency: Count = Field(**bounds("concurrency"))
     rate: Number = Field(**bounds("rate"))
     trace: Word = None
+    workload: Word = None
     slo: tuple[str, ...] = ()
     objective: Word = None
     max_devices: Count = Field(**bounds("max_devices"))
@@ -71,10 +73,12 @@ class ServingScenario(BaseModel):
     overlap: Word = None
     transfer: Word = None
     swap: Word = None
+    draft: Word = None
     draft_model: Word = None
     draft_tokens: Count = Field(**bounds("draft_tokens"))
     draft_tree: Word = None
     acceptance: Number = Field(**bounds("acceptance"))
+    acceptance_by_position: Word = None
     kv_kept_tokens: Number = Field(**bounds("kv_kept_tokens"))
     kv_kept_bytes: Number = Field(**bounds("kv_kept_bytes"))
     lend_cache: Switch = None

@@ -8,8 +8,9 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.execution.compression import Compression
 from orrery.execution.layout import Deployment, Layout
-from orrery.execution.speculation import Speculation, with_draft
+from orrery.execution.speculation import Speculation, of_head, with_draft
 from orrery.hardware.cluster import Cluster
+from orrery.scenario.drafting import draft_notes
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.resolve import (
@@ -50,7 +51,10 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
         split=_split(scenario), filling=_filling(scenario), lends_cache=bool(scenario.lend_cache),
         is_same_node=bool(scenario.same_node), **given,
     )  # fmt: skip
-    return service, (*parts.notes, *layout_notes, *format_notes, *backend_notes(deployment))
+    return service, (
+        *parts.notes, *layout_notes, *format_notes, *backend_notes(deployment),
+        *draft_notes(scenario, deployment.draft_head),
+    )  # fmt: skip
 
 
 def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:
@@ -82,6 +86,8 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
 
 
 def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | None:
+    if deployment.draft_head is not None:
+        return of_head(deployment)
     asked = [n for n in ("draft_model", "draft_tokens", "draft_tree") if getattr(scenario, n) is not None]
     if not asked:
         if scenario.acceptance is not None:

@@ -14,6 +14,7 @@ from orrery.catalog.frameworks import framework_names, get_framework
 from orrery.catalog.models import get_model, model_names, published_parameters, resolve
 from orrery.catalog.prices import price_of
 from orrery.catalog.traces import load_trace, stats, trace_names
+from orrery.catalog.workloads import get_workload, workload_names
 from orrery.execution.train.recipe_registry import get_recipe, known_recipes
 from orrery.numerics.registry import get_format, known_formats
 from orrery.scenario.answer import to_json
@@ -223,6 +224,17 @@ def _price(name: str) -> Table:
     return Table(kind="prices", title=device.name, rows=tuple(rows), notes=device.notes)
 
 
+def _workloads() -> Table:
+    rows = [{"name": w.name, "title": w.title, **w.settings()} for w in map(get_workload, workload_names())]
+    return Table(kind="workloads", title="Published workloads", rows=tuple(rows))
+
+
+def _workload(name: str) -> Table:
+    found = get_workload(name)
+    rows = [_fact_row(fact) for fact in found.facts.values()]
+    return Table(kind="workloads", title=found.title, rows=tuple(rows), notes=(f"model: {found.model}",))
+
+
 def _traces() -> Table:
     rows = [{"name": name, **{key: _stats(name)[key] for key in _LISTED}} for name in trace_names()]
     return Table(kind="traces", title="Request traces, made from published statistics", rows=tuple(rows))
@@ -275,4 +287,5 @@ _KINDS: dict[str, tuple[Callable[[], Table], Callable[[str], Table]]] = {
     "recipes": (_recipes, _recipe),
     "prices": (_prices, _price),
     "traces": (_traces, _trace),
+    "workloads": (_workloads, _workload),
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.memory import Infeasible
+from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.money import BUSY_FRAC, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe, deployment_json
@@ -21,7 +21,9 @@ from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.serving.metrics import PERCENTILES, About, Summary, result_json, summary
 from orrery.serving.mix import SPREAD_FRAC
+from orrery.serving.online import highest_rate
 from orrery.serving.requests import Ints, Requests
+from orrery.serving.saturation import notes_near
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate as run
@@ -104,7 +106,9 @@ def simulate(
     if isinstance(found, Infeasible):
         return CannotBe(infeasible=found, notes=notes, settings=asked.written())
     tell("computing", 0)
-    answer = answer_of(asked, service, found, (*notes, *requests.notes, *_spread_notes(asked)))
+    answer = answer_of(
+        asked, service, found, (*notes, *requests.notes, *_spread_notes(asked), *_load_notes(asked, service))
+    )
     return replace(answer, seconds=time.perf_counter() - started)
 
 
@@ -116,6 +120,18 @@ def _spread_notes(scenario: Scenario) -> tuple[str, ...]:
         f"lengths: within {SPREAD_FRAC:.0%} of their mean, so that a closed loop's requests do not march in step; "
         "--lengths constant makes them equal",
     )
+
+
+def _load_notes(scenario: Scenario, service: Service) -> tuple[str, ...]:
+    """How near the arrivals are to what equal replicas sustain, where they come at a steady rate."""
+    pool, rate = service.pools[0], scenario.rate
+    memory = memory_of(pool.deployment)
+    if rate is None or scenario.concurrency is not None or scenario.trace is not None or pool.role != "all":
+        return ()
+    if isinstance(memory, Infeasible) or scenario.input_tokens is None or scenario.output_tokens is None:
+        return ()
+    highest = highest_rate(pool.deployment, memory, scenario.input_tokens, scenario.output_tokens) * pool.replicas
+    return notes_near(rate, highest)
 
 
 def _untold(phase: str, total: int) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.execution.batch import Batch, Floats, Ints
+from orrery.execution.draft_head import with_drafting
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
-from orrery.execution.step import Step, step
+from orrery.execution.step import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +27,7 @@ class Ticks:
 
 def tick(deployment: Deployment, batch: Batch) -> Ticks:
     """Cost every step of ``batch``, host included."""
-    engine, done, rows = deployment.engine, step(deployment, batch), batch.num_rows
+    engine, done, rows = deployment.engine, with_drafting(deployment, batch), batch.num_rows
     return Ticks(
         done=done, time_s=wall_s(engine, done.time_s, rows), stage_s=wall_s(engine, done.stage_s, rows),
         host_s=engine.step_s + engine.per_sequence_s * rows,

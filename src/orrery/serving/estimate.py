@@ -1,7 +1,7 @@
 """One configuration, one answer: speed, memory, power, what limits it, and how sure we are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
@@ -12,8 +12,9 @@ from orrery.execution.explain import explain, limit_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.execution.power import steps_demand_frac, steps_power_w
-from orrery.serving import online, runs
+from orrery.serving import online, runs, saturation
 from orrery.serving.clock import Ticks
+from orrery.serving.drafted import drafted, in_steps
 from orrery.serving.intervals import Figures, joint
 from orrery.serving.steady import Steady
 from orrery.serving.sureness import bounds_of, doubt_of, factors_of, kind_of_run, notes_of
@@ -115,6 +116,7 @@ class _Answer:
     steps: Steps
     waiting_s: float = 0.0  # of the time to the first token: for a slot
     load_frac: float = 0.0  # of an open loop: arrivals over the highest rate that is served in time
+    notes: tuple[str, ...] = ()
 
 
 def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasible:
@@ -122,8 +124,11 @@ def estimate(deployment: Deployment, workload: Workload) -> Estimate | Infeasibl
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
         return memory
-    answer = _ANSWERS[workload.mode](deployment, memory, workload)
-    return answer if isinstance(answer, Infeasible) else _finish(deployment, memory, workload, answer)
+    steps = drafted(deployment, memory, workload.input_tokens, workload.output_tokens)
+    answer = _ANSWERS[workload.mode](steps.deployment, steps.memory, in_steps(steps, workload))
+    if isinstance(answer, Infeasible):
+        return answer
+    return _finish(deployment, memory, workload, replace(answer, tpot_s=answer.tpot_s / steps.tokens_per_step))
 
 
 def _static(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer:
@@ -161,7 +166,7 @@ def _closed(deployment: Deployment, memory: Memory, workload: Workload) -> _Answ
         deployment, memory, workload.input_tokens, workload.output_tokens, concurrency,
         float(workload.num_requests or loop_requests(workload.concurrency)), workload.output_tokens_std,
     )  # fmt: skip
-    return _online(deployment, workload, points)
+    return _online(deployment, workload, points, saturation.waiting_notes(memory, points.state, deployment.layout.dp))
 
 
 def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer | Infeasible:
@@ -169,10 +174,15 @@ def _open(deployment: Deployment, memory: Memory, workload: Workload) -> _Answer
     points = online.at_rate(
         deployment, memory, workload.input_tokens, workload.output_tokens, rate, float(workload.num_requests)
     )
-    return points if isinstance(points, Infeasible) else _online(deployment, workload, points)
+    if isinstance(points, Infeasible):
+        return points
+    highest = points.highest_requests_per_s
+    return _online(deployment, workload, points, saturation.notes_near(rate, highest), rate / highest)
 
 
-def _online(deployment: Deployment, workload: Workload, points: online.Points) -> _Answer:
+def _online(
+    deployment: Deployment, workload: Workload, points: online.Points, notes: tuple[str, ...], load_frac: float = 0.0
+) -> _Answer:
     state = points.state
     ttft_s, tpot_s = float(points.ttft_s[0]), float(points.tpot_s[0])
     return _Answer(
@@ -182,7 +192,7 @@ def _online(deployment: Deployment, workload: Workload, points: online.Points) -
             deployment, state,
             busy_frac(deployment, float(points.concurrency[0]), is_open=workload.mode == "open"),
         ),
-        load_frac=points.load_frac, waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
+        load_frac=load_frac, notes=notes, waiting_s=float(state.queue_s[0]) if workload.mode == "closed" else 0.0,
     )  # fmt: skip
 
 
@@ -242,7 +252,7 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         energy_j_per_token_with_host=(power_w + host_w) / (output_rate or total_rate),
         rate_used_frac=min(1.0, a.load_frac) if workload.mode == "open" else 1.0,
         bound_by=a.steps.limit(), intervals=intervals,
-        notes=(*notes_of(deployment, doubt, a.load_frac), *_throttled(deployment, a.steps)),
+        notes=(*notes_of(deployment, doubt), *a.notes, *_throttled(deployment, a.steps)),
         deployment=deployment, steps=a.steps,
     )  # fmt: skip
 

@@ -9,8 +9,8 @@ and comes back. Prompts are served first come, first served from what the token 
 L prompts wait on average. While L of them do, (slots - L) / life come to the queue each step and m leave it: L is
 pulled to the level l* at which both are equal, and chance (Poisson, so of variance x) pushes it about. Its law is a
 normal one around l*, cut off at 0: where prompts are few its mean is that of the M/D/1 queue, rho / (2 (1 - rho)),
-and where they fill every step it is l* itself. What is left over at the end of a step is less, since a step has room for
-several prompts: M/D/c, for which Sakasegawa gives rho^sqrt(2 (c + 1)) / (2 (1 - rho)).
+and where they fill every step it is l* itself. What is left over at the end of a step is less, since a step has room
+for several prompts: M/D/c, for which Sakasegawa gives rho^sqrt(2 (c + 1)) / (2 (1 - rho)).
 
 Requests do not march in lock step here; the slots that start at once are told apart in ``online``.
 """
@@ -21,9 +21,6 @@ from math import pi, sqrt
 import numpy as np
 
 from orrery.execution.batch import Floats
-
-ROUNDS = 2
-"""Times that the room beside the decodes is found again; it moves little after the first."""
 
 SPREAD_FRAC = 0.1
 """How far the lengths of one kind of request lie around their mean, where nobody says: evenly, within a tenth of it.
@@ -50,29 +47,25 @@ def mixed(
     spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf,
 ) -> Mix:  # fmt: skip
     """Prompts and decodes share steps; chunks fill what the decodes leave of the budget."""
-    own = np.ones_like(slots)
-    for _ in range(ROUNDS):
-        life = steps + own + away
-        load, level, excess = _queue(slots, prompt, steps, budget, life)
-        decoding = steps * np.maximum(slots - level, 1e-9) / life
-        room = np.maximum(budget - decoding, budget * prompt / (prompt + steps) / 2)
-        size = prompt / room
-        alone = _steps_of(size, spread_frac)
-        own = np.where(size <= 1.0 - spread_frac, 1.0, (1 - load) * alone + load * np.maximum(size + 0.5, 1.0))
-    capacity = 1.0 / size
+    start = _settle(slots, prompt, steps, budget, steps + 1.0 + np.asarray(away), spread_frac)
+    at = _settle(slots, prompt, steps, budget, steps + start.own_steps + away, spread_frac)
+    load, size = at.load, at.size
+    capacity: Floats = 1.0 / size
     dense = bunching(load, spread_frac, rounds)
     crowd = np.minimum(load * dense, 1.0 - 1e-6)
     critical = 0.4 * np.sqrt(np.maximum(slots - 1, 0.0))
-    excess = np.maximum(excess, np.where(dense > 1, np.minimum(crowd / (2 * (1 - crowd)), critical), 0.0))
+    excess = np.maximum(at.excess, np.where(dense > 1, np.minimum(crowd / (2 * (1 - crowd)), critical), 0.0))
     cut = np.where(capacity >= 1, crowd ** (np.sqrt(2 * (capacity + 1)) - 1), 1.0)
-    waiting = np.minimum(level + excess * cut, np.maximum(slots - 1, 0.0))
-    rate = np.minimum((slots - np.where(capacity >= 1, waiting, load * waiting)) / (steps + own + away), capacity)
+    waiting = np.minimum(at.level + excess * cut, np.maximum(slots - 1, 0.0))
+    rate = np.minimum(
+        (slots - np.where(capacity >= 1, waiting, load * waiting)) / (steps + at.own_steps + away), capacity
+    )
     wait_steps = np.where(capacity >= 1, waiting / rate, waiting * size)
-    chunks, shares = _chunks(slots, np.minimum(rate * dense, capacity), capacity, crowd, alone)
+    chunks, shares = _chunks(slots, np.minimum(rate * dense, capacity), capacity, crowd, at.alone)
     shares = shares * np.maximum(1.0 / dense, rate / capacity)
     return Mix(
-        decoding=steps * rate, prompts=rate, load=load, waiting=waiting, own_steps=own, wait_steps=wait_steps,
-        room_tokens=room, chunks=chunks * prompt, shares=shares,
+        decoding=steps * rate, prompts=rate, load=load, waiting=waiting, own_steps=at.own_steps, wait_steps=wait_steps,
+        room_tokens=prompt / size, chunks=chunks * prompt, shares=shares,
     )  # fmt: skip
 
 
@@ -106,7 +99,31 @@ def bunching(load: Floats, spread_frac: float, rounds: Floats | float) -> Floats
     start = load * load
     until = np.clip((1.0 - start) / width, 0.0, later)  # rounds in which they are still together
     together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
-    return np.maximum((together + later - until) / later, 1.0)
+    return np.where(np.isinf(rounds), 1.0, np.maximum((together + later - until) / later, 1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Settled:
+    """The queue of prompts at a given length of life."""
+
+    load: Floats
+    level: Floats  # to which waiting prompts are pulled; 0 = none
+    excess: Floats  # that chance adds
+    size: Floats  # of a prompt, in steps
+    alone: Floats  # whole steps that it takes alone
+    own_steps: Floats
+
+
+def _settle(
+    slots: Floats, prompt: float, steps: float, budget: float, life: Floats, spread_frac: float
+) -> _Settled:  # fmt: skip
+    """The room that decodes leave to prompts, and how many wait for it."""
+    load, level, excess = _queue(slots, prompt, steps, budget, life)
+    decoding = steps * np.maximum(slots - level, 1e-9) / life
+    size: Floats = prompt / np.maximum(budget - decoding, budget * prompt / (prompt + steps) / 2)
+    alone = _steps_of(size, spread_frac)
+    own: Floats = np.where(size <= 1 - spread_frac, 1.0, (1 - load) * alone + load * np.maximum(size + 0.5, 1.0))
+    return _Settled(load=load, level=level, excess=excess, size=size, alone=alone, own_steps=own)
 
 
 def _queue(slots: Floats, prompt: float, steps: float, budget: float, life: Floats) -> tuple[Floats, Floats, Floats]:

@@ -1,13 +1,11 @@
 """Traffic without an end: a fixed number of requests in flight, or arrivals at a rate.
 
-Time to the first token = front end + own prefill + waiting for a slot (Little's law, in ``steady``) + waiting behind
-other prompts. How many prompts are ahead depends on how requests arrive:
+A time to the first token is the front end, the rest of a step, the prompts ahead and one's own (``steady``).
 
-open loop     Poisson: with a share r of mixed steps, the M/D/1 wait r / (2 (1 - r)) of one prefill, and half a step.
-closed loop   the first round, a share concurrency / num_requests of all, waits for half of the others' prompts; later
-              rounds arrive as the earlier ones finish, a few together (the engine's ``prompts_ahead``).
-in waves      where prompts run alone, decodes wait for all of them, so requests of equal length finish together and
-              come back together: every round waits like the first, and prefill only delays a request's second token.
+open loop     Poisson: the concurrency at which as many requests leave as arrive.
+closed loop   a share concurrency / num_requests of all starts at once. Each of these waits for the prompts before its
+              own and decodes beside those behind it, so half of them either way. Later rounds come as earlier ones
+              end, closer together than evenly until the spread of lengths has pulled them apart (``mix.bunching``).
 """
 
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class Points:
     requests_per_s: Floats
     output_tokens_per_s: Floats
     state: Steady
-    load_frac: float = 0.0  # of arrivals: their rate over the highest that is sustained
+    highest_requests_per_s: float = 0.0  # of an open loop: what can leave
 
 
 def sweep(
@@ -60,16 +58,19 @@ def sweep(
     first = np.minimum(1.0, each / requests)
     ttft_s, tpot_s = _first_round(state, max(output_tokens - 1.0, 0.0), engine.has_mixed_steps)
     ttft_s += engine.request_s
+    steps = max(output_tokens - 1.0, 0.0)
     late_s = state.away_s + state.queue_s + state.behind_s + state.prefill_s
-    return _points(
-        deployment, state, concurrencies, first * ttft_s + (1 - first) * late_s,
-        first * tpot_s + (1 - first) * state.tpot_s, output_tokens,
+    ttft_s, tpot_s = first * ttft_s + (1 - first) * late_s, first * tpot_s + (1 - first) * state.tpot_s
+    rate = concurrencies / (ttft_s + steps * tpot_s)
+    return Points(
+        concurrency=concurrencies, ttft_s=ttft_s, tpot_s=tpot_s, requests_per_s=rate,
+        output_tokens_per_s=rate * output_tokens, state=state,
     )  # fmt: skip
 
 
 def _spread_frac(mean: float, std: float) -> float:
-    """Half the width of lengths around their mean, as a part of it."""
-    return min(sqrt(3.0) * std / mean, 1.0) if std else SPREAD_FRAC
+    """Half the width of whole lengths around their mean, as a part of it."""
+    return min((sqrt(3.0) * std / mean if std else SPREAD_FRAC) + 0.5 / max(mean, 1.0), 1.0)
 
 
 def _first_round(state: Steady, steps: float, has_mixed_steps: bool) -> tuple[Floats, Floats]:
@@ -91,16 +92,6 @@ def _first_round(state: Steady, steps: float, has_mixed_steps: bool) -> tuple[Fl
     return ttft_s, state.decode_s + behind / steps * state.full_s
 
 
-def _points(
-    deployment: Deployment, state: Steady, concurrencies: Floats, ttft_s: Floats, tpot_s: Floats, output_tokens: float
-) -> Points:
-    rate = deployment.layout.dp * state.requests_per_s
-    return Points(
-        concurrency=concurrencies, ttft_s=ttft_s, tpot_s=tpot_s,
-        requests_per_s=rate, output_tokens_per_s=rate * output_tokens, state=state,
-    )  # fmt: skip
-
-
 def open_loop(
     deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float, concurrencies: Floats
 ) -> Points:
@@ -108,8 +99,18 @@ def open_loop(
     state = steady(
         deployment, memory, input_tokens, output_tokens, np.maximum(concurrencies / deployment.layout.dp, 1.0)
     )
-    ttft_s = state.away_s + state.queue_s + state.behind_s + state.prefill_s
-    return _points(deployment, state, concurrencies, ttft_s, state.tpot_s, output_tokens)
+    rate = deployment.layout.dp * state.requests_per_s
+    return Points(
+        concurrency=concurrencies, ttft_s=state.away_s + state.queue_s + state.behind_s + state.prefill_s,
+        tpot_s=state.tpot_s, requests_per_s=rate, output_tokens_per_s=rate * output_tokens, state=state,
+    )  # fmt: skip
+
+
+def highest_rate(deployment: Deployment, memory: Memory, input_tokens: float, output_tokens: float) -> float:
+    """Requests a second that leave a deployment whose batches are full."""
+    limit = batch_limit(deployment, memory, input_tokens, output_tokens) * deployment.layout.dp
+    ladder = np.geomspace(1.0, max(limit, 1.0), LADDER)
+    return float(open_loop(deployment, memory, input_tokens, output_tokens, ladder).requests_per_s.max())
 
 
 def at_rate(
@@ -136,18 +137,19 @@ def at_rate(
         backlog_s = num_requests / 2 * (1 / highest - 1 / rate_per_s)
         return Points(
             concurrency=top.concurrency, ttft_s=top.ttft_s + backlog_s, tpot_s=top.tpot_s,
+            highest_requests_per_s=highest,
             requests_per_s=top.requests_per_s, output_tokens_per_s=top.output_tokens_per_s, state=top.state,
-            load_frac=rate_per_s / highest,
         )  # fmt: skip
     rates: list[float] = curve.requests_per_s.tolist()
     rising: Floats = np.array(list(accumulate(rates, max)))
     if rate_per_s < rates[0]:
-        concurrency = rate_per_s * output_tokens * curve.tpot_s.tolist()[0]
+        concurrency = rate_per_s * float(curve.ttft_s[0] + max(output_tokens - 1.0, 0.0) * curve.tpot_s[0])
     else:
         concurrency = exp(float(np.interp(log(rate_per_s), np.log(rising), np.log(ladder))))
     found = open_loop(deployment, memory, input_tokens, output_tokens, np.array([concurrency]))
+    life_s = found.ttft_s + max(output_tokens - 1.0, 0.0) * found.tpot_s
     return Points(
-        concurrency=found.concurrency, ttft_s=found.ttft_s, tpot_s=found.tpot_s,
+        concurrency=rate_per_s * life_s, ttft_s=found.ttft_s, tpot_s=found.tpot_s, highest_requests_per_s=highest,
         requests_per_s=np.array([rate_per_s]), output_tokens_per_s=np.array([rate_per_s * output_tokens]),
-        state=found.state, load_frac=rate_per_s / highest,
+        state=found.state,
     )  # fmt: skip

@@ -13,6 +13,7 @@ Requests beyond the batch or cache limit wait for a slot; Little's law gives how
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orrery.execution.batch import Floats
 from orrery.execution.layout import Deployment
@@ -21,10 +22,6 @@ from orrery.execution.shard import has_exchange
 from orrery.execution.surface.nodes import captured
 from orrery.serving.clock import Ticks, steps_of, tick
 from orrery.serving.mix import SPREAD_FRAC, Mix, apart, mixed
-
-BLOCKS = 5
-"""Steps that are costed at each concurrency: decodes alone (one fewer or as many, and as many or one more), beside a
-small and beside a large chunk, and one whose room is full while a run begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,7 +79,8 @@ def steady(
     steps, prompt = max(output_tokens - 1.0, 0.0), max(input_tokens, 1.0)
     budget, settle = float(memory.max_num_batched_tokens), mixed if engine.has_mixed_steps else apart
     first = settle(each, prompt, steps, budget, 1.0, spread_frac, rounds)
-    ticks = _tick_nodes(deployment, first, each, prompt, input_tokens + output_tokens / 2)
+    starts = bool(np.isfinite(rounds).all())
+    ticks = _tick_nodes(deployment, first, each, prompt, input_tokens + output_tokens / 2, starts)
     costs = _costs(deployment, ticks, first, prompt)
     away_s = _away_s(engine.request_s, _mean_s(deployment, first, costs), first, each)
     hidden = np.maximum(concurrency - slots, 0.0) / pp / np.maximum(first.prompts, 1e-12)  # the next one waits already
@@ -119,13 +117,12 @@ def _away_s(request_s: float, step_s: Floats, mix: Mix, slots: Floats) -> Floats
 
 def _own_s(has_mixed_steps: bool, mix: Mix, costs: _Costs, prompt: float) -> tuple[Floats, Floats]:
     """A prompt's own steps, and those of the prompts ahead of it."""
-    low, high = mix.chunks
     many = np.maximum(mix.shares * mix.chunks, 1e-12)
-    with_me_s = (many * costs.chunk_s).sum(axis=0) / many.sum(axis=0)  # steps as a prompt token sees them
+    with_me_s: Floats = np.sum(many * costs.chunk_s, axis=0) / np.sum(many, axis=0)  # steps as a prompt token sees them
     if not has_mixed_steps:
-        return with_me_s, np.zeros_like(low)
+        return with_me_s, np.zeros_like(with_me_s)
     size = prompt / mix.room_tokens
-    more_s = np.where(
+    more_s: Floats = np.where(
         size <= 1, with_me_s - costs.decode_s, (size + mix.load / 2) * (costs.chunk_s[1] - costs.decode_s)
     )
     return mix.own_steps * costs.decode_s + more_s, mix.wait_steps * costs.chunk_s[1]
@@ -152,46 +149,55 @@ def _mean_s(deployment: Deployment, mix: Mix, costs: _Costs) -> Floats:
 
 def _costs(deployment: Deployment, ticks: Ticks, mix: Mix, prompt: float) -> _Costs:
     """Durations of the costed steps, and how full the fullest is."""
-    few, more, *chunks, full = ticks.time_s.reshape(BLOCKS, -1) * _stage_wait(deployment, ticks)
-    part = mix.decoding - np.floor(mix.decoding)
-    decode_s = np.where(mix.decoding >= 1, (1 - part) * few + part * more, more)
-    chunk_s = np.stack(chunks)
+    time_s = _passes_s(deployment, ticks).reshape(-1, mix.decoding.size)
+    few, more, chunk_s, full = time_s[0], time_s[1], time_s[2:4], time_s[-1]
+    decoding = np.asarray(mix.decoding, np.float64)
+    part = decoding - np.floor(decoding)
+    part = np.where(decoding >= 1, part, 1.0)
+    decode_s: Floats = np.add((1 - part) * few, part * more)
     if not deployment.engine.has_mixed_steps:  # more prompts than a step takes run in several
         chunk_s = chunk_s * np.maximum(1.0, mix.chunks / np.minimum(mix.room_tokens, np.maximum(mix.chunks, 1.0)))
-    together_s = _together_s(deployment, ticks)
+    together_s = _together_s(deployment, ticks, mix.decoding.size)
     return _Costs(
         decode_s=decode_s, chunk_s=chunk_s, together_s=together_s[2:4] - together_s[1], full_s=full,
         full_prompts=mix.room_tokens / prompt,
     )  # fmt: skip
 
 
-def _together_s(deployment: Deployment, ticks: Ticks) -> Floats:
+def _together_s(deployment: Deployment, ticks: Ticks, size: int) -> Floats:
     """What ranks that share experts do together, by block."""
     if not has_exchange(deployment):
-        return np.zeros((BLOCKS, 1))
+        return np.zeros((4, 1))
     parts = [p.time_s for p in ticks.done.parts if p.name in ("experts", "dispatch", "combine")]
-    return np.sum(parts, axis=0).reshape(BLOCKS, -1)
+    together_s: Floats = np.sum(parts, axis=0)
+    return together_s.reshape(-1, size)
 
 
-def _stage_wait(deployment: Deployment, ticks: Ticks) -> float:
-    """How much longer a pipeline's pass takes than its stages' sum, since the slowest one takes every batch in turn."""
-    if deployment.layout.pp == 1:
-        return 1.0
-    return max(1.0, deployment.layout.pp * float(np.mean(ticks.stage_s / ticks.time_s)))
+def _passes_s(deployment: Deployment, ticks: Ticks) -> NDArray[np.float64]:
+    """From one step of a batch to its next: a pass, or where that is longer the slowest stage for every batch."""
+    pp = deployment.layout.pp
+    return np.asarray(ticks.time_s if pp == 1 else np.maximum(ticks.time_s, pp * ticks.stage_s), np.float64)
 
 
-def _tick_nodes(deployment: Deployment, mix: Mix, slots: Floats, prompt: float, context: float) -> Ticks:
-    """The steps to be costed, block by block. A chunk's attention sees half of the prompt on average."""
-    zero, decoding = np.zeros_like(slots), mix.decoding
-    low, high = np.minimum(mix.chunks, mix.room_tokens)
-    chunks = np.stack([zero, zero, low, high, np.minimum(mix.room_tokens, slots * prompt)])
+def _tick_nodes(
+    deployment: Deployment, mix: Mix, slots: Floats, prompt: float, context: float, starts: bool
+) -> Ticks:  # fmt: skip
+    """The steps to be costed, block by block: decodes alone (as many or one fewer, as many or one more), beside a small
+    and beside a large chunk, and where a run starts at once, one that is full of prompts.
+
+    A chunk's attention sees half of the prompt on average.
+    """
+    decoding, beside = mix.decoding, deployment.engine.has_mixed_steps * mix.decoding
+    full = [np.minimum(mix.room_tokens, slots * prompt)] if starts else []
+    chunks = np.stack([*np.zeros((2, slots.size)), *np.minimum(mix.chunks, mix.room_tokens), *full])
     prompts = np.ceil(chunks / prompt - 1e-6)
     tokens = chunks / np.maximum(prompts, 1.0)
-    beside = decoding if deployment.engine.has_mixed_steps else zero
-    few = np.maximum(np.floor(decoding), 1.0)
-    alone = np.stack([few, np.maximum(np.ceil(decoding), 1.0)])
+    alone = np.maximum(np.stack([np.floor(decoding), np.ceil(decoding)]), 1.0)
     padded = captured(alone.astype(np.int64)) if deployment.engine.has_cuda_graphs else alone
-    decodes = np.concatenate([padded, np.stack([beside, beside, beside / 2])])
-    contexts = np.concatenate([context * alone / padded, np.full((3, slots.size), context)])  # padding reads no cache
+    decodes = np.stack([*padded, beside, beside, *([beside / 2] if starts else [])])
+    contexts = np.full(chunks.shape, context)
+    contexts[:2] *= alone / padded  # padding reads no cache
     ends = (prompt + tokens) / 2
-    return tick(deployment, steps_of(prompts.ravel(), tokens.ravel(), ends.ravel(), decodes.ravel(), contexts.ravel()))
+    return tick(
+        deployment, steps_of(prompts.ravel(), tokens.ravel(), ends.ravel(), decodes.ravel(), contexts.ravel())
+    )  # fmt: skip

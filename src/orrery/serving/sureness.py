@@ -27,8 +27,6 @@ NOTED = 0.05
 """Below this share of the time neither is worth a word."""
 SHOWN = 3
 """So many examples make the point."""
-NEAR = 0.85
-"""From this share of the highest rate on, an open loop is near saturation."""
 
 SHARED = 0.7
 """Share of two predictions' squared log errors that is one and the same error, on one engine and generation: what the
@@ -111,8 +109,9 @@ def bounds_of(deployment: Deployment, workload: Workload) -> Bounds:
         read_bytes /= max(1, layout.dp)  # one token's experts may lie on any of the ranks that share them
     _, peak = device.peak_flops_per_s(get_format(deployment.formats.activations).rates)
     flops = 2.0 * sum(b.num_active_parameters for b in model.blocks) * workload.input_tokens
+    most_tokens = 1 + (deployment.draft_head.num_tokens if deployment.draft_head else 0)  # of a sequence in a step
     return Bounds(
-        least_tpot_s=read_bytes / device.memory_bandwidth_bytes_per_s,
+        least_tpot_s=read_bytes / device.memory_bandwidth_bytes_per_s / most_tokens,
         least_ttft_s=flops / (peak * layout.num_devices),
         least_power_w=device.idle_power_w * layout.num_devices, most_power_w=device.power_limit_w * layout.num_devices,
     )  # fmt: skip
@@ -131,19 +130,14 @@ def _unrest(deployment: Deployment) -> str:
     )
 
 
-def notes_of(deployment: Deployment, doubt: Doubt, load_frac: float = 0.0) -> tuple[str, ...]:
+def notes_of(deployment: Deployment, doubt: Doubt) -> tuple[str, ...]:
     """Sentences that a reader must see beside the numbers."""
     device, engine = deployment.cluster.device, deployment.engine
     notes = [_unrest(deployment) + "."] if device.unrest_ratio > 1.0 else []
     if not engine.version:
         notes.append(
             f"ENGINE VERSION NOT GIVEN: defaults and constants are those of the newest {engine.name} known here; "
-            f"another release may be far slower. Give yours with --engine-version; the intervals are wider for it."
-        )
-    if NEAR <= load_frac < 1.0:
-        notes.append(
-            f"Near saturation: arrivals are {load_frac:.0%} of the highest rate that is served in time, and that rate "
-            f"is as unsure as the time per token; the upper ends say what happens where it is passed."
+            "another release may be far slower. Give yours with --engine-version; the intervals are wider for it."
         )
     if doubt.borrowed_frac >= NOTED:
         notes.append(

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)><svg onload=alert(3)>"
 CONFIG = {
-    "model_type": EVIL, "architectures": [EVIL], "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "model_type": "llama", "architectures": [EVIL], "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 128, "vocab_size": 1000,
 }  # fmt: skip
 QUERIES = (

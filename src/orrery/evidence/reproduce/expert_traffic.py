@@ -8,7 +8,7 @@ import numpy as np
 
 from orrery.execution.layout import Deployment
 from orrery.execution.shard import shard
-from orrery.execution.step import EXPERT_SKEW
+from orrery.execution.step import EXPERT_LOADS
 from orrery.kernels.moe.rule import loads
 from orrery.kernels.ops import MoE
 from orrery.serving.requests import Floats
@@ -20,7 +20,8 @@ def distinct_experts(deployment: Deployment, tokens: Floats) -> Floats:
     e = next(x.experts for x in shard(deployment).experts)
     op = MoE(
         tokens=np.maximum(tokens, 1.0), hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
-        experts_per_token=e.experts_per_token, format="bf16", tp=1, ep=1, is_gated=e.is_gated, skew=EXPERT_SKEW,
+        experts_per_token=e.experts_per_token, format="bf16", tp=1, ep=1, is_gated=e.is_gated, 
+        popularity=deployment.expert_loads or EXPERT_LOADS,
     )  # fmt: skip
     return np.where(tokens > 0, np.minimum(loads(op)[1], e.num_experts), 0.0)
 

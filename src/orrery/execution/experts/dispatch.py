@@ -11,6 +11,7 @@ Which way an engine goes is a fact of its release; where experts lie in several 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orrery import network
 from orrery.execution.batch import Batch, Floats, Part
@@ -63,8 +64,8 @@ def _gathered(deployment: Deployment, experts: ExpertsShard, batch: Batch) -> It
     out = bytes_per_element(activations) if is_16bit(activations) else 1.0
     for name, kind, width in (("dispatch", "all_gather", out), ("combine", "reduce_scatter", wide)):
         work = network.Collective(
-            kind=kind, num_devices=layout.dp, message_bytes=everything * width, library="nccl", has_peer_to_peer=True,
-            devices_per_node=deployment.cluster.devices_per_node, stride=layout.tp,
+            kind=kind, num_devices=layout.dp, message_bytes=np.asarray(everything * width, np.float64), library="nccl",
+            devices_per_node=deployment.cluster.devices_per_node, has_peer_to_peer=True, stride=layout.tp,
         )  # fmt: skip
         time_s = np.asarray(network.predict(work, deployment.cluster.device).time_s)
         yield _part(name, kind, time_s * experts.count)
@@ -72,7 +73,7 @@ def _gathered(deployment: Deployment, experts: ExpertsShard, batch: Batch) -> It
 
 def _sent(deployment: Deployment, experts: ExpertsShard, batch: Batch, way: str) -> Iterator[Part]:
     """Each device of a rank sends its share of the rank's tokens."""
-    tokens = batch.num_tokens / deployment.layout.tp
+    tokens = np.asarray(batch.num_tokens / deployment.layout.tp, np.float64)
     for name, kind in (("dispatch", "moe_dispatch"), ("combine", "moe_combine")):
         if way == DEEPEP:
             few = _sent_s(deployment, experts, tokens, kind, "deepep-low-latency")
@@ -83,7 +84,9 @@ def _sent(deployment: Deployment, experts: ExpertsShard, batch: Batch, way: str)
         yield _part(name, kind, time_s * experts.count)
 
 
-def _sent_s(deployment: Deployment, experts: ExpertsShard, tokens: Floats, kind: str, library: str) -> Floats:
+def _sent_s(
+    deployment: Deployment, experts: ExpertsShard, tokens: NDArray[np.float64], kind: str, library: str
+) -> Floats:
     layout, e = deployment.layout, experts.experts
     work = network.TokenExchange(
         kind=kind, num_devices=layout.tp * layout.dp, tokens=tokens, hidden_size=e.hidden_size,

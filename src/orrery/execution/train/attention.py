@@ -58,7 +58,9 @@ def _op(job: TrainingJob, mixer: Mixer, choice: Choice) -> Op:
         tokens=choice.micro_batch * seq // choice.cp, sequences=choice.micro_batch,
         state_elements=np.rint(mixer.state_elements * share).astype(np.int64),
         state_bytes_per_element=mixer.state_bytes_per_element, flops_per_token=mixer.flops_per_token * share,
-        format=wide, is_decode=False,
+        format=wide, is_decode=False, kind=mixer.kind, num_heads=num_heads,
+        width=np.rint(mixer.width * share).astype(np.int64),
+        conv_elements=np.rint(mixer.conv_elements * share).astype(np.int64),
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ class StepLaw:
 
     def power_w(self, matrix_s: float, memory_s: float, wall_s: float) -> float:
         """Mean power over a step that takes ``wall_s``."""
-        share: float = _kernel.drawn_frac.py_func(matrix_s, memory_s, wall_s, self.concave_power)
+        share: float = _kernel.drawn_frac(matrix_s, memory_s, wall_s, self.concave_power)
         return self.idle_w + self.span_w * share
 
     def demand_frac(self, matrix_s: float, memory_s: float, wall_s: float) -> float:

@@ -73,7 +73,7 @@ def _dealt(tokens, experts, topk, ep, load):
 
 @njit(cache=True)
 def _drawn(tokens, table, load):
-    """Loads read from a table of draws, linear in log(tokens) between its points; beyond the last, in tokens."""
+    """Loads read from a table of draws, linear in tokens between its points and beyond the last."""
     last = table.shape[0] - 1
     place = GRID_PER_OCTAVE * np.log2(tokens)
     if place >= last:
@@ -81,8 +81,9 @@ def _drawn(tokens, table, load):
         for i in range(2 + NUM_HEIGHTS):
             load[i] = table[last, i] * (1.0 if i == 1 else grow)
         return
-    below = int(place)
-    share = place - below
+    below = min(max(int(place), 0), last - 1)
+    start = 2.0 ** (below / GRID_PER_OCTAVE)
+    share = max(0.0, tokens / start - 1.0) / (2.0 ** (1.0 / GRID_PER_OCTAVE) - 1.0)
     for i in range(2 + NUM_HEIGHTS):
         load[i] = table[below, i] + share * (table[below + 1, i] - table[below, i])
 

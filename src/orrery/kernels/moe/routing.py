@@ -1,18 +1,30 @@
 """Who gets the tokens: expert loads on the busiest rank, drawn many times and averaged.
 
-Two laws. ``skew`` > 0 draws every expert's share from a power law of that exponent, bounded as the public MoE
-benchmark of AIConfigurator bounds it: on [1, 0.8 tokens] where there are more assignments than experts, else on
-[0.01, 2]; shares are scaled to the assignments, rounded, and the rank with the largest sum is the one that counts.
-``skew`` = RANDOM lets every token pick its experts at random, all alike (binomial loads).
+Steps of a model follow a law of popularity: an expert with the share w of all assignments is chosen by each of the
+tokens with probability q = min(1, k w) (what is cut off goes to the others), tokens choose independently, and of T
+tokens hit
+
+    distinct experts = sum over experts of 1 - (1 - q)^T
+
+on average: smooth and rising in T, however many experts there are. Ranks hold experts at random; the busiest counts.
+
+Rows of measured tables say how they were drawn, in two laws of their own. ``skew`` > 0 draws every expert's share from
+a power law of that exponent, bounded as the public MoE benchmark of AIConfigurator bounds it: on [1, 0.8 tokens] where
+there are more assignments than experts, else on [0.01, 2]; shares are scaled to the assignments, rounded, and the rank
+with the largest sum is the one that counts. ``skew`` = RANDOM lets every token pick its experts at random, all alike
+(binomial loads).
 """
 
 from functools import lru_cache
+from math import floor
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.errors import OutOfRange
 from orrery.kernels.moe._kernel import GRID_PER_OCTAVE, NUM_HEIGHTS
+from orrery.kernels.ops import Popularity
 
 Floats = NDArray[np.float64]
 
@@ -85,3 +97,52 @@ def _busiest(loads: Floats, ep: int) -> Floats:
     busiest = ranks[np.arange(draws), ranks.sum(axis=2).argmax(axis=1)]
     tiles = [np.ceil(busiest / (8 * 2**i)).sum(axis=1).mean() for i in range(NUM_HEIGHTS)]
     return np.array([max(busiest.sum(axis=1).mean(), 1.0), max((busiest > 0).sum(axis=1).mean(), 1.0), *tiles])
+
+
+@lru_cache(maxsize=1024)
+def popular_table(num_experts: int, experts_per_token: int, ep: int, popularity: Popularity) -> Floats:
+    """The same rows as ``load_table`` by a law of popularity; the distinct experts of a single rank are exact."""
+    chosen = chosen_fracs(num_experts, experts_per_token, popularity)
+    ep = min(ep, num_experts)
+    generator = np.random.default_rng(SEED)
+    places = generator.permuted(np.tile(np.arange(num_experts), (NUM_DRAWS, 1)), axis=1)
+    drawn = np.zeros((NUM_DRAWS, num_experts))
+    known: dict[int, Floats] = {0: np.zeros(2 + NUM_HEIGHTS)}
+    rows: list[Floats] = []
+    at = 0
+    for step in range(NUM_OCTAVES * GRID_PER_OCTAVE + 1):
+        tokens = 2.0 ** (step / GRID_PER_OCTAVE)
+        below = floor(tokens + 1e-9)
+        for whole in (below, below + 1):
+            if whole not in known:
+                drawn += generator.binomial(whole - at, chosen, drawn.shape)  # later tokens join the earlier ones
+                at, known[whole] = whole, _busiest(np.take_along_axis(drawn, places, axis=1), ep)
+        share = max(0.0, tokens - below)
+        row = (1.0 - share) * known[below] + share * known[below + 1]
+        row[0] = max(row[0], tokens * experts_per_token / ep)
+        if ep == 1:
+            row[0], row[1] = tokens * experts_per_token, float(np.sum(1.0 - (1.0 - chosen) ** tokens))
+        rows.append(row)
+    return np.maximum.accumulate(np.array(rows), axis=0)
+
+
+@lru_cache(maxsize=1024)
+def chosen_fracs(num_experts: int, experts_per_token: int, popularity: Popularity) -> Floats:
+    """How likely a token is to choose each expert, most popular first: they add up to ``experts_per_token``."""
+    if popularity.shares and len(popularity.shares) != num_experts:
+        raise OutOfRange(
+            f"expert loads: {len(popularity.shares)} shares for {num_experts} experts; write one for each expert."
+        )
+    shares = np.sort(np.array(popularity.shares))[::-1] if popularity.shares else _by_rank(num_experts, popularity)
+    wanted = min(experts_per_token, num_experts)
+    chosen = wanted * shares / shares.sum()
+    while (chosen > 1.0).any():
+        full = chosen >= 1.0
+        rest = shares[~full].sum()
+        even = np.full(num_experts, (wanted - full.sum()) / max(1, (~full).sum()))
+        chosen = np.where(full, 1.0, shares * (wanted - full.sum()) / rest if rest > 0 else even)
+    return chosen
+
+
+def _by_rank(num_experts: int, popularity: Popularity) -> Floats:
+    return np.arange(1.0, num_experts + 1.0) ** -popularity.exponent

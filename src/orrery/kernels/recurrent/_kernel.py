@@ -1,9 +1,13 @@
 # pyright: basic
-"""The inner loop of the recurrent rule.
+"""The inner loop of the recurrent rule: the convolution in front, then the recurrence; one kernel after the other.
 
-decode    state read and written once a token:   (launch^p + (bytes / (bandwidth W))^p)^(1/p)
-prefill   chunked scan: operations at a share of the matrix rate, met by what streams through;
-          a chunk's state is carried on ``tokens / (sequences chunk)`` times in a row
+convolution  every element in and out once:    norm(launch, bytes / rate)
+decode       state read and written once:       norm(launch, bytes / rate)
+prefill      state in and out, tokens streamed; the chunks of one sequence and head follow each other, and heads that
+             find no unit wait for the next wave:
+             norm(launch, norm(bytes of state / rate + bytes of tokens / rate, chunks waves step))
+
+norm(a, b) is (a^p + b^p)^(1/p). What the last-level cache still holds from the last repetition is read faster.
 """
 
 import numpy as np
@@ -12,13 +16,22 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-CONSTANTS = ("overhead_s", "bandwidth_frac", "peak_frac", "step_s", "overlap_power", "chunk_tokens")
-MACHINE = ("flops", "bandwidth")
+PREFILL = ("overhead_s", "state_frac", "token_frac", "step_s", "overlap_power", "chain_power", "cache_ratio")
+DECODE = ("overhead_s", "state_frac", "overlap_power", "cache_ratio")
+CONVOLUTION = ("overhead_s", "token_frac", "overlap_power", "cache_ratio")
+MACHINE = ("flops", "bandwidth", "units", "cache")
 
 TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES = range(6)
 COLUMNS = 6
 
 SIXTEEN_BIT_BYTES = 2.0
+
+CHUNK_TOKENS = 64.0
+"""Tokens of a chunk in the kernels that were measured (flash-linear-attention, FlashInfer)."""
+
+
+STREAM_EDGE, STATE_EDGE = 2.0, 4.0
+"""How sharply a loop stops finding its bytes in the cache: states that are read in one sweep are all there or none."""
 
 
 @njit(cache=True)
@@ -31,27 +44,71 @@ def _norm(a, b, power):
 
 
 @njit(cache=True)
-def _one(tokens, sequences, state, flops_each, width, state_bytes, is_decode, constants, machine, out):
-    """Fill ``out`` for one layer's recurrence."""
-    overhead, bandwidth, peak, step, power, chunk = (
-        constants[0], constants[1], constants[2], constants[3], constants[4], constants[5],
-    )  # fmt: skip
+def _found(held, cache, ratio, is_cold, edge):
+    """The share of its bytes' time that a repeated kernel waits, ``held`` bytes beside a cache of ``cache``.
+
+    A higher ``edge`` is a sharper border between what fits and what does not.
+    """
+    if is_cold or cache <= 0.0:
+        return 1.0
+    hit = 1.0 / (1.0 + (held / cache) ** edge)
+    return 1.0 - hit + hit / ratio
+
+
+@njit(cache=True)
+def prefill_s(tokens, sequences, state_bytes, width, heads, is_cold, c, machine):
+    """The recurrence over prompts: seconds, and how much of it is the launch."""
+    moved = 2.0 * state_bytes * sequences / c[1] + 2.0 * tokens * width * SIXTEEN_BIT_BYTES / c[2]
+    held = state_bytes * sequences + 2.0 * tokens * width * SIXTEEN_BIT_BYTES
+    stream = moved / machine[1] * _found(held, machine[3], c[6], is_cold, STREAM_EDGE)
+    waves = np.ceil(sequences * heads / machine[2])
+    chain = c[3] * np.ceil(tokens / sequences / CHUNK_TOKENS) * waves
+    work = _norm(stream, chain, c[5])
+    time = _norm(c[0], work, c[4])
+    return time, time - work
+
+
+@njit(cache=True)
+def decode_s(sequences, state_bytes, is_cold, c, machine):
+    """One token for every sequence: seconds, and how much of it is the launch."""
+    held = state_bytes * sequences
+    work = 2.0 * held / (c[1] * machine[1]) * _found(held, machine[3], c[3], is_cold, STATE_EDGE)
+    time = _norm(c[0], work, c[2])
+    return time, time - work
+
+
+@njit(cache=True)
+def convolution_s(moved, is_cold, c, machine):
+    """A short convolution that moves so many bytes: seconds, and how much of it is the launch."""
+    work = moved / (c[1] * machine[1]) * _found(moved, machine[3], c[3], is_cold, STREAM_EDGE)
+    time = _norm(c[0], work, c[2])
+    return time, time - work
+
+
+@njit(cache=True)
+def _one(
+    tokens, sequences, state, flops_each, width, heads, conv_state, state_size, is_decode, is_cold, recurrence,
+    convolution, machine, out,
+):  # fmt: skip
+    """Fill ``out`` for one layer."""
     if tokens <= 0.0:
         for column in range(COLUMNS):
             out[column] = 0.0
         return
-    chunks = tokens if is_decode else np.ceil(tokens / (sequences * chunk)) * sequences
-    touched = sequences if is_decode else max(sequences, chunks)
-    moved = 2.0 * state * state_bytes * touched + 2.0 * tokens * width * SIXTEEN_BIT_BYTES
-    least = 2.0 * state * state_bytes * sequences + 2.0 * tokens * width * SIXTEEN_BIT_BYTES
-    out[FLOPS], out[BYTES] = tokens * flops_each, least
-    out[COMPUTE], out[MEMORY] = out[FLOPS] / machine[0], least / machine[1]
-    stream = moved / (bandwidth * machine[1])
-    work = stream
-    if not is_decode:
-        work = _norm(stream, out[FLOPS] / (peak * machine[0]), power) + step * chunks / sequences
-    time = _norm(work, overhead, power)
-    out[TIME], out[OVERHEAD] = time, time - work
+    state_bytes = state * state_size
+    streamed = 2.0 * tokens * width * SIXTEEN_BIT_BYTES
+    if is_decode:
+        time, launch = decode_s(sequences, state_bytes, is_cold, recurrence, machine)
+    else:
+        time, launch = prefill_s(tokens, sequences, state_bytes, width, heads, is_cold, recurrence, machine)
+    moved = 2.0 * state_bytes * sequences + streamed
+    if conv_state > 0.0:
+        states = 2.0 * conv_state * SIXTEEN_BIT_BYTES * sequences
+        more, launch_too = convolution_s(streamed + states, is_cold, convolution, machine)
+        time, launch, moved = time + more, launch + launch_too, moved + states
+    out[TIME], out[OVERHEAD] = time, launch
+    out[FLOPS], out[BYTES] = tokens * flops_each, moved
+    out[COMPUTE], out[MEMORY] = out[FLOPS] / machine[0], moved / machine[1]
 
 
 @njit(cache=True)
@@ -61,14 +118,21 @@ def scalar(
     state: float,
     flops_each: float,
     width: float,
-    state_bytes: float,
+    heads: float,
+    conv_state: float,
+    state_size: float,
     is_decode: bool,
-    constants: Floats,
+    is_cold: bool,
+    recurrence: Floats,
+    convolution: Floats,
     machine: Floats,
 ) -> Floats:
     """One layer; returns the columns."""
     out = np.empty(COLUMNS)
-    _one(tokens, sequences, state, flops_each, width, state_bytes, is_decode, constants, machine, out)
+    _one(
+        tokens, sequences, state, flops_each, width, heads, conv_state, state_size, is_decode, is_cold, recurrence,
+        convolution, machine, out,
+    )  # fmt: skip
     return out
 
 
@@ -79,15 +143,19 @@ def many(
     state: Floats,
     flops_each: Floats,
     width: Floats,
-    state_bytes: float,
+    heads: Floats,
+    conv_state: Floats,
+    state_size: float,
     is_decode: bool,
-    constants: Floats,
+    is_cold: bool,
+    recurrence: Floats,
+    convolution: Floats,
     machine: Floats,
     out: Floats,
 ) -> None:
     """Many layers, a line of ``out`` each."""
     for i in range(tokens.size):
         _one(
-            tokens[i], sequences[i], state[i], flops_each[i], width[i], state_bytes, is_decode, constants, machine,
-            out[i],
+            tokens[i], sequences[i], state[i], flops_each[i], width[i], heads[i], conv_state[i], state_size, is_decode,
+            is_cold, recurrence, convolution, machine, out[i],
         )  # fmt: skip

@@ -1,25 +1,24 @@
-"""How long a recurrent mixer takes. Nobody published measurements to fit: efficiencies are borrowed, and it says so.
+"""How long a recurrent mixer takes: a short convolution where it has one, then the recurrence.
 
-Decode streams the state, as gated activations stream (read, compute, write). Prefill runs the chunked scan of
-Mamba-2 and its kin: products of small chunks on the matrix units, at a share of the rate that is assumed.
+Gated delta nets and Kimi's delta attention were measured as vLLM, SGLang and TensorRT-LLM run them; Mamba and
+lightning attention borrow the gated delta net's constants, whose chunked scan they share, and say so. Constants are
+found for the kind and engine asked for, then for the kind by any engine, then for its kin. [yang-2024], [dao-2024]
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.columns import flat_columns
-from orrery.kernels.elementwise.rule import calibration as borrowed
 from orrery.kernels.ops import Recurrent, Timing
 from orrery.kernels.recurrent import _kernel as kernel
+from orrery.kernels.resolve import widened
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
@@ -27,60 +26,69 @@ Floats = NDArray[np.float64]
 scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
 many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
 
-BORROWED_KIND = "gated_activation"
-"""Whose launch and share of the bandwidth serve: two tensors in, one out, some arithmetic between."""
+DELTA, KIMI = "gated-delta-net", "kimi-delta"
+KINDS = (DELTA, KIMI)
+"""Kinds of recurrence that were measured; the first serves kinds that were not."""
 
+ENGINES = ("vllm", "sglang", "tensorrt-llm")
+"""Whose kernels serve an engine that has none of its own: vLLM's and SGLang's come from the same libraries."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
-    """What is assumed of a chunked scan, for want of measurements."""
-
-    peak_frac: float = 0.25  # chunks of 64 to 256 tokens fill small tiles, and part of the work is not products
-    chunk_tokens: float = 256.0  # Mamba-2's and the gated delta net's usual chunk
-    step_s: float = 1e-6  # carrying the state from one chunk to the next, one after the other
-
-
-ASSUMED = Scan()
-
-SPREAD = Spread(
-    low_80_ratio=0.6, high_80_ratio=1.8, low_95_ratio=0.35, high_95_ratio=3.5,
-    because="no measurement of recurrent mixers: efficiencies borrowed from gated activations and assumed",
-)  # fmt: skip
+ANY = "any"
+"""The convolution is the same for every kind."""
 
 
 def calibration(op: Recurrent, device: Device, engine: str = "") -> Calibration:
-    """The borrowed constants, with the wide interval of what was never measured."""
-    found = borrowed(BORROWED_KIND, device)
-    return replace(found, op="recurrent", spread=SPREAD)
+    """The constants of the recurrence, and where they come from."""
+    return _find("recurrence", op.kind, op.is_decode, device, engine)
 
 
 @lru_cache(maxsize=1024)
-def _ready(device: Device, format: str) -> tuple[Floats, Floats]:
-    known = borrowed(BORROWED_KIND, device).constants
-    constants = np.array([
-        known["overhead_s"], known["bandwidth_frac"], ASSUMED.peak_frac, ASSUMED.step_s, known["overlap_power"],
-        ASSUMED.chunk_tokens,
-    ])  # fmt: skip
+def _find(part: str, kind: str, is_decode: bool, device: Device, engine: str) -> Calibration:
+    name = f"{part}_{'decode' if is_decode else 'prefill'}"
+    kinds = (ANY,) if part == "convolution" else dict.fromkeys((kind, *KINDS))
+    for known in kinds:
+        found = [c for e in dict.fromkeys((engine, *ENGINES)) if (c := device.calibrations.get((name, known, e)))]
+        for best in sorted(found, key=lambda c: c.origin != "device"):
+            is_other = bool(engine) and best.engine != engine
+            return widened(best, is_kin=known not in (kind, ANY), is_other_engine=is_other)
+    raise OutOfRange(f"Nothing was measured that is like the {name} of {kind} on {device.name}.")
+
+
+@lru_cache(maxsize=1024)
+def _ready(kind: str, is_decode: bool, format: str, device: Device, engine: str) -> tuple[Floats, Floats, Floats]:
+    """The constants of both kernels, and the machine's rates."""
+    recurrence = _find("recurrence", kind, is_decode, device, engine).constants
+    convolution = _find("convolution", kind, is_decode, device, engine).constants
+    names = kernel.DECODE if is_decode else kernel.PREFILL
     try:
         flops = device.peak_flops_per_s(get_format(format).rates)[1]
     except OutOfRange:
         flops = device.vector_flops_per_s
-    return constants, np.array([flops, device.memory_bandwidth_bytes_per_s])
+    return (
+        np.array([recurrence[name] for name in names]),
+        np.array([convolution[name] for name in kernel.CONVOLUTION]),
+        np.array([
+            flops, device.memory_bandwidth_bytes_per_s, max(device.num_compute_units, 1),
+            device.last_level_cache_bytes,
+        ]),
+    )  # fmt: skip
 
 
 def predict(op: Recurrent, device: Device, engine: str = "") -> Timing:
-    """Time of ``op`` on ``device``; arrays of the op's broadcast shape. No engine was measured."""
-    rows = _columns(op, *_ready(device, op.format))
+    """Time of ``op`` on ``device`` with the kernels of ``engine``; arrays of the op's broadcast shape."""
+    rows = _columns(op, *_ready(op.kind, op.is_decode, op.format, device, engine))
     return Timing(
         time_s=rows[kernel.TIME], compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
         overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
     )  # fmt: skip
 
 
-def _columns(op: Recurrent, constants: Floats, machine: Floats) -> Floats:
+def _columns(op: Recurrent, recurrence: Floats, convolution: Floats, machine: Floats) -> Floats:
     """The kernel's columns, first axis; further axes are the op's broadcast shape."""
-    fixed = (float(op.state_bytes_per_element), op.is_decode, constants, machine)
-    sizes = (op.tokens, op.sequences, op.state_elements, op.flops_per_token, op.width)
+    fixed = (float(op.state_bytes_per_element), op.is_decode, op.is_cold, recurrence, convolution, machine)
+    sizes = (
+        op.tokens, op.sequences, op.state_elements, op.flops_per_token, op.width, op.num_heads, op.conv_elements
+    )  # fmt: skip
     if all(isinstance(x, int | float) for x in sizes):
         return scalar(*(float(x) for x in sizes), *fixed)
     shape, flat = flat_columns(sizes, np.float64)

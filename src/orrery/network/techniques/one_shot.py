@@ -6,8 +6,10 @@ from orrery.network.traffic import NoKnobs, Traffic
 
 
 def rule(group: Group) -> Traffic | None:
-    """One exchange of (n - 1) S, inside one node."""
+    """One exchange of (n - 1) S, inside one node; on a bus engines trust their own kernels with two devices only."""
     if group.kind != "all_reduce" or group.num_nodes > 1 or not group.has_peer_to_peer:
+        return None
+    if group.topology == "bus" and group.num_devices > 2:
         return None
     return Traffic(
         num_steps=1, wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,

@@ -29,6 +29,8 @@ def launch(
             f"one replica spans {nodes} nodes: vLLM needs a Ray cluster, SGLang --nnodes, --node-rank and "
             "--dist-init-addr on each, TensorRT-LLM mpirun or srun"
         )
+    if deployment.draft_head:
+        notes.append("only the command of vLLM starts the drafting head; add it to the others yourself")
     if replicas > 1:
         notes.append(f"start {replicas} of these behind a load balancer; each is one replica")
     return commands, tuple(notes)

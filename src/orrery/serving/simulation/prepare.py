@@ -8,7 +8,7 @@ import numpy as np
 
 from orrery.execution.memory import Infeasible
 from orrery.execution.overlap import device_knobs
-from orrery.execution.speculation import drafting_s, verified_tokens
+from orrery.execution.speculation import drafting_s, level_chances, verified_tokens
 from orrery.serving.batching import Batching
 from orrery.serving.requests import Floats
 from orrery.serving.simulation.assemble import Assembled, Sizes, assemble
@@ -82,7 +82,7 @@ def _table(rows: list[list[float]]) -> Floats:
 
 def _acceptances(service: Service) -> list[float]:
     s = service.speculation
-    return [1.0 - (1.0 - s.acceptance_frac) ** w for w in s.widths] if s else []
+    return list(level_chances(s)) if s else []
 
 
 def _switches(service: Service, batching: Batching, concurrency: int, reports: bool) -> tables.Rules:

@@ -1,0 +1,173 @@
+"""The closed form and the simulator answer one question, and the closed form bends the way a service does."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.metrics.latencies import latencies
+from orrery.serving.mix import SPREAD_FRAC
+from orrery.serving.online import at_rate, open_loop, sweep
+from orrery.serving.requests import Requests
+from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.simulation.simulate import simulate
+from orrery.serving.synthesis.lengths import Length, draw
+from orrery.serving.workload import Workload, loop_requests
+
+MODELS = ("Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B",
+          "openai/gpt-oss-120b")  # fmt: skip
+DEVICES, ENGINES = ("h100-sxm", "b200", "a100-sxm-80gb", "mi300x"), ("vllm", "sglang", "tensorrt-llm")
+SOME = pytest.param(30, id="some")
+MANY = pytest.param(1000, id="many", marks=pytest.mark.slow)
+
+
+def drawn(deploy, count, seed):
+    """Deployments with lengths and a concurrency, spread evenly on logarithms; those that fit."""
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < count:
+        weights = str(rng.choice(["bf16", "fp8"]))
+        deployment = deploy(
+            model=str(rng.choice(MODELS)), device=str(rng.choice(DEVICES)), engine=str(rng.choice(ENGINES)),
+            weights=weights, activations=weights, tp=int(rng.choice([1, 2, 4, 8])),
+        )  # fmt: skip
+        inputs, outputs = (
+            round(float(np.exp(rng.uniform(np.log(a), np.log(b))))) for a, b in ((64, 16384), (16, 2048))
+        )
+        concurrency = round(float(np.exp(rng.uniform(0, np.log(1000)))))
+        memory = memory_of(deployment)
+        if isinstance(memory, Memory) and memory.kv_capacity_tokens > 2 * (inputs + outputs):
+            found.append((deployment, memory, inputs, outputs, concurrency))
+    return found
+
+
+def answered(deployment, inputs, outputs, concurrency):
+    found = estimate(
+        deployment,
+        Workload(mode="closed", input_tokens=inputs, output_tokens=outputs, concurrency=concurrency),
+    )
+    assert isinstance(found, Estimate)
+    return found
+
+
+def played(deployment, inputs, outputs, concurrency):
+    """Mean TTFT, TPOT, the rate and how often a request was preempted, step by step."""
+    count = loop_requests(concurrency)
+    lengths = [
+        draw(Length(mean_tokens=float(n), law="uniform", range_ratio=SPREAD_FRAC), count, np.random.default_rng(k))
+        for k, n in enumerate((inputs, outputs))
+    ]
+    requests = Requests(arrive_s=np.zeros(count), input_tokens=lengths[0], output_tokens=lengths[1])
+    run = simulate(Service(pools=(Pool(deployment=deployment),)), requests, concurrency=concurrency)
+    assert not isinstance(run, Infeasible)
+    times = latencies(run)
+    return times.ttft_s.mean(), times.long_tpot_s.mean(), count / run.duration_s, run.preemptions.sum() / count
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+def test_estimate_and_simulate_agree(deploy_any, count):
+    """At the 95th percentile, where nobody is preempted: what preemption wastes only the simulator knows."""
+    errors = []
+    for deployment, _, inputs, outputs, concurrency in drawn(deploy_any, count, 5):
+        ttft_s, tpot_s, rate, preempted = played(deployment, inputs, outputs, concurrency)
+        if preempted:
+            continue
+        found = answered(deployment, inputs, outputs, concurrency)
+        pairs = ((found.ttft_s, ttft_s), (found.tpot_s, tpot_s), (found.requests_per_s, rate))
+        errors.append([abs(a / b - 1) for a, b in pairs])
+    ttft, tpot, rate = np.percentile(errors, 95, axis=0)
+    assert len(errors) > 0.8 * count
+    assert (tpot, rate) <= (0.08, 0.08), (tpot, rate)
+    assert rate <= 0.08
+    assert ttft <= 0.2, ttft
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+def test_tokens_are_never_quicker_among_more_requests(deploy_any, count):
+    ladder = np.unique(np.round(np.geomspace(1, 1024, 25)))
+    for deployment, memory, inputs, outputs, _ in drawn(deploy_any, count, 6):
+        points = sweep(deployment, memory, inputs, outputs, ladder)
+        slowest = np.maximum.accumulate(points.tpot_s)
+        assert (points.tpot_s >= 0.985 * slowest).all(), (deployment.model.name, inputs, outputs)
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+def test_longer_requests_never_last_shorter(deploy_any, count):
+    for deployment, memory, inputs, outputs, concurrency in drawn(deploy_any, count, 7):
+        last = partial(_latency_s, deployment, memory, concurrency)
+        for longer in ([last(inputs, round(outputs * f)) for f in (1, 1.3, 2)],
+                       [last(round(inputs * f), outputs) for f in (1, 1.3, 2)]):  # fmt: skip
+            assert longer == sorted(longer) or max(longer[0] / longer[1], longer[1] / longer[2]) < 1.01, (
+                deployment.model.name, inputs, outputs, concurrency,
+            )  # fmt: skip
+
+
+def _latency_s(deployment, memory, concurrency, inputs, outputs):
+    points = sweep(deployment, memory, inputs, outputs, np.array([float(concurrency)]))
+    return float(points.ttft_s[0] + (outputs - 1) * points.tpot_s[0])
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+def test_identities_hold_in_every_answer(deploy_any, count):
+    for deployment, memory, inputs, outputs, concurrency in drawn(deploy_any, count, 8):
+        found = answered(deployment, inputs, outputs, concurrency)
+        assert found.latency_s == pytest.approx(found.ttft_s + (outputs - 1) * found.tpot_s)
+        assert found.requests_per_s * found.latency_s == pytest.approx(concurrency)
+        loop = open_loop(deployment, memory, inputs, outputs, np.array([4.0, 64.0]))
+        life_s = loop.ttft_s + (outputs - 1) * loop.tpot_s
+        np.testing.assert_allclose(loop.requests_per_s * life_s, loop.concurrency, rtol=1e-9)
+        rate = 0.5 * float(loop.requests_per_s[0])
+        at = at_rate(deployment, memory, inputs, outputs, rate)
+        assert not isinstance(at, Infeasible)
+        assert float(at.concurrency[0]) == pytest.approx(rate * float(at.ttft_s[0] + (outputs - 1) * at.tpot_s[0]))
+
+
+def test_a_step_of_constant_time_is_solved_by_hand(deploy, monkeypatch):
+    """Every step takes 10 ms and the front end 25 ms, so a request that ends comes back when the third step since is
+    under way, and waits 5 ms on average. 8 requests of 99 decode steps: each is away 30 ms, has its prompt computed in
+    one step (a full one would take three of them) and decodes 990 ms. So TPOT is 10 ms, TTFT 40 ms (a first round, in
+    one step, 35 ms), latency 1,030 ms, and the rate 8 / 1.03 = 7.77 requests a second."""
+    from dataclasses import replace
+
+    from orrery.serving import steady as module
+    from orrery.serving.clock import Ticks, tick
+
+    def constant(deployment, batch):
+        real = tick(deployment, batch)
+        ten_ms = np.full(batch.num_tokens.size, 0.01)
+        return Ticks(done=real.done, time_s=ten_ms, stage_s=ten_ms, host_s=real.host_s)
+
+    monkeypatch.setattr(module, "tick", constant)
+    deployment = deploy(tp=4)
+    deployment = replace(deployment, engine=replace(deployment.engine, request_s=0.025), max_num_batched_tokens=8192)
+    memory = memory_of(deployment)
+    assert isinstance(memory, Memory)
+    state = module.steady(deployment, memory, 512, 100, np.array([8.0]))
+    assert state.tpot_s[0] == pytest.approx(0.010)
+    assert state.away_s[0] + state.behind_s[0] + state.prefill_s[0] == pytest.approx(0.040, rel=0.01)
+    assert state.requests_per_s[0] == pytest.approx(8 / 1.03, rel=0.005)
+    points = sweep(deployment, memory, 512, 100, np.array([8.0]), 80)
+    assert points.ttft_s[0] == pytest.approx(0.1 * 0.035 + 0.9 * 0.040, rel=0.01)
+
+
+def test_what_waits_and_what_is_missing_is_said(deploy):
+    from dataclasses import replace
+
+    deployment = replace(deploy(tp=4), max_num_seqs=16)
+    crowded = answered(deployment, 500, 100, 64)
+    assert any("48 of 64 requests in flight wait" in n and "max_num_seqs = 16" in n for n in crowded.notes)
+    assert not any("wait for a slot" in n for n in answered(deployment, 500, 100, 8).notes)
+    memory = memory_of(deployment)
+    assert isinstance(memory, Memory)
+    from orrery.serving.online import highest_rate
+
+    highest = highest_rate(deployment, memory, 500, 100)
+    near = estimate(
+        deployment, Workload(mode="open", input_tokens=500, output_tokens=100, request_rate_per_s=0.97 * highest)
+    )
+    assert any("97% of the highest sustainable rate" in n and "3.1% more" in n for n in near.notes)
+    far = estimate(
+        deployment, Workload(mode="open", input_tokens=500, output_tokens=100, request_rate_per_s=0.5 * highest)
+    )
+    assert not any("sustainable" in n for n in far.notes)
