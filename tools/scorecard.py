@@ -25,6 +25,8 @@ from orrery.evidence.checked import Checked
 from orrery.evidence.metrics import FITS
 from orrery.evidence.split import FIT, SHAPE_COLUMNS, TEST, sides
 from orrery.evidence.tables import read_table
+from scorecard_campaigns import BY_CAMPAIGN
+from scorecard_campaigns import summary as campaign_summary
 from scorecard_goals import summary
 from scorecard_page import write_page
 from scorecard_plot import draw
@@ -36,7 +38,8 @@ README = ROOT / "README.md"
 START, END = "<!-- scorecard:start -->", "<!-- scorecard:end -->"
 LEFT_OUT = "training, a device left out"
 GROUND_TRUTH = "ground truth"
-"""In that file, what tools/fit/training_left_out.py and tools/ground_truth.py found; kept as it is."""
+"""In that file, what tools/fit/training_left_out.py and tools/ground_truth.py found; kept as it is, like what
+tools/fit/engines.py found of campaigns."""
 
 Floats = NDArray[np.float64]
 
@@ -190,8 +193,9 @@ def counts_of(checked: Checked, side: Words) -> Counts:
 
 
 def accuracy(
-    scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any], truth: dict[str, Any]
-) -> dict[str, Any]:
+    scored: list[Scored], counts: dict[str, Counts], left_out: dict[str, Any], truth: dict[str, Any],
+    campaigns: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
     """The checked-in numbers: one table for each metric of each measured table, with its groups."""
     entries: dict[str, Any] = {}
     for s in scored:
@@ -205,6 +209,8 @@ def accuracy(
         entries[LEFT_OUT] = {STEP: left_out}
     if truth:
         entries[GROUND_TRUTH] = truth
+    if campaigns:
+        entries[BY_CAMPAIGN] = campaigns
     return entries
 
 
@@ -237,10 +243,12 @@ def main() -> None:
     scored, counts = score_tables(data)
     kept = read_tables()
     left_out, truth = kept.get(LEFT_OUT, {}).get(STEP, {}), kept.get(GROUND_TRUTH, {})
-    write_tables(accuracy(scored, counts, left_out, truth))
+    campaigns = kept.get(BY_CAMPAIGN, {})
+    write_tables(accuracy(scored, counts, left_out, truth, campaigns))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
-    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth))
-    write_atomically(README, with_summary(README.read_text(encoding="utf-8"), summary(scored)))
+    write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth, campaigns))
+    table = "\n".join([summary(scored), "", *campaign_summary(campaigns, scored)])
+    write_atomically(README, with_summary(README.read_text(encoding="utf-8"), table))
     print("wrote docs/scorecard.md, docs/scorecard.svg and src/orrery/evidence/accuracy.toml")
 
 

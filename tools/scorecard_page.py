@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from orrery.evidence.metrics import FITS
+from scorecard_campaigns import TEXT, Campaigns
+from scorecard_campaigns import lines as campaign_lines
 from scorecard_goals import goals
 from scorecard_rows import Counts, Scored, join
 from scorecard_training import STEP
@@ -15,7 +17,9 @@ How far orrery is from measurements that it has not seen. `make scorecard` write
 tables; the same numbers stand in `src/orrery/evidence/accuracy.toml`, so that a change shows in every diff.
 
 Each table is split by a hash of the weight shape, layer or model: 20 % of the shapes fit constants, 20 % set the
-intervals, and only the other 60 %, the **test rows**, are scored here. No shape stands on two sides. Rows that beat a
+intervals (of serving runs both fit constants, and campaigns left out set the intervals), and only the other 60 %, the
+**test rows**, are scored here. No shape stands on two sides. But rows of one source do: what that hides of serving
+runs, [campaigns left out](#serving-runs-a-campaign-left-out) show. Rows that beat a
 physical bound (the datasheet's peak arithmetic; its bandwidth for bytes that no cache can hold; for a static batch,
 reading all active weights once per token) are left out because of the bound, never because of their error, and
 counted at the end.
@@ -69,10 +73,11 @@ Errors = Mapping[str, Mapping[str, float]]
 
 
 def write_page(
-    scored: Sequence[Scored], counts: dict[str, Counts], left_out: Errors, truth: Mapping[str, Errors]
-) -> str:
+    scored: Sequence[Scored], counts: dict[str, Counts], left_out: Errors, truth: Mapping[str, Errors],
+    campaigns: Campaigns,
+) -> str:  # fmt: skip
     """The whole page; ``left_out`` has the errors on devices that had no part in any fit, ``truth`` those of real work
-    on a machine that was calibrated, by metric."""
+    on a machine that was calibrated, by metric, ``campaigns`` those of serving campaigns without a part in any fit."""
     kernels = [s for s in scored if "op" in s.words and s.metric == "time_s"]
     power = [s for s in scored if "op" in s.words and s.metric == "power_w"]
     serving = [s for s in scored if "mode" in s.words]
@@ -93,6 +98,7 @@ def write_page(
         *by_words(serving, ("table", "metric", "mode")),
         "\n### By engine\n", *by_words(serving, ("table", "metric", "mode", "engine", "engine_version")),
         "\n### By device\n", *by_words(serving, ("metric", "mode", "device")),
+        "\n## Serving runs, a campaign left out\n", TEXT.strip() + "\n", *campaign_lines(campaigns),
         "\n## Training runs\n", TRAINING.strip() + "\n", *by_words(training, ("table", "metric")),
         "\n### By framework, device and precision\n",
         *by_words([s for s in training if s.metric == STEP], ("framework", "device", "precision")),

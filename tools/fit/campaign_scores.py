@@ -1,6 +1,8 @@
 """Scores by campaign: errors and intervals of rows that no constant and no width had seen, beside two rivals."""
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,17 @@ from engine_rows import Measured, kind_of
 from engine_scores import REPORTED, Told
 from engine_widths import FACTORS, Widths, errors_of, widths
 
-from baselines import FEWEST, ROOFLINE, Run, fit_runs, read_run, run_metric
 from orrery.base.cost import Spread
 from orrery.base.errors import OrreryError
 from orrery.evidence.score import score_errors
 from orrery.serving.intervals import Factors, ratios_of
 from orrery.serving.sureness import wider_by
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the scorecard's rivals and words
+from baselines import FEWEST, ROOFLINE, Run, fit_runs, read_run, run_metric
+from scorecard_campaigns import BY_CAMPAIGN
+
+__all__ = ["BY_CAMPAIGN", "scores"]
 
 METRICS = ("tpot_s", "ttft_s", "latency_s", "output_tokens_per_s", "power_w")
 BASELINE_ROWS = 60
@@ -51,17 +58,17 @@ def _entry(told: Sequence[Told], rivals: np.ndarray, inside: np.ndarray, half: n
     values = {
         "median": ours.median_abs_error_frac, "p90": ours.p90_abs_error_frac, "bias": ours.bias_frac,
         "shipped_median": float(np.nanmedian(np.abs(shipped))),
-        "covered_80": float(np.mean(inside)), "half_width": float(np.median(half)),
+        "covered_80": float(np.nanmean(inside)), "half_width": float(np.nanmedian(half)),
     }  # fmt: skip
     for name, predicted in zip(("roofline_median", "closed_median"), rivals.T, strict=True):
         if np.isfinite(predicted).any():
             values[name] = float(np.nanmedian(np.abs(predicted / measured - 1.0)))
-    return {"rows": len(told), "left_out": told[0].what, "mode": row.workload.mode,
-            "pools": len(row.service.pools)} | {k: round(v, 4) for k, v in values.items() if np.isfinite(v)}  # fmt: skip
+    words = {"rows": len(told), "left_out": told[0].what, "mode": row.workload.mode, "pools": len(row.service.pools)}
+    return words | {k: round(v, 4) for k, v in values.items() if np.isfinite(v)}
 
 
 def intervals(told: Sequence[Told]) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each 80 % interval holds its measurement, and half its width, by widths that had not seen its campaign."""
+    """Whether each 80 % interval holds its measurement, and half its width, by widths that never saw its campaign."""
     errors = {factor: errors_of(told, factor) for factor in FACTORS}
     everything = {factor: widths(e) for factor, e in errors.items()}
     inside, half = np.zeros(len(told)), np.zeros(len(told))

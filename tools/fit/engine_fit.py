@@ -1,11 +1,12 @@
 """Least squares over the whole tree of engines at once, and again without some rows.
 
-Predictions answer smoothly to the logarithms of the constants, so each round takes their slopes at every row, solves
+Predictions answer smoothly to the logarithms of the constants: each round takes their slopes at every row, solves
 
-    sum over values of  weight x 2 TYPICAL^2 (sqrt(1 + (error / TYPICAL)^2) - 1)   +   sum over nodes of  (log / sd)^2 x TYPICAL^2
+    sum over values of  weight x 2 TYPICAL^2 (sqrt(1 + (error / TYPICAL)^2) - 1)
+    + sum over nodes of  (log / sd)^2 x TYPICAL^2
 
-for all nodes together, and goes there if that is better, no further than slopes hold. The slopes of the last round also say what
-the constants would be without a campaign: the same sum without its rows.
+for all nodes together, and goes there if that is better, no further than slopes hold. The slopes of the last round also
+say what the constants would be without a campaign: the same sum without its rows.
 """
 
 from collections import Counter
@@ -23,6 +24,7 @@ from engine_tree import (
     has_ratio,
     logs_at,
     nodes_of,
+    pooled,
     pull_sd,
     row_constants,
     row_path,
@@ -96,7 +98,8 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
                 if (i, metric) in place:
                     slope[place[i, metric], c] = (here[i][metric] - error) / STEP
     return Slopes(
-        row=np.array([i for i, _ in index]), metric=tuple(m for _, m in index), error=np.array([here[i][m] for i, m in index]), slope=slope, logs=tree,
+        row=np.array([i for i, _ in index]), metric=tuple(m for _, m in index), slope=slope, logs=tree,
+        error=np.array([here[i][m] for i, m in index]),
         weight=np.array([
             weight[i] * (FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) / len(here[i]) for i, m in index
         ]),
@@ -156,7 +159,7 @@ def fit(rows: Sequence[Measured], sizes: Mapping[str, int]) -> tuple[Tree, Slope
         else:  # what was learned of the slopes stays; the place does not
             slopes = replace(moved, error=slopes.error, logs=slopes.logs)
             farthest /= 2
-    return best, slopes
+    return pooled(best), slopes
 
 
 def slopes_after(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Slopes:
@@ -175,7 +178,8 @@ def slopes_after(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Slopes
 def without(rows: Sequence[Measured], slopes: Slopes, held: np.ndarray) -> Tree:
     """The tree without some rows: no further than one round from where the slopes were taken, but for lost nodes."""
     found = solve(rows, slopes, ~held)
-    return {k: np.clip(v, _at(slopes.logs, k) - FARTHEST, _at(slopes.logs, k) + FARTHEST) for k, v in found.items()}
+    near = {k: np.clip(v, _at(slopes.logs, k) - FARTHEST, _at(slopes.logs, k) + FARTHEST) for k, v in found.items()}
+    return pooled(near)
 
 
 def _logs(tree: Tree, row: Measured) -> Floats:

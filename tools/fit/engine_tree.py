@@ -34,11 +34,14 @@ LOW = np.log([1e-6, 1e-9, 1e-9, 1e-5, 0.2, 0.2])
 HIGH = np.log([1.0, 1e-2, 1e-3, 1e1, 20.0, 20.0])
 """What physics leaves room for: far enough that only a fit without a hold on its constants would end there."""
 
+MARGIN = float(np.log(1.02))
+"""A constant within this of a bound is at it."""
+
 PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.5}
 """Standard deviation of a node's logarithms around its parent's, by depth; of the root's around ``START``. The host
 constants of engines that were fitted each on their own lie 0.4 to 0.8 apart."""
 
-RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 1.2}
+RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
 
 FEWEST = 10
@@ -74,6 +77,16 @@ def pull_sd(key: Key) -> Floats:
     """How far each constant of a node may easily be from its parent's. The root has no say on ratios."""
     depth = sum(bool(word) for word in key)
     return np.array([PULL_SD[depth]] * len(HOST) + [RATIO_SD[depth]] * len(RATIOS))
+
+
+def pooled(tree: Tree) -> Tree:
+    """The tree without what takes a constant to a bound: there a node says nothing and has its parent's."""
+    out = {key: said.copy() for key, said in tree.items()}
+    for key in sorted(out, key=lambda k: sum(bool(word) for word in k)):
+        path = path_of(*key)[: 1 + sum(bool(word) for word in key)]
+        logs = START + sum((out[k] for k in path if k in out), np.zeros(len(CONSTANTS)))
+        out[key][(logs <= LOW + MARGIN) | (logs >= HIGH - MARGIN)] = 0.0
+    return out
 
 
 def logs_at(tree: Tree, path: Sequence[Key], *, is_scaled: bool) -> Floats:

@@ -5,8 +5,8 @@ factor's error in one kind of run is
 
     log size = of the mode + of having experts + of the engine + of its era + of the generation in it
 
-where each part is pulled towards nothing, so that a kind of few campaigns takes the size of its parent. What is least is
-the sum over values of log(size) + |error| / size (errors of a Laplace law), each campaign counting the same. Errors are
+where each part is pulled towards nothing, so a kind of few campaigns takes the size of its parent. What is least is the
+sum over values of log(size) + |error| / size (errors of a Laplace law), each campaign counting the same. Errors are
 first divided by what their answers borrow and extrapolate, which the answer itself puts back (``wider_by``).
 
 Levels are quantiles of error / size over all campaigns, each counting the same: so the errors that a campaign's rows

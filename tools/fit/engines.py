@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from campaign_scores import scores
+from campaign_scores import BY_CAMPAIGN, scores
 from engine_fit import fit
 from engine_rows import Measured, kind_of, read_rows, remember_steps, remember_surfaces
 from engine_scores import MOST, Told, thin, told
-from engine_tree import CONSTANTS, HIGH, LOW, START, Tree, constants_of, has_ratio, logs_at, path_of, row_path
+from engine_tree import CONSTANTS, HIGH, LOW, MARGIN, START, Tree, constants_of, has_ratio, logs_at, path_of, row_path
 from engine_widths import FACTORS, Widths, errors_of, shared_fracs, widths
 
 from orrery.base.files import write_atomically
@@ -37,12 +37,7 @@ USED = {"static": 16, "offline": 10, "open": 12, "closed": 12}
 POOLS_USED = 6
 """Rows of one campaign that enter a fit, taken evenly; fewer where runs of several pools take long to simulate."""
 
-AT_BOUND = 1.02
-"""A constant within this factor of a bound is at it."""
-
 SOURCES = {"runs": {"title": "Published serving runs, tables of docs/scorecard.md", "retrieved": "2026-11"}}
-BY_CAMPAIGN = "serving, a campaign left out"
-"""In the accuracy file, what is found here."""
 
 
 def main() -> None:
@@ -111,8 +106,7 @@ def entries(
 
 def at_bound(logs: np.ndarray) -> list[str]:
     """Constants that ended where their fit was not let further; those that are not fitted stand at their start."""
-    margin = np.log(AT_BOUND)
-    beyond = (logs <= LOW + margin) | (logs >= HIGH - margin)
+    beyond = (logs <= LOW + MARGIN) | (logs >= HIGH - MARGIN)
     return [
         name for name, is_out, start, x in zip(CONSTANTS, beyond, START, logs, strict=True) if is_out and x != start
     ]

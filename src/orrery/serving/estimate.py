@@ -241,10 +241,10 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=a.load_frac,
         is_one_request=workload.mode != "offline",
     )  # fmt: skip
+    factors = factors_of(deployment, kind_of_run(deployment, workload.mode), doubt)
     intervals = joint(
-        values | {"energy_j_per_token": energy_j_per_token}, figures, factors_of(deployment, kind_of_run(deployment, workload.mode), doubt),
-        bounds_of(deployment, workload),
-    )  # fmt: skip
+        values | {"energy_j_per_token": energy_j_per_token}, figures, factors, bounds_of(deployment, workload)
+    )
     return Estimate(
         **values, concurrency=a.concurrency, num_devices=layout.num_devices, memory=memory,
         peak_memory_bytes=_peak_memory_bytes(deployment, memory, workload, a.concurrency / layout.dp),

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from orrery.base.units import si
+from orrery.serving.intervals import difference_interval
+from orrery.serving.sureness import shared_frac
 from orrery.web.compare.sides import Side
 
 
@@ -44,6 +46,7 @@ class Compared:
     b: float | None
     a_80: tuple[float, float] | None
     b_80: tuple[float, float] | None
+    ratio_80: tuple[float, float] | None = None  # of B over A; narrower than both where they share errors
 
     @property
     def ratio(self) -> float | None:
@@ -52,7 +55,10 @@ class Compared:
 
     @property
     def overlaps(self) -> bool | None:
-        """Whether the 80 % intervals have values in common; None where one is not known."""
+        """Whether both may be the same: the interval of their ratio, or else the two 80 % intervals, allows it; None
+        where one is not known."""
+        if self.ratio_80 is not None:
+            return self.ratio_80[0] <= 1.0 <= self.ratio_80[1]
         if self.a_80 is None or self.b_80 is None:
             return None
         return self.a_80[0] <= self.b_80[1] and self.b_80[0] <= self.a_80[1]
@@ -98,7 +104,23 @@ def _compared(a: Side, b: Side) -> Iterator[Compared]:
         values = [_at(told, measure.path) for told in (told_a, told_b)]
         if any(v is not None for v in values):
             a_80, b_80 = (_interval(told, measure.path) for told in (told_a, told_b))
-            yield Compared(measure=measure, a=values[0], b=values[1], a_80=a_80, b_80=b_80)
+            yield Compared(
+                measure=measure, a=values[0], b=values[1], a_80=a_80, b_80=b_80, ratio_80=_ratio_80(a, b, measure.path)
+            )
+
+
+def _ratio_80(a: Side, b: Side, path: str) -> tuple[float, float] | None:
+    """The interval of B over A: what both have of the same error counts once."""
+    if a.answer is None or b.answer is None:
+        return None
+    answers = (a.answer, b.answer)
+    values = [getattr(x, path, None) or getattr(x.estimate, path, None) for x in answers]
+    around = [x.intervals().get(path) for x in answers]
+    if values[0] is None or values[1] is None or around[0] is None or around[1] is None:
+        return None
+    shared = shared_frac(a.answer.question.deployment, b.answer.question.deployment)
+    found = difference_interval(values[0], around[0], values[1], around[1], shared_frac=shared)
+    return found.low_80, found.high_80
 
 
 def _at(told: dict[str, Any], path: str) -> float | None:
