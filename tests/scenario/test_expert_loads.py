@@ -75,7 +75,7 @@ def test_loads_that_gather_on_few_experts_are_read_faster():
 @pytest.mark.parametrize("device", ["h100-sxm", "b200"])
 def test_throughput_never_falls_as_the_batch_grows(device: str):
     """Tokens a second of one decode step, batches of 1 to 256. Experts never take more than in proportion; of the whole
-    step waves of attention may take back half a percent."""
+    step waves of attention may take back a percent."""
     deployment = resolve(Scenario(**(ASKED | {"device": device}))).deployment
     n = np.arange(1, 257)
     zero = np.zeros_like(n)
@@ -87,4 +87,4 @@ def test_throughput_never_falls_as_the_batch_grows(device: str):
     experts = next(n / p.time_s for p in found.parts if p.name == "experts")
     assert (experts[1:] >= experts[:-1]).all()
     rate = n / found.time_s
-    assert (rate[1:] >= 0.995 * rate[:-1]).all()
+    assert (rate[1:] >= 0.99 * rate[:-1]).all()
