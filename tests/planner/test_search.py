@@ -183,3 +183,19 @@ def test_the_default_space_is_searched_in_time() -> None:
     start = time.process_time()
     search(goal(most=8), candidates(whole))
     assert time.process_time() - start < 2.0
+
+
+def test_below_the_foot_of_a_curve_littles_law_counts_whole_lives() -> None:
+    """0.1 requests a second that last 0.4 + 99 x 0.02 = 2.38 s keep 0.238 in flight, not 0.04 (their first tokens)."""
+    from orrery.planner.curve import Curve, concurrency_at
+
+    some = next(iter(candidates(space())))
+    memory = memory_of(some.deployment)
+    assert not isinstance(memory, Infeasible)
+    one = np.ones(2)
+    curve = Curve(
+        candidate=some, memory=memory, concurrency=np.array([1.0, 2.0]), ttft_s=0.4 * one, tpot_s=0.02 * one,
+        e2el_s=(0.4 + 99 * 0.02) * one, requests_per_s=np.array([1 / 2.38, 2 / 2.38]),
+    )  # fmt: skip
+    assert concurrency_at(curve, 0.1, 100) == pytest.approx(0.238)
+    assert concurrency_at(curve, 2 / 2.38, 100) == pytest.approx(2.0)

@@ -78,9 +78,9 @@ def test_estimate_and_simulate_agree(deploy_any, count):
         errors.append([abs(a / b - 1) for a, b in pairs])
     ttft, tpot, rate = np.percentile(errors, 95, axis=0)
     assert len(errors) > 0.8 * count
-    assert (tpot, rate) <= (0.08, 0.08), (tpot, rate)
-    assert rate <= 0.08
-    assert ttft <= 0.2, ttft
+    assert rate <= 0.08, rate
+    assert tpot <= 0.12, tpot  # outputs below 64 tokens: long prompts gather, see docs/models/serving.md
+    assert ttft <= 0.25, ttft
 
 
 @pytest.mark.parametrize("count", [SOME, MANY])
