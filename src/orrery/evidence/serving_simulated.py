@@ -16,7 +16,7 @@ from orrery.serving.clock import steps_of, tick
 from orrery.serving.intervals import Bounds, Figures, ratios_of
 from orrery.serving.metrics.distribution import from_gaps
 from orrery.serving.metrics.latencies import Latencies, latencies
-from orrery.serving.online import at_rate
+from orrery.serving.online import highest_rate
 from orrery.serving.requests import NONE, Floats, Ints, Requests
 from orrery.serving.simulation.assemble import memories_of
 from orrery.serving.simulation.result import TIMELINE, Simulated
@@ -217,11 +217,8 @@ class Ran:
         asked, pool = self.workload, self.service.pools[-1]
         if asked.mode != "open" or len(self.service.pools) > 1:
             return 0.0
-        rate = asked.request_rate_per_s / pool.replicas
-        found = at_rate(
-            pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens, rate, self.traffic.num_requests
-        )
-        return 0.0 if isinstance(found, Infeasible) else found.load_frac
+        highest = highest_rate(pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens)
+        return asked.request_rate_per_s / pool.replicas / highest
 
     def _of_requests(self, metric: str, percent: float | None) -> float:
         values = self.times.ttft_s if metric == "ttft_s" else self.times.long_tpot_s
