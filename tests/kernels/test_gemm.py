@@ -105,7 +105,9 @@ def test_a_loop_launched_by_the_host_never_beats_a_launch():
     m = np.array([1, 64, 16384])
     bare = predict(Gemm(m=m, n=8192, k=8192, format="fp8", is_cold=False), with_constants(device)).time_s
     loop = predict(Gemm(m=m, n=8192, k=8192, format="fp8", is_cold=False), on_host).time_s
-    cold, inside = (predict(Gemm(m=m, n=8192, k=8192, format="fp8"), d).time_s for d in (with_constants(device), on_host))
+    cold, inside = (
+        predict(Gemm(m=m, n=8192, k=8192, format="fp8"), d).time_s for d in (with_constants(device), on_host)
+    )
     assert bare[1] < slow < bare[2]
     np.testing.assert_array_equal(loop, [slow, slow, bare[2]])
     np.testing.assert_array_equal(inside, cold)

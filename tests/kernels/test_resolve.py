@@ -73,7 +73,9 @@ def test_8_bit_products_have_each_engines_own_constants(device, engine):
     assert (found.engine, found.origin) == (engine, "device")
 
 
-@pytest.mark.parametrize(("device", "origin"), [("mi300x", "device"), ("mi325x", "generation"), ("mi350x", "generation")])
+@pytest.mark.parametrize(
+    ("device", "origin"), [("mi300x", "device"), ("mi325x", "generation"), ("mi350x", "generation")]
+)
 def test_amd_devices_have_their_own_librarys_constants(device, origin):
     for engine in ("vllm", "sglang"):
         found = find(get_device(device), "gemm", "fp8_block", engine)

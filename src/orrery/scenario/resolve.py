@@ -177,7 +177,7 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
         notes.append(
             f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
         )
-    weights = get_format(weights).name
+    weights = held_format(weights, parts.model)
     activations = (
         get_format(scenario.activations).name if scenario.activations else activations_for(weights, parts.device)
     )
@@ -188,6 +188,12 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
         notes.append(f"kv: {kv} (engines' default)")
     stated = activations if scenario.activations else ""
     return Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), tuple(notes)
+
+
+def held_format(asked: str, model: Model) -> str:
+    """The format that a word for weights means: ``fp8`` of a checkpoint that is FP8 in blocks is its own."""
+    found, own = get_format(asked).name, get_format(model.weights_format).name
+    return own if found == "fp8" and own.startswith("fp8_") else found
 
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
