@@ -13,7 +13,7 @@ from orrery.execution.batch import Batch
 from orrery.execution.step import step
 from orrery.kernels.ops import Popularity
 from orrery.scenario.expert_loads import expert_loads
-from orrery.scenario.resolve import resolve
+from orrery.scenario.resolve import held_format, resolve
 from orrery.scenario.schema import Scenario
 
 MODEL = get_model("qwen3-30b-a3b")
@@ -88,3 +88,10 @@ def test_throughput_never_falls_as_the_batch_grows(device: str):
     assert (experts[1:] >= experts[:-1]).all()
     rate = n / found.time_s
     assert (rate[1:] >= 0.99 * rate[:-1]).all()
+
+
+def test_fp8_of_a_checkpoint_in_blocks_is_its_own():
+    """A table that says fp8 of MiniMax-M2.5, whose checkpoint is FP8 in blocks of 128, means the checkpoint."""
+    assert held_format("fp8", get_model("MiniMaxAI/MiniMax-M2.5")) == "fp8_block"
+    assert held_format("fp8", MODEL) == "fp8"
+    assert held_format("nvfp4", get_model("MiniMaxAI/MiniMax-M2.5")) == "nvfp4"

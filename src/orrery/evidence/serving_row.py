@@ -22,7 +22,7 @@ from orrery.numerics.registry import get_format
 from orrery.planner.space import activations_for
 from orrery.scenario.drafting import DRAFT_TOKENS
 from orrery.scenario.expert_loads import expert_loads
-from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside
+from orrery.scenario.resolve import DEFAULT_ENGINE, cache_beside, held_format
 from orrery.serving.workload import REQUESTS_PER_SLOT, Mode, Workload
 
 MODES: dict[str, Mode] = {"static": "static", "offline": "offline", "closed": "closed", "open": "open"}
@@ -66,7 +66,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     layout = _layout(row, engine, device)
     layout = _with_experts(row, layout, model)
     stored = engine.usual_weights or model.weights_format
-    weights = get_format(row.word("weights_format") or row.default("weights_format", stored)).name
+    weights = held_format(row.word("weights_format") or row.default("weights_format", stored), model)
     usual = activations_for(weights, device)
     activations = get_format(row.word("activations_format") or row.default("activations_format", usual)).name
     stated = activations if row.word("activations_format") else ""

@@ -199,7 +199,7 @@ def formats_of(scenario: Scenario, parts: Parts) -> tuple[Formats, tuple[str, ..
         notes.append(
             f"weights: {weights} ({f'what {parts.engine.name} loads' if usual else 'as the checkpoint holds them'})"
         )
-    weights = get_format(weights).name
+    weights = held_format(weights, parts.model)
     if scenario.activations is None:
         activations = activations_for(weights, parts.device)
         notes.append(f"activations: {activations} (what {weights} weights run with on {parts.device.name})")
@@ -219,6 +219,12 @@ def _possible(activations: str, device: Device, notes: list[str]) -> str:
     wide = wide_format(device)
     notes.append(f"activations: {wide}, not {activations}: {device.name} cannot multiply it, weights are unpacked")
     return wide
+
+
+def held_format(asked: str, model: Model) -> str:
+    """The format that a word for weights means: ``fp8`` of a checkpoint that is FP8 in blocks is its own."""
+    found, own = get_format(asked).name, get_format(model.weights_format).name
+    return own if found == "fp8" and own.startswith("fp8_") else found
 
 
 def cache_beside(weights: str, activations: str, engine: Engine, device: Device) -> str:
