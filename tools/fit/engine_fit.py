@@ -92,6 +92,8 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
     scaled = [i for i, r in enumerate(rows) if has_ratio(r)]
     for c, name in enumerate(CONSTANTS):
         asked = range(len(rows)) if name in HOST else scaled
+        if name == "handover_s":
+            asked = [i for i, r in enumerate(rows) if len(r.service.pools) > 1]
         there = errors_at([rows[i] for i in asked], tree, {name: float(np.exp(STEP))})
         for i, found in zip(asked, there, strict=True):
             for metric, error in found.items():

@@ -88,6 +88,7 @@ def entries(
     campaigns = {key: {r.campaign for r in used if key in row_path(r)} for key in tree}
     scaled = {key for row in used if has_ratio(row) for key in row_path(row)}
     own = {key for row in used if not has_ratio(row) for key in row_path(row)}
+    handed = {key for row in used if len(row.service.pools) > 1 for key in row_path(row) if key[1]}
     modes = sorted({kind_of(t.row) for t in found})
     out: list[dict[str, Any]] = []
     for key in sorted(tree, key=lambda k: (k != ("", "", ""), k)):
@@ -98,7 +99,7 @@ def entries(
             "name": name, "version": era or POOLED, "generation": generation, "source": "runs",
             "rows": count[key], "campaigns": len(campaigns[key]), "at_bound": at_bound(logs),
             "at": f"{count[key]} rows of {len(campaigns[key])} campaigns to fit; intervals from campaigns left out",
-            "constants": constants_of(logs),
+            "constants": {n: v for n, v in constants_of(logs).items() if n != "handover_s" or key in handed},
             "spread": {f"{m}.{f}": by_factor[f].spread(m, path) for m in modes for f in FACTORS},
         })  # fmt: skip
     return out

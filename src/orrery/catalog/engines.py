@@ -113,7 +113,7 @@ def _engine(name: str, version: str, generation: str) -> Engine:
     fitted, fact = _fitted(raw.get("runs_on", name), version, generation)
     host = ASSUMED_HOST | fitted["constants"]
     facts |= {k: Fact(name=k, value=host[k], basis=fact.basis, source=fact.source, at=fact.at)
-              for k in ASSUMED_HOST if k not in facts}  # fmt: skip
+              for k in host if k not in facts}  # fmt: skip
     known = {f.name: f.type for f in fields(Engine)}
     if unknown := facts.keys() - known.keys():
         raise FactError(f"{name}.toml: Engine has no {', '.join(sorted(unknown))}.")

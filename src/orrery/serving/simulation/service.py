@@ -96,6 +96,16 @@ class Service:
             raise ScenarioError("split: shares the devices of one pool between the phases; leave the other pools out.")
 
     @property
+    def entry_s(self) -> float:
+        """From a request's arrival to its place in the first queue: the front ends that it passes.
+
+        With servers of their own for prompts and for outputs, a router hands each request to both, and the second one's
+        front end, which registers the transfer and streams the output, stands before the first token too.
+        """
+        answers = [p.deployment.engine.handover_s for p in self.pools if p.role == "answers"]
+        return self.pools[0].deployment.engine.request_s + max(answers, default=0.0)
+
+    @property
     def num_devices(self) -> int:
         """Devices of all pools."""
         return sum(p.replicas * p.deployment.layout.num_devices for p in self.pools)
