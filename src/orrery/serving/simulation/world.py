@@ -8,6 +8,7 @@ from orrery.base.errors import ScenarioError
 from orrery.engine.queue._kernel import clock_of
 from orrery.engine.streams import stream
 from orrery.execution.compression import Compression, kept_tokens
+from orrery.execution.surface._kernel import CHANNELS
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.assemble import Assembled
 from orrery.serving.simulation.memory._kernel import Memory, memory_of
@@ -69,7 +70,7 @@ def build(service: Service, requests: Requests, prepared: Prepared, *, seed: int
         memory=_memory(assembled, requests, blocks_each),
         held=assembled.held, block_tokens=prepared.block_tokens, blocks_each=blocks_each, surfaces=assembled.surfaces,
         num_variants=assembled.num_variants, kept=assembled.kept, num_layers=assembled.num_layers,
-        lending_s=assembled.lending_s, cost=np.zeros((2, 4)), routing=np.zeros((3, lanes)),
+        lending_s=assembled.lending_s, cost=np.zeros((2, CHANNELS)), routing=np.zeros((3, lanes)),
         gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES), timeline=np.zeros((BINS, len(TIMELINE))),
         log=np.zeros((window.rows, len(STEP))), totals=_totals(window),
         tally=np.zeros((lanes, 6), dtype=np.int64), emitted=np.zeros((0, 3), dtype=np.int64), emitted_s=np.zeros(0),
