@@ -93,10 +93,9 @@ def test_each_run_is_predicted_better_by_the_others(slow_host):
 def test_what_the_runs_do_not_tell_stays_and_its_run_is_named(slow_host):
     answer, _, _, _ = slow_host
     told = {c.name: c for c in answer.constants}
-    for name in ("per_layer_s", "prompts_ahead"):
-        assert told[name].word == "not identified"
-        assert told[name].after == told[name].before
-    assert "concurrency 16" in told["prompts_ahead"].needs
+    assert told["per_layer_s"].word == "not identified"
+    assert told["per_layer_s"].after == told["per_layer_s"].before
+    assert "different depth" in told["per_layer_s"].needs
     assert "per_layer_s" not in answer.written.read_text().split("[conditions]")[0]
 
 
@@ -304,7 +303,7 @@ def test_progress_ends_at_its_total(slow_host):
 def test_the_answer_is_plain_data(slow_host):
     found = json.loads(json.dumps(slow_host[0].to_json(), allow_nan=False))
     assert found["left_out"]["tpot_s"]["after"]["rows"] == 12
-    assert {c["name"] for c in found["constants"]} == {c.name for c in CONSTANTS} | {"prompts_ahead"}
+    assert {c["name"] for c in found["constants"]} == {c.name for c in CONSTANTS}
     assert found["constants"][0]["identified"] in ("identified", "partly", "not identified")
 
 

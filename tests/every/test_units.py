@@ -51,7 +51,11 @@ WITHOUT_UNIT = {
     "MoE.skew": "the exponent of a power law",
     "Candidate.root_s2_per_bytes": "seconds squared per byte: its root times the root of a size is a time",
     "Prepared.knobs": "a row a technique, each knob named in its KNOBS",
-    "Engine.prompts_ahead": "a mean number of prompts",
+    "Popularity.exponent": "the exponent of a power law",
+    **dict.fromkeys(
+        ("StepLaw.concave_power", "StepLaw.matrix_weight", "StepLaw.memory_weight"),
+        "exponent and weights of shares of two roofs",
+    ),
     "Ready.machine": "a kernel's row of roofs, each named where it is filled in",
     "Ready.constants": "a kernel's row of constants, each named in its CONSTANTS",
     "Requests.priority": "a rank: lower goes first",

@@ -154,7 +154,7 @@ def test_a_plan_has_the_promised_keys() -> None:
     best = out["plans"][0]
     for name in (*METRICS, "total_tokens_per_s", "replicas", "concurrency", "usd_per_million_total_tokens"):
         assert best[name] > 0
-    assert best["layout"].keys() == {"tp", "pp", "dp", "ep", "cp"}
+    assert best["layout"].keys() == {"tp", "pp", "dp", "ep", "cp", "etp"}
     assert best["launch"].keys() == {"vllm", "sglang", "tensorrt-llm"}
     assert best["ttft_s"] <= 1.0
     assert best["tpot_s"] <= 0.05

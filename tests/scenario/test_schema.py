@@ -49,6 +49,7 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
 @st.composite
 def settings(draw: st.DrawFn) -> dict[str, Any]:
     names = draw(st.sets(st.sampled_from(SETTINGS), max_size=12))
+    names -= {s for s in names if s.name == "workload"}  # fills in settings of its own: not what was given
     arriving = [s for s in names if s.name in ("batch", "concurrency", "rate", "trace")]
     shaped = [s for s in names if s.name in ("trace", "turns", "calls", "prefix_tokens")]
     return {s.name: draw(values(s)) for s in names if s not in (*arriving[1:], *shaped[1:])}
@@ -134,7 +135,9 @@ def test_an_example_of_every_setting_is_let_in() -> None:
 
     for setting in BY_NAME.values():
         parsed = tomllib.loads(f"{setting.name} = {setting.example}")
-        assert read_scenario(parsed).written() == parsed
+        written = read_scenario(parsed).written()
+        assert parsed.items() <= written.items()
+        assert written == parsed or setting.name == "workload"  # which fills in its model, lengths and objectives
 
 
 @pytest.mark.parametrize("content", [b"tp = ", b"\xff\xfe", b"[[["])

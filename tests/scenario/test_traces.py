@@ -147,7 +147,7 @@ def test_binary_rubbish_and_missing_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\x1f\x8b" + b"\x00" * 40)
     with pytest.raises(ScenarioError, match=r"x\.gz"):
         load_trace(str(path))
-    with pytest.raises(ScenarioError, match="cannot be read"):
+    with pytest.raises(ScenarioError, match="There is no file"):
         load_trace(str(tmp_path / "none.csv"))
     with pytest.raises(UnknownName, match="chat"):
         load_trace("chatt")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_runs import deployment
 
 from orrery.catalog.engines import get_engine
 from orrery.execution.layout import Deployment
@@ -11,7 +12,6 @@ from orrery.serving.metrics.latencies import latencies
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate
-from small_runs import deployment
 
 
 def _service(handover_s: float) -> Service:

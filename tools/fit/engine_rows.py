@@ -105,7 +105,8 @@ def remember_steps() -> None:
     def remembered(deployment: Deployment, batch: Batch) -> Step:
         sizes = (getattr(batch, f.name).tobytes() for f in fields(batch))
         key = (id(deployment.model), id(deployment.cluster), deployment.layout, deployment.formats, deployment.backends,
-               deployment.draft_head, deployment.mode, deployment.engine.name, deployment.engine.version, *sizes)  # fmt: skip
+               deployment.draft_head, deployment.mode, deployment.engine.name, deployment.engine.version,
+               *sizes)  # fmt: skip
         if key not in known:
             plain = replace(deployment.engine, per_layer_s=0.0, memory_ratio=1.0, compute_ratio=1.0)
             found = step(replace(deployment, engine=plain), batch)

@@ -33,8 +33,7 @@ class Engine:
     overlap_frac: float
     request_s: float  # front end: from the request's arrival to its place in the queue, and back with the first token
     context_bytes: float  # driver context, library workspaces, CUDA graphs: outside weights, cache and activations
-    prompts_ahead: float = 0.0  # in a closed loop: prompts that arrive just before one's own, having finished together
-    handover_s: float = 0.0  # of a request whose prompt and output have servers of their own: routing, the second front end
+    handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say
     compute_ratio: float = 1.0  # the same for compute-bound ones
     reserves_output: bool = False  # admits a request only if its whole answer fits in the cache (no eviction)

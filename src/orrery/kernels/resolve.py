@@ -127,7 +127,7 @@ def _experts_ranked(device: Device, format: str, backend: str) -> Ranked:
 def _makers(asked: str) -> tuple[str, ...]:
     """Back ends as engines call them, nearest first: ``triton@vllm``, then the same by others, then its kin."""
     backend, _, caller = asked.partition("@")
-    callers = tuple(dict.fromkeys((caller, *CALLERS)))
+    callers = tuple(dict.fromkeys((caller if asked else ENGINES[0], *CALLERS)))
     kernels = dict.fromkeys((backend, *BACKEND_KIN.get(backend, ()), *BACKENDS))
     named = (name for k in kernels for name in (*(f"{k}@{c}" for c in callers), k))
     return tuple(dict.fromkeys((asked, *named, *ENGINES)))

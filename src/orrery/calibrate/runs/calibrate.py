@@ -15,7 +15,7 @@ from orrery.calibrate.runs.fit import Fitted, Predicts, errors_of, fit, keep, kn
 from orrery.calibrate.runs.left_out import LeftOut, leave_out
 from orrery.calibrate.runs.problem import Floats, Runs
 from orrery.calibrate.runs.read import NOTE, RUN, read_runs
-from orrery.calibrate.runs.serving import FirstTokens, ServingRuns
+from orrery.calibrate.runs.serving import ServingRuns
 from orrery.calibrate.runs.spread import spreads
 from orrery.calibrate.runs.training import TrainingRuns
 from orrery.catalog.releases import UNVERSIONED
@@ -82,8 +82,6 @@ def calibrate_runs(
     against, weights = contradictions(runs.table, runs.cells, groups)
     settled = _settle(runs, groups, weights, tell, runs.references())
     told, notes = list(settled.told), _notes(table, runs, against, settled)
-    if isinstance(runs, ServingRuns):
-        told += _prompts_ahead(runs, {t.name: t.after for t in told}, groups, tell)
     is_better = settled.left_out.is_better
     day = max((d for d in runs.table.columns.get("measured_date", ()) if d), default=date.today().isoformat())
     intervals = spreads(runs, settled.left_out.after)
@@ -142,28 +140,6 @@ def _told(problem: Predicts, whole: Fitted, left: Floats, kept: Fitted, share: f
              needs=c.needs)
         for c, s, x in zip(problem.constants, sd, left, strict=True)
     )  # fmt: skip
-
-
-def _prompts_ahead(
-    runs: ServingRuns, constants: Mapping[str, float], groups: Sequence[int], tell: Callable[[], None]
-) -> tuple[Told, ...]:
-    """The constant of the closed forms alone; it stays as shipped where its own check does not get better."""
-    problem = FirstTokens(runs, {**runs.start, **constants})
-    if not problem.cells:
-        constant = problem.constants[0]
-        value = problem.start[constant.name]
-        return (
-            Told(
-                name=constant.name, before=value, after=value, sd_log=constant.stiffness, left=1.0, needs=constant.needs
-            ),
-        )
-    settled = _settle(problem, groups, np.ones(len(problem.cells)), tell, [])
-    if settled.left_out.is_better:
-        return settled.told
-    return tuple(
-        Told(name=t.name, before=t.before, after=t.before, sd_log=t.sd_log, left=1.0, needs=t.needs)
-        for t in settled.told
-    )
 
 
 def _predicted(runs: Runs, left_out: LeftOut) -> tuple[Predicted, ...]:

@@ -18,7 +18,6 @@ from orrery.evidence.serving_rows import MEDIAN, metric_of, predict
 from orrery.evidence.serving_simulated import Ran
 from orrery.evidence.tables import Table
 from orrery.execution.memory import Infeasible
-from orrery.serving.estimate import estimate
 from orrery.serving.simulation.service import Service
 from orrery.serving.workload import Workload
 
@@ -38,12 +37,6 @@ CONSTANTS = (
 )  # fmt: skip
 """Stiffness of the host's constants is the standard deviation of their logarithms over the shipped entries (0.43 to
 0.82); the ratios spread as far (0.6), but over devices whose kernels nobody measured, so they are held tighter."""
-
-AHEAD = Constant(
-    name="prompts_ahead", stiffness=0.45, low=0.1, high=16.0,
-    needs="first tokens of closed loops at concurrency 16 and more",
-)  # fmt: skip
-"""Used by the closed forms alone (`orrery estimate`), never by the simulator; fitted after the others."""
 
 NOISE, FIRST_TOKEN_NOISE = 0.05, 0.15
 """Relative, one sigma, of a run repeated and of what the model leaves out; queues decide much of a first token."""
@@ -173,22 +166,3 @@ def _subject(table: Table, runs: Sequence[Served]) -> Subject:
         kind="engine", base=next(iter(found["engine"])), version=list(versions)[-1], precision="",
         device=next(iter(found["device"])), models=models, tools=tools,
     )  # fmt: skip
-
-
-class FirstTokens:
-    """First tokens of closed loops by the closed forms, which alone know how many prompts come back together."""
-
-    def __init__(self, runs: ServingRuns, constants: Constants) -> None:
-        self._runs, self._constants = runs, constants
-        self.constants, self.start = (AHEAD,), {AHEAD.name: runs.start[AHEAD.name]}
-        self.cells = tuple(
-            c for c in runs.cells
-            if c.mode == "closed" and c.metric in ("ttft_s", "ttft_s_p50") and len(runs.runs[c.run].service.pools) == 1
-        )  # fmt: skip
-
-    def predict(self, run: int, constants: Constants) -> Mapping[str, float]:
-        """The mean first token, also in place of the median."""
-        served = self._runs.runs[run]
-        found = estimate(served.with_constants({**self._constants, **constants}).pools[0].deployment, served.workload)
-        value = float("nan") if isinstance(found, Infeasible) else found.ttft_s
-        return {"ttft_s": value, "ttft_s_p50": value}
