@@ -77,9 +77,11 @@ def _engine(setup: Setup) -> Deployment:
 
 def step_s(d: Deployment, prompt_tokens: int, context_tokens: int, answers: int) -> float:
     """One step: so many tokens of one prompt, beside so many answers behind ``context_tokens`` each."""
-    counts = (min(1, prompt_tokens), prompt_tokens, prompt_tokens, answers, context_tokens)
-    names = (
-        "prompt_sequences", "prompt_tokens", "prompt_context_tokens", "decode_sequences", "decode_context_tokens"
+    prompts, tokens, decodes, context = (
+        np.array([x]) for x in (min(1, prompt_tokens), prompt_tokens, answers, context_tokens)
+    )
+    batch = Batch(
+        prompt_sequences=prompts, prompt_tokens=tokens, prompt_context_tokens=tokens, decode_sequences=decodes,
+        decode_context_tokens=context,
     )  # fmt: skip
-    batch = Batch(**{name: np.array([count]) for name, count in zip(names, counts, strict=True)})
     return float(step(d, batch).time_s[0])
