@@ -22,6 +22,7 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.accuracy import read_tables, write_tables
 from orrery.evidence.check import check_table
 from orrery.evidence.checked import Checked
+from orrery.evidence.columns import states_anything
 from orrery.evidence.metrics import FITS
 from orrery.evidence.split import FIT, SHAPE_COLUMNS, TEST, sides
 from orrery.evidence.tables import read_table
@@ -168,7 +169,11 @@ def score_tables(data: Path) -> tuple[list[Scored], dict[str, Counts]]:
     counts: dict[str, Counts] = {}
     for path in sorted([*(data / "kernels").glob("*.csv*"), *(data / "serving").glob("*.csv*")]):
         started = time.perf_counter()
-        checked = check_table(read_table(path))
+        table = read_table(path)
+        if not any(states_anything(table, kind) for kind in set(table.words("kind").tolist())):
+            print(f"{path.name}: no column of it is a measurement that is predicted", flush=True)
+            continue
+        checked = check_table(table)
         side = side_of(checked)
         count = counts[path.name] = counts_of(checked, side)
         if checked.answers.predicted:

@@ -69,7 +69,7 @@ def deployment(
     scenario: dict[str, Any] = {
         "model": model or setup.word("model"), "device": device or setup.word("device"), "engine": engine,
         "engine_version": version, "batch": 1, "input_tokens": 1, "output_tokens": 1,
-        **{name: getattr(degrees, name) for name in DEGREES},
+        **{name: degree for name in DEGREES if (degree := getattr(degrees, name))},
     }  # fmt: skip
     if stated := setup.word("weights_format"):
         scenario["weights"] = stated
