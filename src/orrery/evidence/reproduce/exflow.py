@@ -185,5 +185,5 @@ def mixture(words: Setup, num_experts: int) -> Model:
             "max_position_embeddings": int(words.number("max_context_tokens")), "intermediate_size": 4 * hidden,
             "num_experts": num_experts, "num_experts_per_tok": int(words.number("num_experts_per_token")),
         },
-        name=f"GPT with {num_experts} experts",
+        name=f"GPT with {num_experts} experts", assume="decoder",
     )  # fmt: skip
