@@ -20,6 +20,10 @@ ROUNDED = {
     "internlm/internlm-20b": (20e9, 0.02),
     "internlm/internlm-7b": (7.3e9, 0.02),
     "nvidia/Llama-3_3-Nemotron-Super-49B-v1": (49.9e9, 0.005),
+    "nvidia/NVIDIA-Nemotron-Nano-9B-v2": (8.89e9, 0.002),
+    "nvidia/NVIDIA-Nemotron-Nano-12B-v2": (12.31e9, 0.002),
+    "Qwen/Qwen3-Omni-30B-A3B-Instruct": (30.5e9, 0.005),  # the thinker's language model
+    "xai-org/grok-1": (314e9, 0.01),
 }
 """Neither in transformers nor counted to the unit by their publishers: the rounded size, and how far it may be off."""
 

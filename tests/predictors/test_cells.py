@@ -95,7 +95,7 @@ def test_a_table_of_operations_is_exact_only_while_the_device_is_busy():
         found = quiet(space, batch)
         predictor = rule("operation-table")(found.samples(cells[:1], rng))
         errors[batch] = score(predictor(cells), found.truth.latency_s(cells)).mean_error_frac
-    assert errors[128] < 0.01 < 0.1 < errors[8]
+    assert errors[128] < 0.01 < 0.05 < errors[8]
 
 
 def test_a_line_over_encodings_is_exact_where_latencies_add_up():

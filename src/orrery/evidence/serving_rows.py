@@ -99,16 +99,18 @@ def metric_of(
     if metric == "itl_s":
         return found.tpot_s, found.intervals.get("tpot_s")
     if metric == "decode_tokens_per_s":
-        return found.concurrency / found.tpot_s, _of_rate(found)
+        step_s = found.decode_step_s if workload.mode == "static" else found.tpot_s  # prompts are not in such a rate
+        return found.concurrency / step_s, _of_rate(found, step_s)
     if metric == "kv_cache_tokens":
         return found.memory.kv_capacity_tokens * deployment.layout.dp, None
     return getattr(found, metric), found.intervals.get(metric)
 
 
-def _of_rate(found: Estimate) -> Interval | None:
+def _of_rate(found: Estimate, step_s: float) -> Interval | None:
     """The interval of the rate at which a batch decodes, from that of its steps: the ends change places."""
-    if (steps := found.intervals.get("tpot_s")) is None:
+    if (each := found.intervals.get("tpot_s")) is None:
         return None
+    steps = each.scaled(step_s / found.tpot_s)
     return Interval(**{end: found.concurrency / getattr(steps, OTHER_END[end]) for end in ENDS}, because=steps.because)
 
 

@@ -99,6 +99,11 @@ class Estimate:
         return self.steps.unfold(self.deployment, self.steps.decode_entry, "decode step")
 
     @property
+    def decode_step_s(self) -> float:
+        """A step that only decodes: the time per output token of a batch whose prompts are all computed."""
+        return float(self.steps.ticks.time_s[self.steps.decode_entry])
+
+    @property
     def prefill_cost(self) -> Cost:
         """One step that carries prompt tokens, down to the facts."""
         return self.steps.unfold(self.deployment, self.steps.prompt_entry, "step with prompts")

@@ -167,7 +167,7 @@ Predicted = dict[str, tuple[float, float, float]]
 def _predictions(cases: Sequence[Case], device: str, configs: Path) -> list[Predicted]:
     """What a table of these runs would be predicted as; its measured cells hold ones, which no prediction reads."""
     rows = [
-        {**described(case, configs), "device": device, **dict.fromkeys(_metrics(case), 1.0)} for case in cases
+        {**described(case, configs), "device": device, **dict.fromkeys(_columns(case), 1.0)} for case in cases
     ]  # fmt: skip
     path = configs / "cases.csv"
     path.write_text(table_text(rows))
@@ -177,14 +177,26 @@ def _predictions(cases: Sequence[Case], device: str, configs: Path) -> list[Pred
         raise ScenarioError(f"{rows[row]}: cannot be predicted: {reason}.")
     return [
         {
-            metric: (
-                float(answers.predicted[metric][i]),
-                float(answers.intervals[metric]["low_80"][i]), float(answers.intervals[metric]["high_80"][i]),
+            metric: _seconds(
+                case, float(answers.predicted[column][i]),
+                float(answers.intervals[column]["low_80"][i]), float(answers.intervals[column]["high_80"][i]),
             )
-            for metric in _metrics(case)
+            for metric, column in zip(_metrics(case), _columns(case), strict=True)
         }
         for i, case in enumerate(cases)
     ]  # fmt: skip
+
+
+def _columns(case: Case) -> tuple[str, ...]:
+    """The columns of a table that state a case's metrics: of decode steps, their rate, which has no prompts in."""
+    return ("decode_tokens_per_s",) if isinstance(case, Decode) else _metrics(case)
+
+
+def _seconds(case: Case, value: float, low: float, high: float) -> tuple[float, float, float]:
+    """A prediction and its interval in seconds: a rate of decoding becomes a step that gives all of them a token."""
+    if not isinstance(case, Decode):
+        return value, low, high
+    return case.batch_size / value, case.batch_size / high, case.batch_size / low
 
 
 def _metrics(case: Case) -> tuple[str, ...]:
