@@ -80,14 +80,25 @@ def test_a_fault_of_training_is_named_first_with_its_severity(fault, severity):
     assert answer.nothing_frac < 0.01
 
 
-@pytest.mark.parametrize(
-    ("fault", "severity"), [("host-bound", 8.0), ("slow-memory", 0.4), ("wrong-clocks", 0.3), ("front-end", 3e-4)]
-)
+@pytest.mark.parametrize(("fault", "severity"), [("host-bound", 8.0), ("slow-memory", 0.4), ("wrong-clocks", 0.3)])
 def test_a_fault_of_a_static_batch_is_named_first_with_its_severity(fault, severity):
     answer = compare_tables([table(measured(STATIC, fault, severity))])
     assert answer.suspects[0].cause == fault
     assert answer.suspects[0].severity == pytest.approx(severity, rel=0.2)
     assert answer.suspects[0].evidence_frac > 0.5
+
+
+@pytest.mark.parametrize(("fault", "severity"), [("front-end", 3e-4), ("network-to-client", 0.1)])
+def test_a_fault_before_the_engine_is_named_first_where_requests_come_one_by_one(fault, severity):
+    """Prompts of different lengths tell the two apart; static batches come to the engine without a front end."""
+    served = [row | {"input_tokens": tokens} for row, tokens in zip(CLOSED, ("256", "4096", "1024"), strict=True)]
+    answer = compare_tables([table(measured(served, fault, severity))])
+    assert answer.suspects[0].cause == fault
+    assert answer.suspects[0].severity == pytest.approx(severity, rel=0.2)
+    assert answer.suspects[0].evidence_frac > 0.5
+    at_once = compare_tables([table(measured(STATIC, fault, severity))])
+    assert at_once.verdict == "within the interval"
+    assert "Static batches" in at_once.excluded[fault]
 
 
 def test_healthy_runs_name_nothing():

@@ -17,6 +17,7 @@ from orrery.calibrate.device.search import Search
 from orrery.calibrate.device.work import Work
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.calibrate.truth.verify import verify_device
+from orrery.catalog.models import get_model
 from orrery.cli.main import run
 from orrery.kernels import host, predict
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill, Elementwise, Gemm
@@ -167,9 +168,19 @@ def test_a_restless_machine_widens_every_answer_on_it(written: Path, tmp_path: P
     asked = {"model": "llama-3.2-1b", "weights": "fp32", "input_tokens": 64, "output_tokens": 8, "batch": 1}
     quiet, wide = (estimate(device=str(path), **asked) for path in (written, restless))
     assert wide.estimate.tpot_s == pytest.approx(quiet.estimate.tpot_s)
-    for metric, interval in quiet.estimate.intervals.items():
-        assert wide.estimate.intervals[metric].high_80 == pytest.approx(1.5 * interval.high_80)
-        assert wide.estimate.intervals[metric].low_95 == pytest.approx(interval.low_95 / 1.5)
+    before, after = quiet.estimate.intervals, wide.estimate.intervals
+    device = get_device(str(written))
+    reading_s = 4 * get_model("llama-3.2-1b").num_parameters / device.memory_bandwidth_bytes_per_s
+    for end, ratio in (("low_95", 1 / 1.5), ("low_80", 1 / 1.5), ("high_80", 1.5), ("high_95", 1.5)):
+        first, token, whole = (getattr(after[m], end) for m in ("ttft_s", "tpot_s", "latency_s"))
+        assert first == pytest.approx(ratio * getattr(before["ttft_s"], end))
+        assert token == pytest.approx(max(ratio * getattr(before["tpot_s"], end), reading_s))  # weights must be read
+        assert whole == pytest.approx(first + 7 * token)
+    for metric, interval in before.items():
+        assert after[metric].low_95 < 0.99 * interval.low_95, metric
+        if metric != "power_w":  # which ends at the board's limit already
+            assert after[metric].high_95 > 1.3 * interval.high_95, metric
+    assert before["power_w"].high_95 == after["power_w"].high_95 == device.power_limit_w
     assert "restless" in " ".join(wide.notes)
     (tmp_path / "absurd.toml").write_text(restless.read_text().replace("widen_ratio = 1.5", "widen_ratio = 0.5"))
     with pytest.raises(FactError, match="widen_ratio"):

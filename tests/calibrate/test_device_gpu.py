@@ -60,7 +60,8 @@ def test_a_known_gpu_keeps_its_data_sheet_and_its_sibling_s_measurements(measure
     assert mine.dense_flops_per_s == pytest.approx(known.dense_flops_per_s, rel=1e-5)
     assert mine.facts["scaleup_each_way_bytes_per_s"].source == known.facts["scaleup_each_way_bytes_per_s"].source
     assert mine.calibrations["gemm", "bf16", "pytorch"].origin == "device"
-    assert mine.calibrations["moe", "bf16", "tensorrt-llm"].origin == "generation"
+    assert known.calibrations["moe", "bf16", "cutlass@tensorrt-llm"].origin == "device"
+    assert mine.calibrations["moe", "bf16", "cutlass@tensorrt-llm"].origin == "generation"
     assert estimate(device=str(path), engine="pytorch", **ASKED).estimate.tpot_s > 0
 
 

@@ -10,13 +10,14 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible, memory_of
-from orrery.planner.detail import detail
+from orrery.planner.detail import detail, workload_of
 from orrery.planner.goal import Goal, Objectives, Traffic
 from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.plan import Found
 from orrery.planner.search import ranking, search
 from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
 from orrery.planner.why_not import difference, distance
+from orrery.serving.estimate import estimate
 from orrery.serving.online import open_loop
 from orrery.serving.steady import batch_limit
 
@@ -166,11 +167,16 @@ def test_too_much_traffic_says_how_many_devices() -> None:
 def test_details_agree_with_the_search(found: Found) -> None:
     plan = detail(goal(), found.plans[0])
     assert plan.energy_j_per_token == pytest.approx(plan.power_w / plan.output_tokens_per_s)
-    assert plan.output_tokens_per_s == pytest.approx(6.0 * 200)
+    assert plan.output_tokens_per_s == pytest.approx(goal().traffic.request_rate_per_s * 200)
     tariff = found.plans[0].candidate.option.tariff
     assert plan.usd_per_hour == pytest.approx((tariff.usd_per_hour or 0) * found.plans[0].num_devices)
     interval = plan.intervals["tpot_s"]
     assert interval.low_95 < found.plans[0].tpot_s < interval.high_95
+    for operation in found.plans[::6]:
+        alone = estimate(operation.deployment, workload_of(goal(), operation))
+        assert not isinstance(alone, Infeasible)
+        assert alone.ttft_s == pytest.approx(operation.ttft_s, rel=0.02)
+        assert alone.tpot_s == pytest.approx(operation.tpot_s, rel=0.02)
 
 
 def test_the_default_space_is_searched_in_time() -> None:

@@ -115,7 +115,12 @@ def test_a_simulations_report_is_of_the_run_in_the_file(tmp_path: Path) -> None:
     end = bar(found, "prompt length").high.values
     assert end["p99_ttft_s"] == pytest.approx(direct["p99_ttft_ms"] / 1e3)
     shared = bar(found, "shared prompt beginnings").high.values
-    assert shared["p99_ttft_s"] < plain["p99_ttft_ms"] / 1e3
+    # The slowest of 60 first tokens are those of the 16 prompts that begin together: nobody's beginning is held yet.
+    halves = {"num_requests": 60, "slo": ["ttft:400"], "input_tokens": 256, "prefix_tokens": 256, "prefix_groups": 1}
+    direct = simulate(**ESTIMATE | halves).to_json()
+    assert shared["p99_ttft_s"] == pytest.approx(direct["p99_ttft_ms"] / 1e3)
+    assert shared["p99_tpot_s"] < plain["p99_tpot_ms"] / 1e3
+    assert shared["output_throughput"] > 1.03 * plain["output_throughput"]
     titles = [f.title for f in found.where.figures]  # pyright: ignore
     assert {"Latency by share of the requests", "Requests running and waiting", "Cache in use"} <= set(titles)
 

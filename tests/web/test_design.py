@@ -126,7 +126,7 @@ def test_stages_never_do_two_batches_at_once(answer):
     drawing = passing.stages(answer)
     assert "stage 2" in drawing
     assert "batch 2, token 2" in drawing
-    assert passing.stages(estimate(**{**SETTINGS, "pp": "1"})) == ""
+    assert passing.stages(estimate(**{**SETTINGS, "tp": "4", "pp": "1"})) == "", "the same devices without stages"
 
 
 def test_layers_show_what_is_sent(answer):

@@ -6,6 +6,7 @@ from functools import lru_cache
 from orrery.base.sources import Fact
 from orrery.execution.backend import ENDLESS, BackendRule, Kind, Situation
 from orrery.execution.layout import Deployment
+from orrery.hardware.device import Device
 from orrery.models.model import CompressedAttention, LatentAttention, Mixer, RecurrentMixer, SoftmaxAttention
 
 
@@ -58,9 +59,12 @@ def kernels_for(deployment: Deployment, kind: Kind, op: str, backend: str) -> st
     engine = deployment.engine.kernels
     if kind == "moe":
         return backend if backend == engine else f"{backend}@{engine}"
-    calibrations = deployment.cluster.device.calibrations
-    has_own = any(known == op and maker == backend for known, _, maker in calibrations)
-    return backend if has_own else engine
+    return backend if _has_constants(deployment.cluster.device, op, backend) else engine
+
+
+@lru_cache(maxsize=4096)
+def _has_constants(device: Device, op: str, backend: str) -> bool:
+    return any(known == op and maker == backend for known, _, maker in device.calibrations)
 
 
 def mixer_kind(mixer: Mixer | None) -> str:

@@ -25,7 +25,7 @@ CAUSE = Cause(
     change=change,
     said=said,
     shows="First tokens are late in proportion to the prompt, whatever the load; tokens then come as predicted.",
-    hides="Short prompts, and the time per output token, come out as predicted.",
+    hides="Short prompts, and the time per output token, come out as predicted. Static batches do not pass it.",
     checks=(
         "a slow (Python) tokenizer: tokenizer_mode=slow, use_fast=False; --api-server-count; --disable-log-requests",
         "top: the API server's process at 100 %; prompts sent as token ids for comparison",

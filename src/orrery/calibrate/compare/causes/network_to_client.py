@@ -26,7 +26,7 @@ CAUSE = Cause(
     said=said,
     shows="First tokens are late by the same time in every run, whatever the prompt or the load; tokens then come as "
     "predicted.",
-    hides="The time per output token does not move.",
+    hides="The time per output token does not move. Static batches come from no client.",
     checks=(
         "curl -w '%{time_connect} %{time_starttransfer}' of /health from the client's machine, then from the server's",
         "the load generator on the server itself; connections kept open; a proxy that buffers streams",
