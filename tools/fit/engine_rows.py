@@ -1,6 +1,6 @@
 """Published serving runs as deployments, workloads and what was measured; and how far off we are on each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from orrery.execution.step import Step, step
 from orrery.execution.surface import Surface, surface_of
 from orrery.execution.surface._kernel import CHANNELS, MEMORY, NETWORK, TIME
 from orrery.serving import clock
-from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.estimate import Estimate
 from orrery.serving.simulation import assemble
 from orrery.serving.simulation.service import Service
 from orrery.serving.sureness import kind_of_run
@@ -173,13 +173,3 @@ def value_of(row: Measured, found: Estimate | Ran, metric: str) -> float:
     if isinstance(found, Ran):
         return found.value(metric)
     return metric_of(found, base_metric(metric), row.deployment, row.workload)[0]
-
-
-def closed_form_errors(rows: Sequence[Measured], constants: Sequence[Mapping[str, float]]) -> np.ndarray:
-    """log(measured / predicted) of first tokens by the closed forms, which answer without simulating."""
-    out: list[float] = []
-    for row, own in zip(rows, constants, strict=True):
-        found = estimate(row.with_constants(own).pools[0].deployment, row.workload)
-        if not isinstance(found, Infeasible):
-            out.append(np.log(row.values["ttft_s"] / found.ttft_s))
-    return np.array(out)

@@ -49,6 +49,15 @@ class Batch:
         return self.prompt_sequences + self.decode_sequences * (1 + self.guesses)
 
 
+def decodes_of(sequences: Ints, context_tokens: int) -> Batch:
+    """Steps that only decode: so many sequences each, all behind the same context."""
+    none = np.zeros_like(sequences)
+    return Batch(
+        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none, decode_sequences=sequences,
+        decode_context_tokens=np.full_like(sequences, context_tokens),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
     """One kind of kernel, collective or gap in a step; ``time_s`` is of all its ``count`` repetitions together."""

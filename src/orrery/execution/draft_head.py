@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.batch import Batch, Part
+from orrery.execution.batch import Batch, Part, decodes_of
 from orrery.execution.layout import Deployment, DraftHead
 from orrery.execution.shard import Cache, cache_of, shard
 from orrery.execution.step import Step, step
@@ -139,12 +139,8 @@ def _named(parts: tuple[Part, ...], times: float) -> list[Part]:
 
 def drafting_s(deployment: Deployment, context_tokens: int, sequences: int) -> tuple[float, float]:
     """(base, per sequence) of all of a step's guessing, through 1 and ``sequences`` of them: the simulator's line."""
-    counts = np.array([1, max(2, sequences)])
-    none = np.zeros(2, dtype=np.int64)
-    batch = Batch(
-        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none, decode_sequences=counts,
-        decode_context_tokens=np.full(2, context_tokens),
-    )  # fmt: skip
+    batch = decodes_of(np.array([1, max(2, sequences)]), context_tokens)
+    counts = batch.decode_sequences
     parts = with_drafting(deployment, batch).parts
     one_s, many_s = (float(x) for x in np.sum([p.time_s for p in parts if p.group == "draft head"], axis=0))
     slope_s = max(0.0, (many_s - one_s) / float(counts[1] - 1))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.batch import Batch
+from orrery.execution.batch import decodes_of
 from orrery.execution.draft_head import drafting_s as head_drafting_s
 from orrery.execution.layout import DRAFT_METHODS, Deployment
 from orrery.execution.step import step
@@ -97,12 +97,8 @@ def drafting_s(speculation: Speculation, sequences: float) -> float:
 
 def draft_step_s(draft: Deployment, context_tokens: int, sequences: int) -> tuple[float, float]:
     """(base, per sequence) of the guessing model's decode step, host included, through 1 and ``sequences`` of them."""
-    counts = np.array([1, max(2, sequences)])
-    none = np.zeros(2, dtype=np.int64)
-    batch = Batch(
-        prompt_sequences=none, prompt_tokens=none, prompt_context_tokens=none, decode_sequences=counts,
-        decode_context_tokens=np.full(2, context_tokens),
-    )  # fmt: skip
+    batch = decodes_of(np.array([1, max(2, sequences)]), context_tokens)
+    counts = batch.decode_sequences
     engine = draft.engine
     host_s = engine.step_s + engine.per_sequence_s * counts
     device_s = step(draft, batch).time_s + (1.0 - engine.overlap_frac) * host_s

@@ -25,10 +25,6 @@ GATHER = "all-gather"
 DEEPEP = "deepep"
 """DeepEP picks by phase: kernels for low latency where sequences decode, kernels for throughput for prompts."""
 
-DISPATCHERS = (
-    GATHER, DEEPEP, "deepep-low-latency", "deepep-normal", "tensorrt-llm-one-sided", "tensorrt-llm-two-sided",
-)  # fmt: skip
-
 WIDE_RANKS = 8
 """Engines' documentation names other dispatchers for more than one server, and a server has eight devices. Published
 deployments over 16 ranks and more use them also inside a rack that one NVLink domain spans."""
