@@ -46,8 +46,8 @@ DEFAULT_FRAMEWORK = "pytorch"
 """What a run that names no framework is taken to use."""
 
 ASSUMED = {
-    "host_layer_s": 1.5e-4, "host_backward_ratio": 1.5, "host_collective_s": 3e-5, "step_s": 5e-3,
-    "matrix_ratio": 1.1, "elementwise_ratio": 1.3, "attention_ratio": 1.2, "network_ratio": 1.2,
+    "host_layer_s": 1.5e-4, "host_backward_ratio": 1.5, "host_expert_s": 5e-4, "host_collective_s": 3e-5,
+    "step_s": 5e-3, "matrix_ratio": 1.1, "elementwise_ratio": 1.3, "attention_ratio": 1.2, "network_ratio": 1.2,
     "scaleout_ratio": 1.2, "contention_ratio": 1.1, "fragmentation_ratio": 1.05, "fixed_bytes": 5e8,
     "update_bytes": 1.0,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from orrery.base.errors import ScenarioError
 from orrery.evidence.row import Row
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import FROZEN, NF4_BYTES, Task
-from orrery.execution.train.layout import Recompute, Sharding, TrainingLayout
+from orrery.execution.train.layout import Recompute, Sharding, TrainingLayout, expert_cut
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -55,7 +55,7 @@ def layout_of(
     ranks = degrees.dp * degrees.cp
     sharding = stated or (_default_sharding(row, framework) if ranks > 1 else "none")
     vp = max(row.count("vp"), 1) if degrees.pp > 1 else 1
-    ep, etp = _experts(row, model, degrees)
+    ep, etp = _experts(row, model, framework, degrees)
     return TrainingLayout(
         tp=degrees.tp, cp=degrees.cp, pp=degrees.pp, dp=degrees.dp, vp=vp, ep=ep, etp=etp, micro_batch=micro_batch,
         sharding=sharding, sharding_group=_sharding_group(row, sharding, ranks), recompute=_recompute(row, framework),
@@ -95,18 +95,19 @@ def _recompute(row: Row, framework: Framework) -> Recompute:
     return word  # pyright: ignore[reportReturnType]
 
 
-def _experts(row: Row, model: Model, degrees: Degrees) -> tuple[int, int]:
-    """Ways in which experts are dealt out and cut; Megatron cuts each as it cuts everything else."""
+def _experts(row: Row, model: Model, framework: Framework, degrees: Degrees) -> tuple[int, int]:
+    """Ways in which experts are dealt out and cut: as stated, or as the framework does."""
     if not any(b.experts for b in model.blocks):
         return 1, 1
     ranks = degrees.tp * degrees.cp * degrees.dp
     ep = max(row.count("ep"), 1)
     found = _EXPERT_CUT.search(row.word("model"))
-    etp = int(found[1]) if found else min(degrees.tp, max(1, ranks // ep))
-    if ranks % (ep * etp):
-        raise ScenarioError("ep does not divide tp x cp x dp")
-    if etp > 1 and not found:
+    etp = row.count("etp") or (int(found[1]) if found else 0)
+    if not etp:
+        etp = expert_cut(framework.cuts_experts, degrees.tp, ranks, ep)
         row.default("etp", str(etp))
+    if ranks % (ep * etp):
+        raise ScenarioError("ep x etp does not divide tp x cp x dp")
     return ep, etp
 
 

@@ -13,13 +13,16 @@ from orrery.evidence.training_cluster import cluster_of, device_of
 from orrery.evidence.training_framework import framework_of, recipe_of
 from orrery.evidence.training_layout import layout_of
 from orrery.evidence.training_model import model_of
+from orrery.execution.train.experts import DISPATCHERS
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import FROZEN, Task, TrainingJob
 from orrery.execution.train.layout import Sharding, TrainingLayout
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
+from orrery.scenario.expert_loads import expert_loads
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
 from orrery.training.step import step_of
@@ -64,7 +67,8 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
     longest = 0 if row.word("seq_len") or task in ("pretrain", "forward_backward") else LONGEST_INSTRUCTION_TOKENS
     job = _job(
         model, cluster, framework, recipe, seq_len, global_batch, task,
-        _adapter_rank(row, framework) if task in FROZEN else 16, longest,
+        _adapter_rank(row, framework) if task in FROZEN else 16, longest, _dispatcher(row),
+        expert_loads(row.word("expert_loads"), model),
     )  # fmt: skip
     if not row.word("recompute") and layout.num_devices > 1:
         layout = _as_little_again_as_fits(row, job, layout)
@@ -100,12 +104,13 @@ def usable_bytes(device: Device) -> float:
 @lru_cache(maxsize=4096)
 def _job(
     model: Model, cluster: Cluster, framework: Framework, recipe: Recipe, seq_len: int, global_batch: int, task: Task,
-    rank: int, longest: int,
+    rank: int, longest: int, dispatcher: str, loads: Popularity | None,
 ) -> TrainingJob:  # fmt: skip
     """One object for all rows that describe the same job, so that their layouts can be answered together."""
     return TrainingJob(
         model=model, cluster=cluster, framework=framework, recipe=recipe, seq_len=seq_len,
-        global_batch=global_batch, task=task, adapter_rank=rank, longest_seq_len=longest,
+        global_batch=global_batch, task=task, adapter_rank=rank, longest_seq_len=longest, dispatcher=dispatcher,
+        expert_loads=loads,
     )  # fmt: skip
 
 
@@ -116,6 +121,14 @@ def _task(row: Row) -> Task:
     if not word:
         row.default("task", "pretrain")
     return TASKS[word]
+
+
+def _dispatcher(row: Row) -> str:
+    """How tokens reach their experts, where the row says so."""
+    word = row.word("dispatcher").casefold()
+    if word and word not in DISPATCHERS:
+        raise ScenarioError(f"unknown dispatcher {word}; write {', '.join(DISPATCHERS)}")
+    return word
 
 
 def _has_dropout(row: Row, model: Model) -> bool:

@@ -41,7 +41,7 @@ SETTINGS: tuple[Setting, ...] = (
     word("attention_backend", "Kernels of attention (default: likewise).", "flash-attention-3", "NAME"),
     word("gemm_backend", "Kernels of dense products (default: likewise).", "deepgemm", "NAME"),
     word("expert_loads", "How tokens choose experts: balanced, zipf:S, or a file with each one's share.", "zipf:0.5",
-         "LAW|FILE"),
+         "LAW|FILE", commands=EVERY),
     count("input_tokens", "Mean prompt length.", 1024, most=100_000_000, commands=TRAFFIC),
     count("output_tokens", "Mean answer length.", 256, most=100_000_000),
     number("input_tokens_std", "Standard deviation of the prompt length.", 300, most=1e8, excludes_least=False,

@@ -10,7 +10,8 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
     word("framework", "Training framework: megatron-lm, nemo, torchtitan, deepspeed, fsdp, …", "megatron-lm", "NAME",
          commands=TRAIN),
     count("vp", "Model chunks of each pipeline stage (interleaving).", 2, most=1024, commands=TRAIN),
-    count("etp", "Ways in which one expert is cut.", 1, most=4096, commands=ONE | SIMULATE | TRAIN),
+    count("etp", "Ways in which one expert is cut (default: as the framework does).", 1, most=4096,
+          commands=ONE | SIMULATE | TRAIN),
     word("sharding", "What data-parallel ranks share out: none, zero1, zero2, zero3 (fsdp).", "zero1", "NAME",
          commands=TRAIN),
     count("sharding_group", "Ranks that share one copy of what is sharded (HSDP); default: all.", 8, most=65536,
@@ -30,6 +31,8 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
          "domino", "NAME", commands=TRAIN),
     word("expert_overlap", "What the exchange of tokens runs beside: serial, expert-pipeline, …", "expert-pipeline",
          "NAME", commands=TRAIN),
+    word("dispatcher", "How tokens reach their experts: all-gather, all-to-all, deepep, hybridep (default: the "
+         "framework's).", "all-to-all", "NAME", commands=TRAIN),
     word("task", "pretrain, full_finetune, lora, qlora, adapter, forward_backward.", "pretrain", "NAME",
          commands=TRAIN),
     count("adapter_rank", "Rank of low-rank adapters.", 16, most=65536, commands=TRAIN),

@@ -9,6 +9,7 @@ WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
     "recompute": ("none", "selective", "full"),
     "context_kind": ("ring", "all-to-all"),
+    "dispatcher": ("all-gather", "all-to-all", "deepep", "hybridep"),
     "task": ("pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"),
 }
 """Settings that are one of a few words."""
@@ -34,6 +35,7 @@ class TrainingScenario(BaseModel):
     sequence_parallel: Switch = None
     tensor_overlap: Word = None
     expert_overlap: Word = None
+    dispatcher: Word = None
     task: Word = None
     adapter_rank: Count = Field(**bounds("adapter_rank"))
     devices_per_node: Count = Field(**bounds("devices_per_node"))

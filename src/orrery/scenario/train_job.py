@@ -8,10 +8,11 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, framework_notes, get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.train.job import Islands, Task, TrainingJob
-from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.layout import TrainingLayout, expert_cut
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
+from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
 from orrery.training.schedules.registry import get_schedule
@@ -56,7 +57,8 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
         seq_len=cast(int, scenario.seq_len), global_batch=cast(int, scenario.global_batch),
         task=cast(Task, scenario.task or "pretrain"), adapter_rank=scenario.adapter_rank or 16,
         islands=_islands(scenario, devices), tensor_overlap=scenario.tensor_overlap or "",
-        expert_overlap=scenario.expert_overlap or "",
+        expert_overlap=scenario.expert_overlap or "", dispatcher=scenario.dispatcher or "",
+        expert_loads=expert_loads(scenario.expert_loads, model),
     )  # fmt: skip
     return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
 
@@ -149,6 +151,10 @@ def layout_of(question: TrainingQuestion) -> tuple[TrainingLayout, tuple[str, ..
         given["schedule"] = "interleaved" if given.get("vp", 1) > 1 else f.schedule
         notes.append(f"schedule: {given['schedule']} (default)")
     given.setdefault("is_sequence_parallel", f.is_sequence_parallel)
+    if "etp" not in given and given.get("tp", 1) > 1 and any(b.experts for b in job.model.blocks):
+        ranks = given["tp"] * given.get("cp", 1) * given["dp"]
+        given["etp"] = expert_cut(f.cuts_experts, given["tp"], ranks, given.get("ep", 1))
+        notes.append(f"etp: {given['etp']} (as {f.name} does by default)")
     layout = TrainingLayout(**given)
     _check_choices(layout)
     if "schedule" in given and layout.pp == 1:

@@ -53,7 +53,7 @@ def layer_pace(units: Units) -> Pace:
     again = f.attention_ratio * x.attention_forward_s
     if f.selective == "operators":
         again = 0.5 * f.matrix_ratio * x.products.forward_s + f.elementwise_ratio * x.stream_forward_s
-    launch = f.host_layer_s + f.host_collective_s * _collectives(units)
+    launch = f.host_layer_s + f.host_expert_s * _routed_frac(units) + f.host_collective_s * _collectives(units)
     host = np.maximum(launch - busy, 0.0)
     return Pace(
         forward_s=device_forward, input_gradient_s=device_inputs, weight_gradient_s=device_weights,
@@ -64,6 +64,11 @@ def layer_pace(units: Units) -> Pace:
         host_forward_s=host,
         host_backward_s=np.maximum(f.host_backward_ratio * launch * _learns(job.task) - busy_back, 0.0),
     )  # fmt: skip
+
+
+def _routed_frac(units: Units) -> float:
+    """Share of the layers that have routed experts."""
+    return sum(b.count for b in units.job.model.blocks if b.experts) / units.num_layers
 
 
 def _collectives(units: Units) -> Floats:

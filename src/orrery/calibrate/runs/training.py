@@ -25,6 +25,8 @@ CONSTANTS = (
              needs="short samples or a small micro-batch, where a layer is done before its kernels are launched"),
     Constant(name="host_backward_ratio", stiffness=0.4, low=0.5, high=5.0,
              needs="the same: steps that wait for launches"),
+    Constant(name="host_expert_s", stiffness=0.5, low=1e-5, high=2e-2,
+             needs="a model with experts and a small micro-batch"),
     Constant(name="host_collective_s", stiffness=1.0, low=1e-6, high=3e-3,
              needs="tensor parallelism with small micro-batches"),
     Constant(name="step_s", stiffness=1.0, low=1e-4, high=2.0,

@@ -1,4 +1,4 @@
-"""Collectives of one layer and micro-batch: tensor, context and expert parallelism."""
+"""Collectives of one layer and micro-batch: tensor and context parallelism; and the curves of any collective."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -26,8 +26,6 @@ class Exchanges:
     tensor_backward_s: Floats
     context_forward_s: Floats
     context_backward_s: Floats
-    expert_forward_s: Floats
-    expert_backward_s: Floats
 
 
 def collective_s(job: TrainingJob, kind: str, ranks: Ints, stride: Ints, message_bytes: Floats) -> Floats:
@@ -45,13 +43,11 @@ def collective_s(job: TrainingJob, kind: str, ranks: Ints, stride: Ints, message
 
 
 def layer_exchanges(job: TrainingJob, block: Block, choice: Choice, cuts: int = 1) -> Exchanges:
-    """Of one layer; with ``cuts`` every message of tensor and expert parallelism goes in so many pieces."""
+    """Of one layer; with ``cuts`` every message of tensor parallelism goes in so many pieces."""
     tensor = tensor_s(job, block.num_reduces, choice, cuts)
     forward, backward = _context(job, block, choice)
-    expert = expert_s(job, block, choice, cuts)
     return Exchanges(
         tensor_forward_s=tensor, tensor_backward_s=tensor, context_forward_s=forward, context_backward_s=backward,
-        expert_forward_s=expert, expert_backward_s=expert,
     )  # fmt: skip
 
 
@@ -94,20 +90,6 @@ def _apart(job: TrainingJob, choice: Choice) -> Ints:
     """How far apart neighbours of the slowest hop of a ring stand: in another node, once the ring leaves one."""
     per_node = job.cluster.devices_per_node
     return np.where(choice.cp * choice.tp > per_node, np.maximum(per_node, choice.tp), choice.tp)
-
-
-def expert_s(job: TrainingJob, block: Block, choice: Choice, cuts: int = 1) -> Floats:
-    """Tokens to their experts and back; where experts are cut too, their ranks gather and scatter what arrives."""
-    if block.experts is None:
-        return np.zeros(choice.tp.shape)
-    e = block.experts
-    rows = tokens(job, choice) / np.where(choice.is_sequence_parallel, choice.tp, 1) / cuts
-    message = ELEMENT_BYTES * rows * e.experts_per_token * e.hidden_size
-    sent = 2.0 * collective_s(job, "all_to_all", choice.ep, choice.etp, message)
-    ones = np.ones_like(choice.tp)
-    gathered = collective_s(job, "all_gather", choice.etp, ones, message * choice.etp)
-    scattered = collective_s(job, "reduce_scatter", choice.etp, ones, message * choice.etp)
-    return cuts * (sent + gathered + scattered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

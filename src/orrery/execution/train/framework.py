@@ -34,6 +34,7 @@ class Framework:
     logits_bytes: float  # of one logit, all copies that live at once
     host_layer_s: float  # the least time of a layer's forward pass: launching its kernels
     host_backward_ratio: float  # of its backward pass, as a multiple
+    host_expert_s: float  # what routed experts add to the forward pass: routing, sorting, a product for each expert
     host_collective_s: float  # what each collective of a layer adds to that
     step_s: float  # once a step: data, clipping, logging
     matrix_ratio: float  # time of matrix products over that of measured ones alone (clocks under load, alignment)
@@ -47,5 +48,8 @@ class Framework:
     update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
     has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
+    dispatcher: str = "all-to-all"  # how tokens reach their experts, one of experts.DISPATCHERS
+    rack_dispatcher: str = ""  # the same where fast links join more devices than a chassis holds; "" = alike
+    cuts_experts: bool = False  # default etp: as everything else is cut (tp); False: experts stay whole
     spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

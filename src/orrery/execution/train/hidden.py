@@ -9,10 +9,12 @@ from orrery.base.seam import knob_array, technique_at
 from orrery.base.technique import Technique
 from orrery.execution.train import techniques
 from orrery.execution.train.cut import Choice, Product, product
-from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, expert_s, tensor_s
+from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, tensor_s
+from orrery.execution.train.expert_exchange import expert_s
+from orrery.execution.train.experts import expert_times
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.overlap import Pair
-from orrery.execution.train.products import Passes, expert_times, nothing, product_times
+from orrery.execution.train.products import Passes, nothing, product_times
 from orrery.execution.train.units import Units
 from orrery.models.model import Block
 

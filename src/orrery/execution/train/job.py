@@ -8,6 +8,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Link
+from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 
 Task = Literal["pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"]
@@ -46,6 +47,8 @@ class TrainingJob:
     tensor_knobs: tuple[tuple[str, float], ...] = ()
     expert_overlap: str = ""
     expert_knobs: tuple[tuple[str, float], ...] = ()
+    dispatcher: str = ""  # how tokens reach their experts; "" = as the framework does
+    expert_loads: Popularity | None = None  # None: balanced
 
     @property
     def tokens_per_step(self) -> int:

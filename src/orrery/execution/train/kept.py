@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.train.cut import Choice, Product, heads, tokens
+from orrery.execution.train.experts import routed
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.models.model import Block, CompressedAttention, LatentAttention, SoftmaxAttention
 
@@ -36,10 +37,11 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
     element = WIDE_BYTES if job.recipe.wide_format in ("bf16", "fp16") else 4.0
     stream = t * hidden / choice.norm_ways
     saved = element if not job.recipe.is_narrow else job.recipe.saved_input_bytes
-    inputs, wide = _inputs(block, _read_again(job, products), choice, stream, t)
+    inputs, wide = _inputs(job, block, _read_again(job, products), choice, stream, t)
     norms = t * block.norm_elements / choice.norm_ways * element
     masks = stream * block.num_reduces * MASK_BYTES if job.framework.has_dropout else 0.0
-    activations, cores, scores = _activations(block, products, choice, t, element), _core(job, block, choice, t), 0.0
+    activations = _activations(job, block, products, choice, t, element)
+    cores, scores = _core(job, block, choice, t), 0.0
     if isinstance(block.mixer, SoftmaxAttention) and not job.framework.has_fused_attention:
         each = SCORES_BYTES + (SCORES_BYTES + MASK_BYTES if job.framework.has_dropout else 0.0)
         scores = each * t * heads(block.mixer, choice.tp)[0] * job.seq_len
@@ -59,7 +61,9 @@ def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:
     return products if job.task not in FROZEN else [p for p in products if p.linear.role == "attention"]
 
 
-def _inputs(block: Block, products: list[Product], choice: Choice, stream: Floats, t: Floats) -> tuple[Floats, Floats]:
+def _inputs(
+    job: TrainingJob, block: Block, products: list[Product], choice: Choice, stream: Floats, t: Floats
+) -> tuple[Floats, Floats]:
     """Elements of the distinct inputs of linear layers: those that narrow recipes save narrow, and the others."""
     narrow, wide = np.zeros(choice.tp.shape), np.zeros(choice.tp.shape)
     has_seen_stream: dict[bool, bool] = {}
@@ -74,20 +78,21 @@ def _inputs(block: Block, products: list[Product], choice: Choice, stream: Float
         else:
             narrow = narrow + t * p.k * p.groups
     if block.experts:
-        e, each = block.experts, float(block.experts.experts_per_token)
-        narrow = narrow + t * each * (e.hidden_size + e.ffn_size / choice.etp)
-        wide = wide + t * each * e.hidden_size
+        e, x = block.experts, routed(job, block.experts, choice)
+        narrow = narrow + x.rows * (e.hidden_size + x.ffn_size)
+        wide = wide + x.own_tokens * e.experts_per_token * e.hidden_size
     return narrow, wide
 
 
-def _activations(block: Block, products: list[Product], choice: Choice, t: Floats, element: float) -> Floats:
+def _activations(
+    job: TrainingJob, block: Block, products: list[Product], choice: Choice, t: Floats, element: float
+) -> Floats:
     """What enters activations: both halves of a gated one."""
     gated = 2.0 if any(p.linear.name.endswith("gate_up") for p in products) else 1.0
     out = element * gated * t * block.activation_elements / choice.tp
     if block.experts:
-        e = block.experts
-        ways = 2.0 if e.is_gated else 1.0
-        out = out + element * ways * t * e.experts_per_token * e.ffn_size / choice.etp
+        x, ways = routed(job, block.experts, choice), 2.0 if block.experts.is_gated else 1.0
+        out = out + element * ways * x.rows * x.ffn_size
     return out
 
 

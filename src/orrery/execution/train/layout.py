@@ -54,7 +54,9 @@ class TrainingLayout:
         return max(1, self.tp * self.cp * self.dp // (self.ep * self.etp))
 
     def __str__(self) -> str:
-        words = [f"{k}{v}" for k in ("tp", "cp", "pp", "vp", "ep", "etp", "dp") if (v := getattr(self, k)) > 1]
+        degrees = ("tp", "cp", "pp", "vp", "ep", "etp", "dp")
+        is_cut = self.tp > 1 and self.ep > 1  # what a blank etp means there is the framework's to say
+        words = [f"{k}{v}" for k in degrees if (v := getattr(self, k)) > 1 or (k == "etp" and is_cut)]
         words += [f"mb{self.micro_batch}"]
         words += [self.sharding] if self.sharding != "none" else []
         part = f"-{self.recompute_layers}" if self.recompute_layers else ""
@@ -65,3 +67,10 @@ class TrainingLayout:
 
 LAYOUT_FIELDS = tuple(f.name for f in fields(TrainingLayout))
 """Names of everything that a layout says."""
+
+
+def expert_cut(cuts_experts: bool, tp: int, ranks: int, ep: int) -> int:
+    """The etp that a blank means: 1, or with a framework that cuts experts as all else the tp that ``ranks`` allow."""
+    if not cuts_experts:
+        return 1
+    return max(etp for etp in range(1, tp + 1) if tp % etp == 0 and (ranks % (ep * etp) == 0 or etp == 1))

@@ -41,6 +41,9 @@ class Streams:
     forward_s: Floats
     backward_s: Floats
 
+    def __add__(self, other: "Streams") -> "Streams":
+        return Streams(forward_s=self.forward_s + other.forward_s, backward_s=self.backward_s + other.backward_s)
+
 
 def _ask(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) -> Floats:
     op = Elementwise(kind=kind, tokens=rows, width=width)
@@ -77,8 +80,8 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
     return Streams(forward_s=forward, backward_s=backward)
 
 
-def cast_streams(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Streams:
-    """A recipe's casts of one layer: of what enters its products, and of the gradients of what leaves them."""
+def cast_streams(job: TrainingJob, products: list[Product], choice: Choice) -> Streams:
+    """A recipe's casts of a layer's dense products: of what enters, and of the gradients of what leaves."""
     zero = np.zeros(choice.tp.shape)
     recipe = job.recipe
     if not recipe.is_narrow:
@@ -86,10 +89,6 @@ def cast_streams(job: TrainingJob, block: Block, products: list[Product], choice
     t, narrow = tokens(job, choice), [p for p in products if p.linear.role not in ("router", "head")]
     come = sum((p.k * p.groups for p in narrow), np.zeros_like(choice.tp))
     leave = sum((p.n * p.groups for p in narrow), np.zeros_like(choice.tp))
-    if block.experts:
-        e, each = block.experts, block.experts.experts_per_token
-        come = come + each * (e.hidden_size + e.ffn_size // choice.etp)
-        leave = leave + each * ((2 if e.is_gated else 1) * e.ffn_size // choice.etp + e.hidden_size)
     share = 1.0 - recipe.wide_layers_frac
     return Streams(
         forward_s=share * recipe.input_casts * _ask(job, "quantise", t, np.maximum(come, 1)),

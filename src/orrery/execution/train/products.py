@@ -10,18 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery import kernels
-from orrery.execution.train.cut import Choice, Product, tokens
+from orrery.execution.train.cut import Choice, Ints, Product, tokens
 from orrery.execution.train.job import FROZEN, TrainingJob
-from orrery.kernels.ops import Gemm, MoE
-from orrery.models.model import Experts
+from orrery.kernels.ops import Gemm
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
 
 WIDE_BYTES = 2.0
-
-RANDOM_ROUTING = -1.0
-"""Experts in training are balanced by a loss or a bias: every token picks at random, all experts alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,6 +78,23 @@ def _ask(
     t = np.maximum(tokens(job, choice) // cuts, 1)
     m = np.stack([t] * len(products))
     n, k, groups = (np.stack([getattr(p, x) for p in products]) for x in ("n", "k", "groups"))
+    return [x.times(float(cuts)) for x in _passes(job, m, n, k, groups, formats)]
+
+
+def grouped_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> list[Passes]:
+    """(m x k) by (k x n), ``groups`` times at once, in the recipe's formats; a product a row of the arrays."""
+    recipe = job.recipe
+    formats = (recipe.forward_format, recipe.input_gradient_format, recipe.weight_gradient_format)
+    found = _passes(job, m, n, k, groups, formats)
+    if not (recipe.is_narrow and recipe.wide_layers_frac):
+        return found
+    wide = _passes(job, m, n, k, groups, (recipe.wide_format, recipe.wide_format, recipe.wide_format))
+    share = recipe.wide_layers_frac
+    return [x.times(1.0 - share) + y.times(share) for x, y in zip(found, wide, strict=True)]
+
+
+def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: tuple[str, str, str]) -> list[Passes]:
+    """The three products of each row: the result's gradient takes its part in both of the backward ones."""
     has_weights = job.task not in FROZEN
     same = len(set(formats)) == 1
     if same:  # one call for all three
@@ -94,8 +107,8 @@ def _ask(
     if not has_weights:
         found.append(np.zeros(m.shape))
     return [
-        Passes(forward_s=cuts * found[0][i], input_gradient_s=cuts * found[1][i], weight_gradient_s=cuts * found[2][i])
-        for i in range(len(products))
+        Passes(forward_s=found[0][i], input_gradient_s=found[1][i], weight_gradient_s=found[2][i])
+        for i in range(len(m))
     ]
 
 
@@ -118,17 +131,3 @@ def product_bytes(job: TrainingJob, products: list[Product], choice: Choice) -> 
         each = WIDE_BYTES if is_wide(job, p) else narrow
         total = total + p.groups * (each * (t * p.k + p.n * p.k) + WIDE_BYTES * t * p.n)
     return total
-
-
-def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Passes:
-    """Of the routed experts of one layer: grouped products of the tokens that reach this device."""
-    recipe = job.recipe
-    t = np.maximum(tokens(job, choice) // cuts, 1) * choice.ep * choice.etp
-    op = MoE(
-        tokens=t, hidden_size=experts.hidden_size, ffn_size=experts.ffn_size, num_experts=experts.num_experts,
-        experts_per_token=experts.experts_per_token, format=recipe.forward_format, tp=choice.etp, ep=choice.ep,
-        is_gated=experts.is_gated, skew=RANDOM_ROUTING,
-    )  # fmt: skip
-    time_s = cuts * kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
-    has_weights = job.task not in FROZEN
-    return Passes(forward_s=time_s, input_gradient_s=time_s, weight_gradient_s=time_s if has_weights else 0.0 * time_s)

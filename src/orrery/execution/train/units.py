@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from orrery.execution.train.attention import attention_flops, attention_times
 from orrery.execution.train.cut import Choice, Product, held, product, tokens
 from orrery.execution.train.exchanges import layer_exchanges
+from orrery.execution.train.expert_exchange import expert_s
+from orrery.execution.train.experts import expert_casts, expert_streams, expert_times
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.kept import kept
 from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams, widening_s
 from orrery.execution.train.products import (
     WIDE_BYTES,
     Passes,
-    expert_times,
     nothing,
     product_bytes,
     product_flops,
@@ -105,14 +106,17 @@ def units(job: TrainingJob, choice: Choice) -> Units:
 def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passes, choice: Choice) -> Layer:
     zero = np.zeros(choice.tp.shape)
     core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
-    streams, casts = layer_streams(job, block, products, choice), cast_streams(job, block, products, choice)
+    streams, casts = layer_streams(job, block, products, choice), cast_streams(job, products, choice)
     exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
+    sent_s = expert_s(job, block, choice)
     parameters = held(block, products, choice)
     widened = widening_s(job, parameters.dense_parameters + parameters.expert_parameters)
     flops, extra, moved = product_flops(job, products, choice), zero, product_bytes(job, products, choice)
     if block.experts:
         extra = 2.0 * tokens(job, choice) * block.experts.experts_per_token * block.experts.num_parameters_each
-        extra = extra / choice.etp
+        extra = extra / choice.tp
+        streams = streams + expert_streams(job, block.experts, choice)
+        casts = casts + expert_casts(job, block.experts, choice) if job.recipe.is_narrow else casts
         moved = moved + WIDE_BYTES * parameters.expert_parameters
     seen = attention_flops(job, block.mixer, choice) if block.mixer else zero
     trained = parameters.dense_parameters + parameters.expert_parameters
@@ -127,7 +131,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
         cast_forward_s=casts.forward_s + widened, cast_backward_s=casts.backward_s + widened,
         tensor_forward_s=exchanges.tensor_forward_s, tensor_backward_s=exchanges.tensor_backward_s,
         context_forward_s=exchanges.context_forward_s, context_backward_s=exchanges.context_backward_s,
-        expert_forward_s=exchanges.expert_forward_s, expert_backward_s=exchanges.expert_backward_s,
+        expert_forward_s=sent_s, expert_backward_s=sent_s,
         forward_flops=flops + extra, attention_flops=np.asarray(seen, dtype=np.float64),
         forward_bytes=moved,
         dense_parameters=parameters.dense_parameters, expert_parameters=parameters.expert_parameters,

@@ -1,0 +1,122 @@
+"""Routed experts of one layer in training: what a rank holds, the rows that reach it, and its grouped products.
+
+The tp x cp x dp ranks of a stage hold t / tp different tokens each (t: of a micro-batch, cut by cp). The same ranks are
+dealt out a second time for experts, as etp x ep x copies: a rank has E / ep experts, 1 / etp of each, and with k
+experts a token
+
+    rows = (t / tp) k etp,  rows of one expert = rows ep / E,  columns = ffn / etp
+
+on the mean rank; with uneven loads the fullest rank is what counts. Where tensor-parallel ranks hold the same tokens
+(no sequence parallelism) each routes its share of them, so that none is computed twice. Operations of a rank are those
+of its tokens, whatever etp and ep are: 2 (t / tp) k (parameters of an expert). MoE Parallel Folding, arXiv 2504.14960.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery import kernels
+from orrery.execution.train.cut import Choice, Floats, Ints, tokens
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.loads import fullest_ratio
+from orrery.execution.train.passes import (
+    GATED_BACKWARD_RATIO,
+    PLAIN_ACTIVATION_RATIO,
+    PLAIN_BACKWARD_RATIO,
+    Streams,
+)
+from orrery.execution.train.products import Passes, grouped_times
+from orrery.kernels.ops import Elementwise
+from orrery.models.model import Experts
+from orrery.network.group import LARGEST_CHASSIS_DEVICES
+
+GATHER, SEND, DEEPEP, HYBRIDEP = "all-gather", "all-to-all", "deepep", "hybridep"
+DISPATCHERS = (GATHER, SEND, DEEPEP, HYBRIDEP)
+"""Every token to all ranks; a copy to each of its experts; a copy to each device, and across nodes to each node."""
+
+PERMUTE_RATIO = 2.0 / 3.0
+"""Of a sum's three words: rows are read and written in another order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Routed:
+    """What the experts of one layer see on one rank; arrays of the choices."""
+
+    own_tokens: Floats  # that this rank routes
+    rows: Floats  # assignments that the fullest rank computes
+    local_experts: Ints
+    ffn_size: Ints  # columns of one expert on this rank
+
+    @property
+    def expert_rows(self) -> Ints:
+        """Of one local expert."""
+        return np.maximum(np.rint(self.rows / self.local_experts), 1.0).astype(np.int64)
+
+
+def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Routed:
+    """Of one micro-batch, or of one of so many pieces of it."""
+    own = tokens(job, choice) / (choice.tp * cuts)
+    ratio = fullest_ratio(job, experts, choice.ep)
+    return Routed(
+        own_tokens=own, rows=own * experts.experts_per_token * choice.etp * ratio,
+        local_experts=np.maximum(experts.num_experts // choice.ep, 1),
+        ffn_size=np.maximum(-(-experts.ffn_size // choice.etp), 1),
+    )  # fmt: skip
+
+
+def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Passes:
+    """Of the routed experts of one layer: one product in and one out for each local expert, all of a kind at once."""
+    x, hidden = routed(job, experts, choice, cuts), np.full_like(choice.tp, experts.hidden_size)
+    ways = 2 if experts.is_gated else 1
+    m, groups = np.stack([x.expert_rows] * 2), np.stack([x.local_experts] * 2)
+    n, k = np.stack([ways * x.ffn_size, hidden]), np.stack([hidden, x.ffn_size])
+    into, out_of = grouped_times(job, m, n, k, groups)
+    return (into + out_of).times(float(cuts))
+
+
+def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
+    """Rows put into the order of the experts and back, and the activations between the products.
+
+    Sending copies sorts twice on each way: by rank before the exchange, and by expert of a rank after it. Copies that
+    arrive once for each device are spread over its experts, and summed there.
+    """
+    x, way = routed(job, experts, choice), dispatcher_of(job)
+    sent = x.own_tokens * experts.experts_per_token
+    sorts = (choice.ep > 1) & (x.local_experts > 1)
+    moved = 2.0 * x.rows if way != SEND else 2.0 * sent + np.where(sorts, 2.0, 0.0) * x.rows
+    moved_s = PERMUTE_RATIO * _add_s(job, moved, experts.hidden_size)
+    rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
+    kind = "gated_activation" if experts.is_gated else "add"
+    op = Elementwise(kind=kind, tokens=rows, width=x.ffn_size)
+    once = kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+    ahead, back = (1.0, GATED_BACKWARD_RATIO) if experts.is_gated else (PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO)
+    return Streams(forward_s=moved_s + ahead * once, backward_s=moved_s + back * once)
+
+
+def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
+    """A recipe's casts of what enters the experts' products, and of the gradients of what leaves them."""
+    x, ways = routed(job, experts, choice), 2 if experts.is_gated else 1
+    rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
+    share = 1.0 - job.recipe.wide_layers_frac
+
+    def cast_s(width: NDArray[np.int64]) -> Floats:
+        op = Elementwise(kind="quantise", tokens=rows, width=width)
+        return share * kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+
+    return Streams(
+        forward_s=job.recipe.input_casts * cast_s(experts.hidden_size + x.ffn_size),
+        backward_s=job.recipe.gradient_casts * cast_s(ways * x.ffn_size + experts.hidden_size),
+    )
+
+
+def dispatcher_of(job: TrainingJob) -> str:
+    """How tokens travel: as told, else as the framework does, which may have another way for a rack of fast links."""
+    f = job.framework
+    is_rack = job.cluster.device.scaleup.num_devices > LARGEST_CHASSIS_DEVICES
+    return job.dispatcher or (f.rack_dispatcher if is_rack and f.rack_dispatcher else f.dispatcher)
+
+
+def _add_s(job: TrainingJob, rows: Floats, width: int) -> Floats:
+    op = Elementwise(kind="add", tokens=np.maximum(np.rint(rows), 1.0).astype(np.int64), width=width)
+    return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
