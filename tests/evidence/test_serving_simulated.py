@@ -96,6 +96,24 @@ def test_the_budget_of_a_closed_loop_is_a_prompt_and_its_answers():
     assert read_row(Row(PLAIN | {"mode": "offline"}))[0].max_num_batched_tokens == 0
 
 
+def test_public_scripts_look_for_requests_now_and_then():
+    def interval(**cells):
+        row = Row(PLAIN | {"engine": "sglang", "device": "b200", "concurrency": "16"} | cells)
+        found = read_row(row)[0].scheduler_recv_interval
+        assert any(x.startswith("scheduler_recv_interval: ") for x in row.assumed) == (found in (10, 30))
+        return found
+
+    assert interval() == 30
+    assert interval(concurrency="15") == 10
+    assert interval(engine_version="0.4.9") == 0, "the option came later"
+    assert interval(device="h100-sxm") == 0
+    assert interval(mode="offline") == 0
+    assert interval(engine="vllm") == 0
+    assert interval(scheduler_recv_interval="7") == 7
+    with pytest.raises(ScenarioError, match="scheduler_recv_interval is 7, and vllm has no such setting"):
+        interval(engine="vllm", scheduler_recv_interval="7")
+
+
 def test_prompts_and_answers_have_pools_of_their_own():
     service, workload = read_service(Row(PLAIN | POOLS))
     prompts, answers = service.pools

@@ -38,6 +38,7 @@ DEPLOYMENTS = {
     "attention data": deployment("deepseek-v3", Layout(tp=1, dp=8, ep=8), replace(FP8, weights="fp8_block")),
     "replicas inside": deployment("llama-3.1-8b", Layout(tp=1, dp=2), BF16),
     "weights only": deployment(formats=INT4),
+    "seldom looking": replace(deployment(), scheduler_recv_interval=30),
     "free memory": replace(deployment(), engine=get_engine("tensorrt-llm")),
 }
 

@@ -82,3 +82,14 @@ def test_an_assumed_family_is_said(tmp_path):
         asked(model=str(config))
     answer = orrery.estimate(**ASKED | {"model": str(config), "assume": "decoder"})
     assert "model: model_type 'unheard_of' is not a known family: read as decoder, as asked" in answer.notes
+
+
+def test_only_some_engines_can_be_told_when_to_look_for_requests():
+    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 256}
+    asked |= {"concurrency": 16}
+    often, seldom = (orrery.estimate(**asked, engine="sglang", scheduler_recv_interval=n) for n in (1, 30))
+    assert seldom.estimate.ttft_s > 1.5 * often.estimate.ttft_s
+    with pytest.raises(ScenarioError, match="vllm looks for new requests at every step"):
+        orrery.estimate(**asked, engine="vllm", scheduler_recv_interval=30)
+    with pytest.raises(ScenarioError, match="scheduler_recv_interval"):
+        orrery.estimate(**asked, engine="sglang", scheduler_recv_interval=0)

@@ -54,6 +54,7 @@ class Ways:
     order: object  # request, now, client's tag -> key
     route: object  # loads in requests, in tokens, prefix blocks, home, turn -> replica
     price_s: object  # prompts, new tokens, pairs, decodes, context -> seconds
+    recv_interval: int = 1  # decode steps from one look for new requests to the next
 
 
 class Cache:
@@ -98,11 +99,12 @@ class Replica:
     def __init__(self, number, ways, fleet):
         self.number, self.ways, self.fleet = number, ways, fleet
         self.waiting, self.prompts, self.seats = [], [], []
+        self.unseen, self.decoded = [], 0  # what came since the last look, and decode steps since then
         self.cache = Cache(ways)
         self.end_s, self.step = inf, None
 
     def everybody(self):
-        return self.waiting + self.prompts + self.seats
+        return self.unseen + self.waiting + self.prompts + self.seats
 
     def tokens_to_come(self):
         return sum((0 if r.made else r.prompt) + r.answer - r.made for r in self.everybody())
@@ -188,6 +190,14 @@ class Replica:
                 return taken, somebody
             self.preempt_one()
             somebody = True
+
+    def look(self):
+        """After a step: new requests are seen after some decode steps, after any prompt, and when all is done."""
+        prompts, _ = self.step
+        self.decoded += 1
+        if prompts or self.decoded >= self.ways.recv_interval or not (self.waiting or self.prompts or self.seats):
+            self.waiting += self.unseen
+            self.unseen, self.decoded = [], 0
 
     def schedule(self):
         w, full, budget = self.ways, False, self.ways.budget
@@ -293,7 +303,7 @@ class Fleet:
         tag = max(self.tags.get(r.client, 0.0), self.virtual)
         self.tags[r.client] = tag + r.prompt + r.answer
         r.key = self.ways.order(r, self.now_s, tag)
-        target.waiting.append(r)
+        (target.waiting if target.step is None else target.unseen).append(r)
         if target.step is None:
             target.end_s = self.now_s
 
@@ -310,6 +320,7 @@ class Fleet:
                 self.now_s = replica.end_s
                 if replica.step:
                     replica.book()
+                    replica.look()
                 if replica.schedule() or replica.schedule():
                     replica.start()
                 else:

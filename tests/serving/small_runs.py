@@ -55,7 +55,7 @@ def pools_of(fleet):
     return (Pool(deployment=deployment(kind), replicas=3 if fleet == "three" else 1),)
 
 
-def limiting(requests, *, blocks=None, spare_blocks=None, seats=None, budget=None, host_blocks=0,
+def limiting(requests, *, blocks=None, spare_blocks=None, seats=None, budget=None, host_blocks=0, recv_interval=None,
              change=lambda a: a):  # fmt: skip
     """A patch that gives the fleet caches of ``blocks`` blocks (or of as many as the longest request needs, and some to
     spare), ``seats`` and ``budget`` tokens a lane, and any other change to the tables."""
@@ -75,6 +75,7 @@ def limiting(requests, *, blocks=None, spare_blocks=None, seats=None, budget=Non
         host[:] = host_blocks * each
         lanes[:, k.MAX_SEQS] = seats or lanes[:, k.MAX_SEQS]
         lanes[:, k.BUDGET] = budget or lanes[:, k.BUDGET]
+        lanes[:, k.RECV_INTERVAL] = recv_interval or lanes[:, k.RECV_INTERVAL]
         return change(replace(a, lanes=lanes, capacity=capacity, host_capacity=host))
 
     return patch.object(tables_door, "assemble", limited)
@@ -163,7 +164,7 @@ def limits(draw):
         "blocks": draw(st.sampled_from([None, 12, 40])), "spare_blocks": draw(st.sampled_from([None, 0, 1, 2, 4, 9])),
         "seats": draw(st.sampled_from([None, 1, 2, 5])),
         "budget": draw(st.sampled_from([None, 24, 100])), "host_blocks": draw(st.sampled_from([0, 0, 4, 40])),
-        "concurrency": draw(st.sampled_from([0, 0, 1, 3])),
+        "concurrency": draw(st.sampled_from([0, 0, 1, 3])), "recv_interval": draw(st.sampled_from([None, None, 2, 7])),
     }  # fmt: skip
 
 
@@ -209,6 +210,7 @@ def check(requests, world):
     assert (first <= finish).all()
     _check_memory(world)
     assert (lanes[:, [k.NUM_DECODING, k.NUM_PROMPTS, k.NUM_WAITING, k.RESERVED, k.FAR, k.GUESTS]] == 0).all()
+    assert (lanes[:, k.UNSEEN] == -1).all()
     assert (lanes[:, k.CONTEXT] == 0).all()
     assert np.abs(world.rates[:, [k.LOAD_REQUESTS, k.LOAD_TOKENS]]).max() < 1e-6
     sojourn_s = float((finish - arrived).sum())

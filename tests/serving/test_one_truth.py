@@ -1,5 +1,6 @@
 """The closed form and the simulator answer one question, and the closed form bends the way a service does."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -128,8 +129,6 @@ def test_a_step_of_constant_time_is_solved_by_hand(deploy, monkeypatch):
     under way, and waits 5 ms on average. 8 requests of 99 decode steps: each is away 30 ms, has its prompt computed in
     one step (a full one would take three of them) and decodes 990 ms. So TPOT is 10 ms, TTFT 40 ms (a first round, in
     one step, 35 ms), latency 1,030 ms, and the rate 8 / 1.03 = 7.77 requests a second."""
-    from dataclasses import replace
-
     from orrery.serving import steady as module
     from orrery.serving.clock import Ticks, tick
 
@@ -171,3 +170,48 @@ def test_what_waits_and_what_is_missing_is_said(deploy):
         deployment, Workload(mode="open", input_tokens=500, output_tokens=100, request_rate_per_s=0.5 * highest)
     )
     assert not any("sustainable" in n for n in far.notes)
+
+
+def test_looks_every_ten_steps_are_solved_by_hand(deploy, monkeypatch):
+    """Every step takes 10 ms, the front end 25 ms, and the scheduler looks every 10 decode steps. 8 requests of 99
+    decode steps: an answer ends with j = 0 to 9 of them to come. With 3 or more the next request is in time and waits
+    j steps, 30 to 90 ms. With 2 it is 5 ms late: after 20 ms comes a step of prompts (10 ms), which it is in time for,
+    or, if none were seen, 10 more decode steps. With 1 or none it is 15 or 25 ms late, for the look behind the prompts
+    too: 10 decode steps pass in either case. Prompts are seen at a look unless all 8 slots have none."""
+    from orrery.serving import steady as module
+    from orrery.serving.clock import Ticks, tick
+
+    def constant(deployment, batch):
+        real = tick(deployment, batch)
+        ten_ms = np.full(batch.num_tokens.size, 0.01)
+        return Ticks(done=real.done, time_s=ten_ms, stage_s=ten_ms, host_s=real.host_s)
+
+    monkeypatch.setattr(module, "tick", constant)
+    deployment = deploy(engine="sglang", tp=4)
+    deployment = replace(deployment, engine=replace(deployment.engine, request_s=0.025), scheduler_recv_interval=10)
+    memory = memory_of(deployment)
+    assert isinstance(memory, Memory)
+    state = module.steady(deployment, memory, 512, 100, np.array([8.0]))
+    seen = 8 / (99 + 1) * 10  # prompts at a look
+    busy = 1 - (1 - seen / 8) ** 8
+    round_s = 0.1 + busy * 0.01
+    away_s = round_s + (0.01 + round_s) + (0.02 + busy * 0.01 + (1 - busy) * 0.1) + sum(0.01 * j for j in range(3, 10))
+    assert state.away_s[0] == pytest.approx(away_s / 10, rel=0.002)
+    assert state.prefill_s[0] == pytest.approx(0.010)
+    assert state.tpot_s[0] == pytest.approx(0.01 + 7 / 8 * (round_s / 10 - 0.01) * 89 / 99, rel=0.002)
+
+
+def test_looks_between_many_steps_agree_with_the_simulator(deploy):
+    """Long answers; the wait is tens of steps, so that TTFT is several times what it is without."""
+    for concurrency, inputs in ((4, 1024), (64, 1024), (16, 8192)):
+        found = []
+        for interval in (1, 10, 30):
+            deployment = deploy(model="meta-llama/Llama-3.1-8B", engine="sglang")
+            deployment = replace(deployment, scheduler_recv_interval=interval)
+            ttft_s, tpot_s, _, _ = played(deployment, inputs, 512, concurrency)
+            ours = answered(deployment, inputs, 512, concurrency)
+            assert ours.ttft_s == pytest.approx(ttft_s, rel=0.2), (concurrency, inputs, interval)
+            assert ours.tpot_s == pytest.approx(tpot_s, rel=0.03)
+            found.append(ours.ttft_s)
+        assert found == sorted(found)
+        assert found[2] > 1.5 * found[0]

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orrery.execution.surface._kernel import CHANNELS, TIME, device_cost
+from orrery.serving.requests import Requests
 from orrery.serving.simulation.rules import named
 from orrery.serving.simulation.tables import _kernel as k
 
@@ -47,7 +48,7 @@ def ways_of(world, chosen):
         route=lambda requests, tokens, found, home, turn: route(
             requests, tokens, found, home, turn, 0.0, 0.0, world.knobs[k.ROUTE]
         ),
-        price_s=price_s,
+        price_s=price_s, recv_interval=max(1, int(lane[k.RECV_INTERVAL])),
     )  # fmt: skip
 
 
@@ -105,3 +106,23 @@ def test_no_index_leaves_its_table(tmp_path):
     file = Path(__file__).parent / "test_simulation_properties.py"
     done = subprocess.run([sys.executable, "-m", "pytest", str(file)], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_new_requests_are_seen_after_so_many_decode_steps():
+    """The first request comes alone, and its prompt is computed. The second comes while its first decode step runs.
+    Seen at every step it is admitted when that step ends, seen every third when the third one does: when a twin of the
+    first that makes so many tokens more than its first is done. After a hundred steps nobody would look before the
+    first is done; then at once."""
+
+    def played(outputs, arrivals, interval):
+        requests = Requests(
+            arrive_s=np.array(arrivals), input_tokens=np.full(len(outputs), 64), output_tokens=np.array(outputs)
+        )
+        return play(service_of(policy="prefill-first"), requests, recv_interval=interval)[0].when
+
+    alone = [played([n], [0.0], 1)[0] for n in range(1, 11)]
+    ends_s = [x[k.FINISH] for x in alone]  # of the prompt, of the first decode step, …
+    during_the_first = (ends_s[0] + ends_s[1]) / 2 - alone[0][k.ENTER]
+    for interval, steps in ((1, 1), (3, 3), (100, 9)):
+        both = played([10, 4], [0.0, during_the_first], interval)
+        assert both[1, k.ADMITTED_S] == ends_s[steps], interval

@@ -10,6 +10,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine, version_at
 from orrery.catalog.models import get_model
 from orrery.catalog.releases import UNVERSIONED
+from orrery.catalog.scripts import script_setting
 from orrery.evidence.row import Row
 from orrery.execution.backend import KINDS
 from orrery.execution.draft_head import usual_acceptances
@@ -79,7 +80,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
         Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
         budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
         _draft_head(row),
-        row.word("expert_loads"),
+        row.word("expert_loads"), _recv_interval(row, engine, version, device, layout, workload),
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -88,6 +89,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
     tokens: int, share: float, backends: Backends, mode: str, draft_head: DraftHead | None, loads: str,
+    recv_interval: int,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
@@ -97,7 +99,7 @@ def _deployment(
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
         max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,
         draft_head=draft_head,
-        expert_loads=expert_loads(loads, get_model(model)),
+        expert_loads=expert_loads(loads, get_model(model)), scheduler_recv_interval=recv_interval,
     )  # fmt: skip
 
 
@@ -178,6 +180,25 @@ def _budget(row: Row, engine: Engine, layout: Layout, workload: Workload) -> int
         return 0
     row.default("max_num_batched_tokens", "the longest prompt + concurrency")
     return sized
+
+
+def _recv_interval(
+    row: Row, engine: Engine, version: str, device: Device, layout: Layout, workload: Workload
+) -> int:  # fmt: skip
+    """Decode steps between two looks for new requests: as stated, or as public scripts of such runs set it; 0 = the
+    engine's default."""
+    if stated := row.count("scheduler_recv_interval"):
+        if stated > 1 and not engine.num_steps_per_recv:
+            raise ScenarioError(f"scheduler_recv_interval is {stated}, and {engine.name} has no such setting")
+        return stated
+    found = script_setting(
+        "scheduler_recv_interval", engine=engine.name, version=version, mode=workload.mode,
+        generation=device.generation, ranks=layout.dp if layout.shares_experts else 1, concurrency=workload.concurrency,
+    )  # fmt: skip
+    if found is None or found.value == engine.num_steps_per_recv:
+        return 0
+    row.default("scheduler_recv_interval", f"{found.value} ({found.at})")
+    return int(found.value)
 
 
 def longest_tokens(workload: Workload) -> int:

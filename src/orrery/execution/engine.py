@@ -44,6 +44,7 @@ class Engine:
     is_static_share: bool = False  # the share is of weights and cache; activations live in what it leaves
     usual_weights: str = ""  # format of the weights that it loads where nobody says; "" = the checkpoint's own
     backends: tuple[BackendRule, ...] = ()  # what it chooses by default, the first that holds decides
+    num_steps_per_recv: int = 0  # decode steps between two looks for new requests; 0 = it cannot be told
     cache_pieces: str = "layers"  # what is sent in one piece: "layers", "blocks" of all layers, or "layer-blocks"
     dispatcher: str = "all-gather"  # how tokens reach experts of other ranks
     wide_dispatcher: str = "all-gather"  # the same for more ranks than a server has devices

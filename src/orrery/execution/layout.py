@@ -116,6 +116,7 @@ class Deployment:
     max_num_seqs: int = 0
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
+    scheduler_recv_interval: int = 0
     memory_utilization_frac: float = 0.0
     expert_loads: Popularity | None = None  # None: as published load generators' text routes
     backends: Backends = field(default_factory=Backends)

@@ -72,6 +72,11 @@ def max_num_batched_tokens(deployment: Deployment) -> int:
     return deployment.max_num_batched_tokens or deployment.engine.max_num_batched_tokens
 
 
+def recv_interval(deployment: Deployment) -> int:
+    """Decode steps from one look for new requests to the next: the deployment's, or the engine's default."""
+    return max(1, deployment.scheduler_recv_interval or deployment.engine.num_steps_per_recv)
+
+
 def memory_of(deployment: Deployment) -> Memory | Infeasible:
     """The memory of the fullest device, or what is missing when the weights leave no room for a cache."""
     device, engine, cut = deployment.cluster.device, deployment.engine, shard(deployment)

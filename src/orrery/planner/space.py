@@ -44,6 +44,7 @@ class Fixed:
     max_num_seqs: int = 0
     max_num_batched_tokens: int = 0
     max_model_tokens: int = 0
+    scheduler_recv_interval: int = 0
     memory_utilization_frac: float = 0.0
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
@@ -100,7 +101,7 @@ def _deployment(
         model=space.model, cluster=cluster, layout=layout, formats=kind, engine=option.engine,
         max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
         memory_utilization_frac=fixed.memory_utilization_frac, backends=fixed.backends, mode=fixed.mode,
-        draft_head=fixed.draft_head,
+        draft_head=fixed.draft_head, scheduler_recv_interval=fixed.scheduler_recv_interval,
         expert_loads=fixed.expert_loads,
     )  # fmt: skip
 

@@ -64,6 +64,7 @@ SETTINGS: tuple[Setting, ...] = (
     count("max_devices", "The most devices a plan may use.", 8, commands=PLAN),
     count("max_num_seqs", "The most sequences in one step.", 256),
     count("max_num_batched_tokens", "The most tokens in one step.", 8192, most=100_000_000),
+    count("scheduler_recv_interval", "Decode steps between two looks for new requests (SGLang; default 1).", 10),
     count("max_model_len", "The longest sequence that is let in.", 8192, most=100_000_000),
     number("gpu_memory_utilization", "Share of device memory that the engine may fill.", 0.9, most=1.0),
     number("usd_per_hour", "Your own price of one device for one hour.", 2.5, most=100_000, excludes_least=False,

@@ -17,7 +17,7 @@ from orrery.scenario.drafting import draft_head_of, draft_notes
 from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.plan_answer import PlanAnswer, nothing_works
-from orrery.scenario.resolve import Parts, backends_of, device_names, find, words
+from orrery.scenario.resolve import Parts, backends_of, device_names, find, recv_interval_of, words
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 
@@ -112,6 +112,7 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         max_model_tokens=scenario.max_model_len or 0, memory_utilization_frac=scenario.gpu_memory_utilization or 0.0,
         backends=backends_of(scenario), mode="open", draft_head=draft_head_of(scenario),
         expert_loads=expert_loads(scenario.expert_loads, parts[0].model),
+        scheduler_recv_interval=recv_interval_of(scenario, parts[0].engine),
     )  # fmt: skip
     return Space(model=parts[0].model, options=options, max_devices=max_devices, fixed=fixed)
 

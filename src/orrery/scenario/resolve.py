@@ -247,8 +247,20 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         max_num_seqs=scenario.max_num_seqs or 0,
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
+        scheduler_recv_interval=recv_interval_of(scenario, parts.engine),
         memory_utilization_frac=scenario.gpu_memory_utilization or 0.0, draft_head=draft_head_of(scenario),
     )  # fmt: skip
+
+
+def recv_interval_of(scenario: Scenario, engine: Engine) -> int:
+    """Decode steps between two looks for new requests; 0 = the engine's default. Only some engines can be told."""
+    asked = scenario.scheduler_recv_interval or 0
+    if asked > 1 and not engine.num_steps_per_recv:
+        raise ScenarioError(
+            f"scheduler_recv_interval: got {asked}, but {engine.name} looks for new requests at every step; leave it "
+            'out, or write engine = "sglang".'
+        )
+    return asked
 
 
 def backends_of(scenario: Scenario) -> Backends:

@@ -44,6 +44,7 @@ class ServingScenario(BaseModel):
     max_devices: Count = Field(**bounds("max_devices"))
     max_num_seqs: Count = Field(**bounds("max_num_seqs"))
     max_num_batched_tokens: Count = Field(**bounds("max_num_batched_tokens"))
+    scheduler_recv_interval: Count = Field(**bounds("scheduler_recv_interval"))
     max_model_len: Count = Field(**bounds("max_model_len"))
     gpu_memory_utilization: Number = Field(**bounds("gpu_memory_utilization"))
     usd_per_hour: Number = Field(**bounds("usd_per_hour"))

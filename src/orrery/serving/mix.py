@@ -71,17 +71,19 @@ def mixed(
 
 def apart(
     slots: Floats, prompt: float, steps: float, budget: float, away: Floats | float,
-    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf,
+    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, interval: float = 1.0,
 ) -> Mix:  # fmt: skip
-    """Prompts in steps of their own, before the next decode step: all that came during the last one, however many.
+    """Prompts in steps of their own, before the next decode step: all that came since the scheduler last looked for new
+    ones, ``interval`` decode steps before, however many.
 
     Steps are those that decode; ``chunks`` are the prompt tokens computed between two of them.
     """
     rate = slots / np.maximum(steps + away, 1.0)
     none, one = np.zeros_like(slots), np.ones_like(slots)
-    dense = np.minimum(bunching(none, spread_frac, rounds), np.maximum(slots / np.maximum(rate, 1e-12), 1.0))
-    chunks, shares = _chunks(slots, rate * dense, np.full_like(slots, np.inf), none, one)
-    shares = shares / dense
+    seen = rate * interval  # at one look
+    dense = np.minimum(bunching(none, spread_frac, rounds), np.maximum(slots / np.maximum(seen, 1e-12), 1.0))
+    chunks, shares = _chunks(slots, np.minimum(seen * dense, slots), np.full_like(slots, np.inf), none, one)
+    shares = shares / (dense * interval)
     return Mix(
         decoding=steps * rate, prompts=rate, load=none, waiting=none, own_steps=one, wait_steps=none,
         room_tokens=one * budget, chunks=chunks * prompt, shares=shares,

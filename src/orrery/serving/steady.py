@@ -11,17 +11,21 @@ Requests beyond the batch or cache limit wait for a slot; Little's law gives how
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.batch import Floats
 from orrery.execution.layout import Deployment
-from orrery.execution.memory import Memory
+from orrery.execution.memory import Memory, recv_interval
 from orrery.execution.shard import has_exchange
 from orrery.execution.surface.nodes import captured
 from orrery.serving.clock import Ticks, steps_of, tick
 from orrery.serving.mix import SPREAD_FRAC, Mix, apart, mixed
+
+MOST_LOOKS = 64
+"""Points at which the wait for the scheduler's next look is averaged, where its interval has more steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,20 +81,28 @@ def steady(
     slots = np.minimum(concurrency, limit)
     each = np.maximum(slots / pp, 1.0)  # of one of the batches in flight of a pipeline
     steps, prompt = max(output_tokens - 1.0, 0.0), max(input_tokens, 1.0)
-    budget, settle = float(memory.max_num_batched_tokens), mixed if engine.has_mixed_steps else apart
+    interval = looks_every(deployment, steps)
+    budget = float(memory.max_num_batched_tokens)
+    settle = mixed if engine.has_mixed_steps else partial(apart, interval=interval)
     first = settle(each, prompt, steps, budget, 1.0, spread_frac, rounds)
     starts = bool(np.isfinite(rounds).all())
     ticks = _tick_nodes(deployment, first, each, prompt, input_tokens + output_tokens / 2, starts)
     costs = _costs(deployment, ticks, first, prompt)
-    away_s = _away_s(engine.request_s, _mean_s(deployment, first, costs), first, each)
+    step_s = _mean_s(deployment, first, costs)
+    away_s = _away_s(engine.request_s, step_s, first, each)
+    if interval > 1:
+        away_s = _unseen_s(engine.request_s, step_s, costs.decode_s, first, each, interval)
     hidden = np.maximum(concurrency - slots, 0.0) / pp / np.maximum(first.prompts, 1e-12)  # the next one waits already
-    away = np.maximum(away_s / _mean_s(deployment, first, costs) - hidden, 0.0)
+    away = np.maximum(away_s / step_s - hidden, 0.0)
     mix = settle(each, prompt, steps, budget, away, spread_frac, rounds)
     mean_s = _mean_s(deployment, mix, costs)
     ranks = deployment.layout.dp if has_exchange(deployment) else 1
     others = np.maximum(each * ranks - 1.0, 0.0) / (each * ranks)
-    tpot_s = costs.decode_s + others * (mean_s - costs.decode_s)
     own_s, behind_s = _own_s(engine.has_mixed_steps, mix, costs, prompt)
+    tpot_s = costs.decode_s + others * (mean_s - costs.decode_s)
+    if not engine.has_mixed_steps and steps:  # of its own prompts' steps a request sees only what is left of them
+        rest_s = _with_me_s(mix, costs) - own_s
+        tpot_s = costs.decode_s + (others * (mean_s - costs.decode_s) * max(steps - interval, 0.0) + rest_s) / steps
     cycle_s = own_s + behind_s + steps * tpot_s
     shown_s = np.where(concurrency > slots, np.minimum(away_s, away * mean_s), away_s)
     rate = slots / (cycle_s + shown_s)
@@ -105,27 +117,67 @@ def steady(
     )  # fmt: skip
 
 
+def looks_every(deployment: Deployment, steps: float) -> float:
+    """Decode steps from one look for new requests to the next. A batch whose answers are shorter ends before, and where
+    nothing is left to do the scheduler looks at once."""
+    return 1.0 if deployment.engine.has_mixed_steps else min(float(recv_interval(deployment)), max(steps, 1.0))
+
+
 def _away_s(request_s: float, step_s: Floats, mix: Mix, slots: Floats) -> Floats:
     """The front end, and the rest of the step that is under way then: the one just begun, or half of a later one.
 
     Nothing is under way where all other slots are at the front end too.
     """
-    life_s = slots / np.maximum(mix.prompts, 1e-12) * step_s
-    idle = np.minimum(request_s / life_s, 1.0) ** np.maximum(slots - 1.0, 0.0)
+    idle = _idle_frac(request_s, step_s, mix, slots)
     return idle * request_s + (1 - idle) * np.maximum(step_s, request_s + step_s / 2)
+
+
+def _idle_frac(request_s: float, step_s: Floats, mix: Mix, slots: Floats) -> Floats:
+    """The chance that all other slots are at the front end."""
+    life_s = slots / np.maximum(mix.prompts, 1e-12) * step_s
+    return np.minimum(request_s / life_s, 1.0) ** np.maximum(slots - 1.0, 0.0)
+
+
+def _unseen_s(
+    request_s: float, step_s: Floats, decode_s: Floats, mix: Mix, slots: Floats, interval: float
+) -> Floats:  # fmt: skip
+    """From the end of an answer until the scheduler sees the next request, where it looks every ``interval`` (N) decode
+    steps, and after prompts.
+
+    An answer ends with a decode step, j of which are still to come until the next look (0 to N - 1). If the front end
+    is quicker than they are, that is j steps. Otherwise the request comes too late: the prompts that were seen then are
+    computed first (if there are any), and the scheduler looks again; or else after N further steps.
+    """
+    count = min(round(interval), MOST_LOOKS)
+    left = ((np.arange(count) + 0.5) / count * interval - 0.5).reshape(-1, *(1,) * decode_s.ndim) * decode_s
+    busy = np.minimum(mix.shares.sum(axis=0) * interval, 1.0)
+    prompts_s = interval * (step_s - decode_s) / np.maximum(busy, 1e-12)
+    late_s = request_s - left
+    missed_s = np.maximum(interval * decode_s, late_s + interval * step_s / 2)
+    again_s = busy * np.where(late_s <= prompts_s, prompts_s, np.maximum(prompts_s + interval * decode_s, missed_s))
+    found_s = np.where((late_s <= 0) & (left > 0), left, left + again_s + (1 - busy) * missed_s).mean(axis=0)
+    idle = _idle_frac(request_s, step_s, mix, slots)
+    return idle * request_s + (1 - idle) * np.maximum(found_s, request_s)
 
 
 def _own_s(has_mixed_steps: bool, mix: Mix, costs: _Costs, prompt: float) -> tuple[Floats, Floats]:
     """A prompt's own steps, and those of the prompts ahead of it."""
-    many = np.maximum(mix.shares * mix.chunks, 1e-12)
-    with_me_s: Floats = np.sum(many * costs.chunk_s, axis=0) / np.sum(many, axis=0)  # steps as a prompt token sees them
-    if not has_mixed_steps:
-        return with_me_s, np.zeros_like(with_me_s)
+    if not has_mixed_steps:  # more prompts than a step takes run in several, and end one after the other
+        ends = np.maximum(mix.chunks / np.maximum(mix.room_tokens, prompt), 1.0)
+        own_s = _with_me_s(mix, costs, (ends + 1) / (2 * ends))
+        return own_s, np.zeros_like(own_s)
+    with_me_s = _with_me_s(mix, costs)
     size = prompt / mix.room_tokens
     more_s: Floats = np.where(
         size <= 1, with_me_s - costs.decode_s, (size + mix.load / 2) * (costs.chunk_s[1] - costs.decode_s)
     )
     return mix.own_steps * costs.decode_s + more_s, mix.wait_steps * costs.chunk_s[1]
+
+
+def _with_me_s(mix: Mix, costs: _Costs, until_frac: Floats | float = 1.0) -> Floats:
+    """Steps as a prompt token sees them, or until a part of them is done."""
+    many = np.maximum(mix.shares * mix.chunks, 1e-12)
+    return np.sum(many * costs.chunk_s * until_frac, axis=0) / np.sum(many, axis=0)
 
 
 def _mean_s(deployment: Deployment, mix: Mix, costs: _Costs) -> Floats:

@@ -22,6 +22,7 @@ LABELS = {
     "batch": "Static batch", "slo": "Objectives (ms)", "usd_per_hour": "$ per device hour",
     "electricity": "$ per kWh", "gpu_memory_utilization": "Memory share", "max_num_seqs": "Most sequences in a step",
     "max_num_batched_tokens": "Most tokens in a step", "trace": "Trace",
+    "scheduler_recv_interval": "Decode steps between looks for requests",
     "global_batch": "Sequences a step", "micro_batch": "Micro-batch", "seq_len": "Tokens a sequence",
     "vp": "Chunks a stage", "train_tokens": "Tokens in all",
 }  # fmt: skip

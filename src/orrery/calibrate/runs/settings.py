@@ -24,6 +24,7 @@ RUN_SETTINGS: tuple[Setting, ...] = (
     number("rate", "Requests a second, arriving at random.", 4, most=1e6, metavar="R"),
     count("max_num_seqs", "The engine's limit on sequences.", 256),
     count("max_num_batched_tokens", "The engine's limit on the tokens of a step.", 8192, most=100_000_000),
+    count("scheduler_recv_interval", "Decode steps between its looks for new requests (SGLang).", 10),
     number("gpu_memory_utilization", "Share of memory that the engine may fill.", 0.9, most=1.0, metavar="FRAC"),
     number("seconds", "Between two scrapes of /metrics.", 60, most=1e9, metavar="S"),
     word("framework", "The framework that trained.", "megatron-lm", "NAME"),

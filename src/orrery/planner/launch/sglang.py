@@ -35,6 +35,11 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
         draft.add("--max-running-requests", deployment.max_num_seqs * layout.dp)
     if deployment.max_num_batched_tokens:
         draft.add("--chunked-prefill-size", deployment.max_num_batched_tokens)
+    if deployment.scheduler_recv_interval > 1:
+        if flag := manifest.first("--scheduler-recv-interval"):
+            draft.add(flag, deployment.scheduler_recv_interval)
+        else:
+            draft.notes.append("looks for new requests at every step: this version cannot be told otherwise")
     if frac := static_frac(deployment):
         draft.add("--mem-fraction-static", f"{frac:.3g}")
     if needs_checkpoint(deployment):

@@ -27,6 +27,7 @@ from orrery.serving.simulation.holding._kernel import (
     leave_prompts,
     leave_run,
     leave_seat,
+    receive,
     release_blocks,
     schedule_event,
     share_prefix,
@@ -118,6 +119,7 @@ def _leave_place(w, lane, i):
     """Take a request out of the queue or the batch that it is in."""
     status = w.req[i, STATUS]
     if status in (WAITING, SWAPPED):
+        receive(w, lane)  # word of a client that hung up comes the way that requests do
         w.lanes[lane, WAITING_ROOT] = removed(w.lanes[lane, WAITING_ROOT], i, w.key, w.links, w.number)
         w.lanes[lane, NUM_WAITING] -= 1
     elif status == PREFILLING:

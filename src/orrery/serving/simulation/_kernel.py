@@ -49,7 +49,9 @@ from orrery.serving.simulation.holding._kernel import (
     enqueue,
     enter_next,
     fits_lane,
+    hold_back,
     leave_run,
+    receive,
     tokens_left,
     touch_at_turn,
     touch_lane,
@@ -82,12 +84,15 @@ from orrery.serving.simulation.tables._kernel import (
     N_DECODES,
     N_PROMPTS,
     NEVER,
+    NUM_DECODING,
+    NUM_PROMPTS,
     ORDER,
     OUTER,
     OUTPUT,
     POOL,
     PRIORITY,
     PROMPT_PADDING,
+    RECV_INTERVAL,
     REFUSED,
     ROUTE,
     SERVED,
@@ -95,8 +100,10 @@ from orrery.serving.simulation.tables._kernel import (
     SOURCE,
     STATUS,
     UNIT,
+    UNTIL_RECV,
     UPCOMING,
     WAITING,
+    WAITING_ROOT,
 )
 
 
@@ -152,8 +159,26 @@ def _arrive(w, order, route, i, now_s):
     w.rates[lane, LOAD_TOKENS] += tokens_left(w, i)
     w.key[i] = key
     touch_lane(w, lane, now_s)
-    enqueue(w, i, lane)
+    began_s = w.units[w.lanes[lane, UNIT], BEGAN]
+    if w.lanes[lane, RECV_INTERVAL] > 1 and began_s == began_s:
+        hold_back(w, i, lane)
+    else:
+        enqueue(w, i, lane)
     wake_lane(w, lane, now_s)
+
+
+@njit(**INNER)
+def _look_for_new(w, first, end):
+    """The lanes of a unit look for new requests after so many decode steps; after a step of prompts, and where nothing
+    is left to do, at once (after SGLang: a decode step counts 1, one of prompts 1000)."""
+    had_prompts, is_idle = False, True
+    for lane in range(first, end):
+        had_prompts |= w.step[lane, N_PROMPTS] > 0.0
+        is_idle &= w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] == 0 and w.lanes[lane, WAITING_ROOT] < 0
+    for lane in range(first, end):
+        w.lanes[lane, UNTIL_RECV] -= 1
+        if had_prompts or is_idle or w.lanes[lane, UNTIL_RECV] <= 0:
+            receive(w, lane)
 
 
 @njit(**HOT)
@@ -174,6 +199,8 @@ def _turn(w, grant, swap, transfer, overlap, unit, now_s):
         note_step(w, unit, start_s, now_s)
         steer_split(w, unit, now_s - start_s)
         w.units[unit, BEGAN] = np.nan
+        if w.lanes[first, RECV_INTERVAL] > 1:
+            _look_for_new(w, first, end)
     for lane in range(first, end):
         w.step[lane, :] = 0.0
         w.rates[lane, LAYERS_FRAC] = 1.0

@@ -14,7 +14,7 @@ import numpy as np
 from orrery.execution.batch import Batch
 from orrery.execution.compression import compressed, compressing_s
 from orrery.execution.layout import Deployment
-from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.execution.memory import Infeasible, Memory, memory_of, recv_interval
 from orrery.execution.shard import has_exchange, shard
 from orrery.execution.sm_share import memory_demand_frac, with_share
 from orrery.execution.speculation import verified_tokens
@@ -141,7 +141,8 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
         lanes=_columns(
             tables.LANES, lanes, np.int64, unit=lists.lane_unit, pool=lists.lane_pool, role=lists.lane_role,
             deployment=lists.lane_deployment, max_seqs=lists.max_seqs, budget=budget, twin=lists.twin, pooled=pooled,
-            waiting=[-1] * lanes, next_end=[tables.NEVER] * lanes,
+            waiting=[-1] * lanes, next_end=[tables.NEVER] * lanes, unseen=[-1] * lanes,
+            recv_interval=[recv_interval(d) for d in cut],
         ),
         rates=_columns(
             tables.RATES, lanes, np.float64, device_ways=[float(d.layout.tp * d.layout.cp) for d in cut],

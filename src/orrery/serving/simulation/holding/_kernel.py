@@ -4,6 +4,7 @@
 from numba import njit
 
 from orrery.engine.queue._kernel import (
+    popped,
     pushed,
 )
 from orrery.serving.simulation.memory._kernel import (
@@ -63,6 +64,7 @@ from orrery.serving.simulation.tables._kernel import (
     POOL_NOTED_S,
     POOLED,
     PREEMPTED,
+    RECV_INTERVAL,
     RESERVED,
     ROLE,
     SEAT_BLOCK_DUE,
@@ -82,6 +84,8 @@ from orrery.serving.simulation.tables._kernel import (
     T_PREEMPTED,
     TURN,
     UNIT,
+    UNSEEN,
+    UNTIL_RECV,
     UPCOMING,
     WAITING,
     WAITING_ROOT,
@@ -444,6 +448,24 @@ def enqueue(w, i, lane):
     """A request waits at a lane."""
     w.lanes[lane, NUM_WAITING] += 1
     w.lanes[lane, WAITING_ROOT] = pushed(w.lanes[lane, WAITING_ROOT], i, w.key[i], w.key, w.links, w.number)
+
+
+@njit(**INNER)
+def hold_back(w, i, lane):
+    """A request has come while a step runs: it waits unseen until the lane looks for new ones."""
+    w.lanes[lane, NUM_WAITING] += 1
+    w.lanes[lane, UNSEEN] = pushed(w.lanes[lane, UNSEEN], i, w.key[i], w.key, w.links, w.number)
+
+
+@njit(**INNER)
+def receive(w, lane):
+    """A lane looks for new requests: all that have come join its queue."""
+    w.lanes[lane, UNTIL_RECV] = w.lanes[lane, RECV_INTERVAL]
+    while w.lanes[lane, UNSEEN] >= 0:
+        i = w.lanes[lane, UNSEEN]
+        w.lanes[lane, UNSEEN] = popped(i, w.key, w.links, w.number)
+        w.lanes[lane, NUM_WAITING] -= 1
+        enqueue(w, i, lane)
 
 
 @njit(**INNER)

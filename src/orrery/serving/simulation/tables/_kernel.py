@@ -52,14 +52,16 @@ the last token; then what is reported."""
 LANES = (
     "unit", "pool", "role", "deployment", "max_seqs", "budget", "twin", "pooled", "waiting", "num_waiting",
     "num_decoding", "steps", "context", "far", "guests", "num_prompts", "reserved", "num_ready", "num_fresh",
-    "layers_left", "layers_all", "next_end",
+    "layers_left", "layers_all", "next_end", "recv_interval", "until_recv", "unseen",
 )  # fmt: skip
 (UNIT, POOL, ROLE, DEPLOYMENT, MAX_SEQS, BUDGET, TWIN, POOLED, WAITING_ROOT, NUM_WAITING, NUM_DECODING, STEPS, CONTEXT,
- FAR, GUESTS, NUM_PROMPTS, RESERVED, NUM_READY, NUM_FRESH, LAYERS_LEFT, LAYERS_ALL, NEXT_END) = range(22)  # fmt: skip
+ FAR, GUESTS, NUM_PROMPTS, RESERVED, NUM_READY, NUM_FRESH, LAYERS_LEFT, LAYERS_ALL, NEXT_END, RECV_INTERVAL,
+ UNTIL_RECV, UNSEEN) = range(25)  # fmt: skip
 """``lanes``: where it belongs; its limits; the lane that shares its compute units (-1); bytes that one request may
 fill; the root of its queue; decode steps so far; tokens that decoding requests hold, those of them that are on other
 machines, and those of others that are here; seats kept for requests on their way; groups of layers that the prompts
-under way have still to pass, and all; the count of decode steps at which the next answer ends, at the earliest."""
+under way have still to pass, and all; the count of decode steps at which the next answer ends, at the earliest; decode
+steps from one look for new requests to the next, those left until then, and the root of the requests not yet seen."""
 
 RATES = (
     "decoded_s", "load_requests", "load_tokens", "link_s", "device_ways", "host_step_s", "host_per_sequence_s",
