@@ -15,7 +15,7 @@ each = pytest.mark.parametrize("path", FILES, ids=lambda p: "/".join(p.parts[-2:
 def borrowed(node):
     """Every source key that a file's facts and calibrations cite, at any depth."""
     if isinstance(node, dict):
-        if isinstance(node.get("backend"), str) and isinstance(node.get("source"), str):
+        if node.keys() & {"backend", "engine"} and isinstance(node.get("source"), str):
             yield node["source"]  # a rule; its "from" is a release
         for key in ("from", "source"):
             if isinstance(word := node.get(key), str) and node.keys() & {"value", "constants", "trees"}:
