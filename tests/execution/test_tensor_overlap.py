@@ -219,15 +219,24 @@ def skewed(gather, other=0.0, **more):
 
 
 def test_sparse_materialisation_by_hand():
-    """One gathered: half of the tokens stay, 0.25 on each rank; the fuller rank has 0.3 of the rest: 0.55 of 0.7."""
-    one = 7 * (0.25 + 0.3) / 0.7 + 0.5 * 10
+    """One gathered: half of the tokens stay, 0.25 on each rank; the fuller rank has 0.3 of the rest: 0.55 of 0.7.
+
+    The exchange waits for the rank that receives most: 0.3 of all tokens where it was 0.7.
+    """
+    one = 7 * (0.25 + 0.3) / 0.7 + 10 * 0.3 / 0.7
     assert run(EXPERT, "sparse-materialisation", skewed(2), most_gathered=1)[0] == pytest.approx(one + 2)
     assert run(EXPERT, "sparse-materialisation", skewed(2, other=5), most_gathered=1)[0] == pytest.approx(one)
     slowed = skewed(2, other=5, contention=2.0)
     assert run(EXPERT, "sparse-materialisation", slowed, most_gathered=1)[0] == pytest.approx(one + 1)
-    assert run(EXPERT, "sparse-materialisation", skewed(0), most_gathered=4)[0] == pytest.approx(7 * 0.5 / 0.7)
+    assert run(EXPERT, "sparse-materialisation", skewed(0), most_gathered=4)[0] == pytest.approx(one), "all but a rank's own"
     assert run(EXPERT, "sparse-materialisation", skewed(100))[0] == 17
     assert run(EXPERT, "sparse-materialisation", skewed(0), most_gathered=0)[0] == 17
+
+
+def test_even_loads_leave_nothing_to_gain():
+    """Eight experts on four ranks, all alike: a rank that no expert was gathered of has as much to do as before."""
+    layer = pair(5, 3, expert_share=(0.125,) * 8, num_ranks=4, expert_gather_s=0.0, other_compute_s=9.0)
+    assert run(EXPERT, "sparse-materialisation", layer, most_gathered=3)[0] == 8
 
 
 @settings(max_examples=40, deadline=None)

@@ -39,7 +39,9 @@ Errors = Callable[["Sequence[Run]", Sequence[Theta]], Floats]
 DEVICE = ("matrix_ratio", "network_ratio", "scaleout_ratio", "contention_ratio")
 """Of a generation and precision."""
 
-FRAMEWORK = ("host_layer_s", "host_backward_ratio", "host_collective_s", "step_s", "elementwise_ratio")
+FRAMEWORK = (
+    "host_layer_s", "host_backward_ratio", "host_collective_s", "step_s", "elementwise_ratio", "host_expert_s",
+)
 """Of a framework; how well its attention kernels do is of a framework and generation."""
 
 HOST_STARTS: tuple[Theta, ...] = (
@@ -62,11 +64,11 @@ START = ASSUMED | {
 }
 LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "network_ratio": 0.7,
        "scaleout_ratio": 0.7, "contention_ratio": 1.0, "host_layer_s": 1e-5, "host_backward_ratio": 0.7,
-       "host_collective_s": 1e-6, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
+       "host_collective_s": 1e-6, "host_expert_s": 1e-5, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
        "update_bytes": 0.01}  # fmt: skip
 HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
         "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 2e-3, "host_backward_ratio": 4.0,
-        "host_collective_s": 1e-3, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
+        "host_collective_s": 1e-3, "host_expert_s": 2e-2, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
         "update_bytes": 16.0}  # fmt: skip
 PULL = (
     dict.fromkeys(LOW, 0.25)

@@ -48,6 +48,9 @@ def layer_pace(units: Units) -> Pace:
     context_forward = _ring(units, span * x.context_forward_s, f.attention_ratio * x.attention_forward_s)
     context_backward = _ring(units, span * x.context_backward_s, f.attention_ratio * x.attention_backward_s)
     expert_forward, expert_backward = expert_exposed(units, network_ratio(units, units.choice.ep * units.choice.etp))
+    device_forward = device_forward + np.minimum(expert_forward, 0.0)  # loads that a technique evened out
+    device_inputs = device_inputs + np.minimum(expert_backward, 0.0)
+    expert_forward, expert_backward = np.maximum(expert_forward, 0.0), np.maximum(expert_backward, 0.0)
     busy = device_forward + tensor_forward + context_forward + expert_forward
     busy_back = device_inputs + device_weights + tensor_backward + context_backward + expert_backward
     again = f.attention_ratio * x.attention_forward_s

@@ -78,7 +78,7 @@ def pair_of(setup: Setup, skew: float, passes: float) -> Pair:
         backward_weight_s=(passes - 1.0) * products, contention_ratio=framework.contention_ratio,
         other_compute_s=np.asarray(passes * attention_s(setup)),
         expert_gather_s=np.asarray(passes * sent_s(setup, "broadcast", expert_bytes)),
-        expert_share=tuple(share.tolist()), num_ranks=ranks,
+        expert_share=share, num_ranks=ranks,
     )  # fmt: skip
 
 

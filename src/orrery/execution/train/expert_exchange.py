@@ -3,7 +3,8 @@
 *All-gather*: every rank of the etp x ep sees the tokens of all of them, and the sums are scattered back.
 *All-to-all*: a copy to each chosen expert; where experts are cut, the ranks that share them gather what arrived and
 scatter their sums. *DeepEP*, *HybridEP*: a copy to each device that holds any of the chosen experts, across nodes one
-to each node. Activations and their gradients travel in 16 bits, so both ways of both passes move alike.
+to each node. Whoever receives most holds all of them up. Activations and their gradients travel in 16 bits, so both
+ways of both passes move alike.
 """
 
 import numpy as np
@@ -24,7 +25,8 @@ def expert_s(job: TrainingJob, block: Block, choice: Choice, cuts: int = 1) -> F
     """Out and back once; with ``cuts`` in so many pieces, one after the other."""
     if block.experts is None:
         return np.zeros(choice.tp.shape)
-    own, way = routed(job, block.experts, choice, cuts).own_tokens, dispatcher_of(job)
+    x, way = routed(job, block.experts, choice, cuts), dispatcher_of(job)
+    own = x.own_tokens if way == GATHER else x.rows / (block.experts.experts_per_token * choice.etp)
     if way in LIBRARIES:
         return cuts * _once_s(job, block.experts, choice, own, LIBRARIES[way])
     token_bytes, ranks = ELEMENT_BYTES * own * block.experts.hidden_size, choice.ep * choice.etp

@@ -13,6 +13,7 @@ from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, tensor
 from orrery.execution.train.expert_exchange import expert_s
 from orrery.execution.train.experts import expert_times
 from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.loads import shares
 from orrery.execution.train.overlap import Pair
 from orrery.execution.train.products import Passes, nothing, product_times
 from orrery.execution.train.units import Units
@@ -106,7 +107,10 @@ def _cut_tensor(units: Units, cuts: int) -> Floats:
 
 
 def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
-    """Seconds that the exchange of tokens adds to one layer, forward and backward."""
+    """Seconds that the exchange of tokens adds to one layer, forward and backward.
+
+    Below 0 where a technique takes more off the experts' products than the exchange adds: it evens out the loads.
+    """
     job, x, f = units.job, units.layer, units.job.framework
     network_s = ratio * x.expert_forward_s
     if not job.expert_overlap or not network_s.any():
@@ -119,29 +123,26 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
     assert experts is not None
     gather_s = share * ratio * _gather(job, choice, ELEMENT_BYTES * experts.num_parameters_each)
 
-    def answer(compute_s: Floats, weight_s: Floats, kind: str, other_s: Floats, gathers: float) -> Floats:
-        pair = Pair(
-            compute_s=compute_s, network_s=network_s, num_collectives=2.0, backward_weight_s=weight_s,
-            cut_compute_s=lambda cuts: share * mr * getattr(expert_times(job, experts, choice, cuts), kind),
-            cut_columns_s=lambda cuts: compute_s,
-            cut_network_s=lambda cuts: share * ratio * expert_s(job, block, choice, cuts),
-            contention_ratio=f.contention_ratio, other_compute_s=other_s, expert_gather_s=gathers * gather_s,
-            expert_share=(1.0 / experts.num_experts,) * experts.num_experts, num_ranks=int(choice.ep.max()),
-        )  # fmt: skip
-        return np.maximum(technique.rule(pair, knobs) - compute_s - weight_s, 0.0)
+    share_of = shares(job, experts)
 
-    forward, inputs = mr * x.experts.forward_s, mr * x.experts.input_gradient_s
-    zero = np.zeros(forward.shape)
-    return (
-        answer(forward, zero, "forward_s", f.attention_ratio * x.attention_forward_s, 1.0),
-        answer(
-            inputs,
-            mr * x.experts.weight_gradient_s,
-            "input_gradient_s",
-            f.attention_ratio * x.attention_backward_s,
-            2.0,
-        ),
-    )
+    def answer(compute_s: Floats, weight_s: Floats, kind: str, other_s: Floats, gathers: float) -> Floats:
+        out = np.zeros(compute_s.shape)
+        for ranks in set(choice.ep.tolist()):  # whose loads differ with how many share the experts out
+            pair = Pair(
+                compute_s=compute_s, network_s=network_s, num_collectives=2.0, backward_weight_s=weight_s,
+                cut_compute_s=lambda cuts: share * mr * getattr(expert_times(job, experts, choice, cuts), kind),
+                cut_columns_s=lambda cuts: compute_s,
+                cut_network_s=lambda cuts: share * ratio * expert_s(job, block, choice, cuts),
+                contention_ratio=f.contention_ratio, other_compute_s=other_s, expert_gather_s=gathers * gather_s,
+                expert_share=share_of, num_ranks=ranks,
+            )  # fmt: skip
+            out = np.where(choice.ep == ranks, technique.rule(pair, knobs), out)
+        return out - compute_s - weight_s
+
+    forward, inputs, zero = mr * x.experts.forward_s, mr * x.experts.input_gradient_s, np.zeros(ratio.shape)
+    weights = mr * x.experts.weight_gradient_s
+    seen, seen_back = f.attention_ratio * x.attention_forward_s, f.attention_ratio * x.attention_backward_s
+    return answer(forward, zero, "forward_s", seen, 1.0), answer(inputs, weights, "input_gradient_s", seen_back, 2.0)
 
 
 def _gather(job: TrainingJob, choice: Choice, expert_bytes: float) -> Floats:

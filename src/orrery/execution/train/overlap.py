@@ -40,7 +40,7 @@ class Pair:
     inside_s: Floats = field(default_factory=_nothing)
     other_compute_s: Floats = field(default_factory=_nothing)  # of the layer's other work (attention, streams)
     expert_gather_s: Floats = field(default_factory=_nothing)  # of one expert's parameters to all ranks
-    expert_share: tuple[float, ...] = ()
+    expert_share: Floats | tuple[float, ...] = ()  # a row for each placement that is averaged over
     num_ranks: int = 1
 
     @property
