@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.planner.pareto import front
+from orrery.planner.pareto import front, reached
 
 POINTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=40)
 
@@ -28,3 +28,11 @@ def test_along_the_front_one_falls_as_the_other_rises(points: list[tuple[int, in
     found = front(x, y)
     assert (np.diff(x[found]) < 0).all()
     assert (np.diff(y[found]) > 0).all()
+
+
+@given(POINTS, POINTS)
+def test_what_is_reached_is_what_one_comparison_after_another_says(points, others) -> None:
+    values, by = np.array(points, dtype=float), np.array(others, dtype=float)
+    want = [any(o[0] <= p[0] and o[1] <= p[1] for o in others) for p in points]
+    assert reached(values, by).tolist() == want
+    assert not reached(values, by[:0]).any()

@@ -28,6 +28,7 @@ from orrery.planner.launch.training.manifest import training_manifests
 from orrery.planner.launch.training.megatron_settings import uneven_stages
 from orrery.planner.launch.training.script import Refusal, Script
 from orrery.planner.launch.training.torchtitan import layers_per_stage
+from orrery.training.stage_layers import by_rank
 
 SAID: dict[str, Any] = {
     "name": "megatron-lm", "has_fused_attention": True, "overlaps_gradients": True, "overlaps_parameters": True,
@@ -293,7 +294,7 @@ def test_bridge_says_the_same_in_its_own_words() -> None:
     )  # fmt: skip
     uneven = launches(*case("latent attention"))["megatron-bridge"]
     layout = next(w for w in words(uneven) if w.startswith("model.pipeline_model_parallel_layout="))
-    assert layout.split("=", 1)[1] == f"'{uneven_stages(61, 32)}'"  # quoted once more, for Hydra
+    assert layout.split("=", 1)[1] == f"'{uneven_stages(61, 16, 2)}'"  # quoted once more, for Hydra
 
 
 def test_bridge_finetunes_from_recipes_of_its_own() -> None:
@@ -307,18 +308,23 @@ def test_bridge_finetunes_from_recipes_of_its_own() -> None:
     assert '--recipe "$RECIPE"' in launches(unknown, layout)["megatron-bridge"]
 
 
-@given(layers=st.integers(1, 200), chunks=st.integers(1, 64))
-def test_uneven_stages_hold_all_layers(layers: int, chunks: int) -> None:
-    if chunks > layers:
+@given(layers=st.integers(1, 200), pp=st.integers(1, 32), vp=st.integers(1, 8))
+def test_uneven_stages_hold_all_layers_and_ranks_hold_what_memory_is_counted_of(layers: int, pp: int, vp: int) -> None:
+    if pp > layers or pp * vp > layers + 2:
         return
-    stages = uneven_stages(layers, chunks).split("|")
-    counts = [int("".join(c for c in s if c.isdigit())) for s in stages]
-    assert len(stages) == chunks
-    assert sum(counts) == layers
+    stages = uneven_stages(layers, pp, vp).split("|")
+    counts = [int("".join(c for c in s if c.isdigit()) or 0) for s in stages]
+    assert len(stages) == pp * vp
     assert max(counts) - min(counts) <= 1
     assert stages[0].startswith("E")
     assert stages[-1].endswith("L")
-    assert counts[0] == min(counts)
+    assert tuple(sum(counts[rank::pp]) for rank in range(pp)) == by_rank(layers, pp, vp)
+
+
+def test_a_chunk_without_layers_holds_its_end_alone() -> None:
+    """Llama 3 405B: 126 layers in 128 chunks."""
+    stages = uneven_stages(126, 16, 8).split("|")
+    assert (stages[0], stages[1], stages[-1]) == ("E", "t*1", "L")
 
 
 def test_deepspeed_json() -> None:

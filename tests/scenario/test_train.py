@@ -124,7 +124,7 @@ def test_a_plan_is_at_least_as_fast_as_a_guess():
     [
         ({"secondary_group": 4}, "leave secondary_group or --plan out"),
         ({"ep": 2}, "has none; leave ep and etp out"),
-        ({"devices": 7}, "write global_batch = 63 or 70"),
+        ({"devices": 7, "pp": 1}, "write global_batch = 63 or 70"),
         ({"tp": 3}, "multiple of 3"),
         ({"micro_batch": 48}, "does not divide by dp x micro_batch"),
         ({"startup_s": 5}, "train_tokens"),

@@ -107,3 +107,22 @@ def test_experts_meet_only_the_ranks_that_hold_the_same_ones(bytes_are_seconds):
     assert found.reduce_s[0] == pytest.approx(24 * 4 * (DENSE + EXPERT))
     alone = sync_of(job_of(), columns_of([TrainingLayout(dp=64, ep=64)]), stage(expert=EXPERT))
     assert alone.reduce_s[0] == pytest.approx(24 * 4 * DENSE), "each expert is on one rank: nothing to sum"
+
+
+def test_a_pipeline_gathers_sharded_parameters_once_a_step_and_sums_gradients_once(bytes_are_seconds):
+    """ZeRO-3 over 16 ranks of each of 4 stages: the whole stage's parameters in BF16, its gradients in FP32, once."""
+    found = sync_of(job_of(), columns_of([TrainingLayout(pp=4, dp=16, sharding="zero3")]), stage())
+    assert found.gather_s[0] == pytest.approx(24 * 1e3 * 2 * DENSE)
+    assert found.reduce_s[0] == pytest.approx(24 * 1e-3 * 4 * DENSE)
+    assert found.layer_gather_s[0] == found.layer_regather_s[0] == found.layer_reduce_s[0] == 0
+
+
+def test_a_pipeline_keeps_what_it_gathered_beside_its_shard():
+    """Six layers and the embedding of a stage: BF16 whole, FP32 gradients whole until summed, shards of 1/16."""
+    job = job_of()
+    held = step_of(job, columns_of([TrainingLayout(pp=4, dp=16, sharding="zero3")])).first.parts
+    mine = 6 * LAYER + job.model.embedding_parameters
+    assert held["buffers"][0] == pytest.approx(2 * mine, rel=1e-3)
+    assert held["gradients"][0] == pytest.approx(4 * mine, rel=1e-3)
+    assert held["weights"][0] == pytest.approx(2 * mine / 16, rel=1e-3)
+    assert held["optimizer"][0] == pytest.approx(12 * mine / 16, rel=1e-3)

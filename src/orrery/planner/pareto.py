@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.planner._kernel import mark_reached
+
 Floats = NDArray[np.float64]
 
 
@@ -35,6 +37,5 @@ def least(values: Floats) -> NDArray[np.int64]:
 def reached(values: Floats, by: Floats) -> NDArray[np.bool_]:
     """Which rows of ``values`` (n, k) some row of ``by`` (m, k) reaches in every column (less is better)."""
     out = np.zeros(values.shape[0], dtype=np.bool_)
-    for row in by:
-        out |= (row <= values).all(axis=1)
+    mark_reached(np.ascontiguousarray(values), np.ascontiguousarray(by), out)
     return out

@@ -114,28 +114,16 @@ def _layers(job: TrainingJob) -> int:
 
 
 def _stages_fit(job: TrainingJob, x: Columns) -> Flags:
-    return x.pp * x.vp <= _layers(job)
+    """A layer at least on every stage; the first and the last chunk may hold the embedding and the head alone."""
+    return (x.pp <= _layers(job)) & (x.pp * x.vp <= _layers(job) + 2)
 
 
 def _says_stages(job: TrainingJob, x: Columns) -> str:
     layers = _layers(job)
     return (
         f"pp x vp = {x.pp[0] * x.vp[0]} chunks for {layers} layers of {job.model.name}; "
-        f"write at most {layers // int(x.vp[0])} stages."
+        f"write at most {max(1, (layers + 2 * (x.vp[0] > 1)) // int(x.vp[0]))} stages."
     )
-
-
-def _chunks_divide(job: TrainingJob, x: Columns) -> Flags:
-    return (x.vp == 1) | (_layers(job) % (x.pp * x.vp) == 0)
-
-
-def _says_chunks(job: TrainingJob, x: Columns) -> str:
-    layers, stages = _layers(job), int(x.pp[0])
-    if layers % stages:
-        near = f"no number of chunks does; leave vp out, or write pp = {_near(layers, stages)}"
-    else:
-        near = f"write vp = {_near(layers // stages, int(x.vp[0]))}"
-    return f"vp: {x.vp[0]} chunks on each of {stages} stages do not divide {layers} layers; {near}."
 
 
 def _batch_divides(job: TrainingJob, x: Columns) -> Flags:
@@ -183,11 +171,13 @@ def _says_schedule(job: TrainingJob, x: Columns) -> str:
 def _shards_divide(_: TrainingJob, x: Columns) -> Flags:
     group = x.data_ranks % np.maximum(x.sharding_group, 1) == 0
     second = (x.secondary_group == 0) | (x.data_ranks % np.maximum(x.secondary_group, 1) == 0)
-    return group & second
+    return group & second & ((x.secondary_group == 0) | (x.pp == 1))
 
 
 def _says_shards(_: TrainingJob, x: Columns) -> str:
     ranks, group, second = int(x.data_ranks[0]), int(x.sharding_group[0]), int(x.secondary_group[0])
+    if second and x.pp[0] > 1:
+        return f"secondary_group: {second} means nothing with pp = {x.pp[0]}, which gathers once a step; leave it out."
     word, got = ("sharding_group", group) if ranks % max(group, 1) else ("secondary_group", second)
     return f"{word}: {got} does not divide dp x cp = {ranks}; write {_near(ranks, got)}."
 
@@ -210,7 +200,6 @@ RULES: tuple[Rule, ...] = (
     Rule(name="experts", holds=_experts_divide, says=_says_experts),
     Rule(name="expert ranks", holds=_expert_ranks, says=_says_expert_ranks),
     Rule(name="stages", holds=_stages_fit, says=_says_stages),
-    Rule(name="chunks", holds=_chunks_divide, says=_says_chunks),
     Rule(name="batch", holds=_batch_divides, says=_says_batch),
     Rule(name="context", holds=_context_divides, says=_says_context),
     Rule(name="schedule", holds=_schedule_runs, says=_says_schedule),

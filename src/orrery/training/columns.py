@@ -1,7 +1,7 @@
 """Many layouts as columns: one entry a layout, and which choice and which groups it shares with others."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,19 @@ class Columns:
     def data_ranks(self) -> Ints:
         """Ranks that hold the same dense parameters."""
         return self.dp * self.cp
+
+    @property
+    def gathers_layers(self) -> Flags:
+        """Whether sharded parameters are gathered layer by layer, for every micro-batch, and dropped after use."""
+        return (self.sharding == SHARDINGS.index("zero3")) & (self.pp == 1)
+
+    @property
+    def keeps_gathered(self) -> Flags:
+        """Whether sharded parameters are gathered once a step and kept, and gradients reduced once.
+
+        So do pipelines: each micro-batch would else wait for every layer's parameters again. [llama-3-2024]
+        """
+        return (self.sharding == SHARDINGS.index("zero3")) & (self.pp > 1)
 
     @property
     def expert_copies(self) -> Ints:
@@ -100,6 +113,20 @@ def choices(columns: Columns) -> tuple[Choice, Ints]:
         micro_batch=columns.micro_batch[first], is_ring=columns.is_ring[first],
         is_sequence_parallel=columns.is_sequence_parallel[first],
     ), which  # fmt: skip
+
+
+def choice_rows(choice: Choice) -> list[tuple[int, ...]]:
+    """Each choice as one row of whole numbers, in the order of ``Choice``'s fields."""
+    return list(zip(*(getattr(choice, f.name).astype(np.int64).tolist() for f in fields(Choice)), strict=True))
+
+
+def choice_from(rows: Iterable[tuple[int, ...]]) -> Choice:
+    """The choices of ``choice_rows`` side by side again."""
+    columns = np.array(list(rows), dtype=np.int64).T
+    return Choice(
+        **{f.name: c.astype(np.bool_) if f.name.startswith("is_") else c
+           for f, c in zip(fields(Choice), columns, strict=True)}
+    )  # fmt: skip
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints]:

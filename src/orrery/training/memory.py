@@ -52,7 +52,7 @@ def held_bytes(
 ) -> Held:  # fmt: skip
     """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers."""
     f, recipe, layer = job.framework, job.recipe, units.layer
-    full, every = x.sharding == 3, stage.dense_parameters + stage.expert_parameters
+    full, every = x.gathers_layers, stage.dense_parameters + stage.expert_parameters
     gradient = recipe.gradient_bytes or f.gradient_bytes
     weights, gradients, optimizer = _state(job, x, stage, copies)
     kept = np.choose(np.minimum(x.recompute, 2), [layer.everything_bytes[which], layer.selective_bytes[which],
@@ -66,6 +66,7 @@ def held_bytes(
     gathered = (
         recipe.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )
+    gathered = gathered + np.where(x.keeps_gathered, copies * recipe.gathered_weight_bytes * every, 0.0)
     second = np.where(x.secondary_group > 0, recipe.gathered_weight_bytes * stage.dense_parameters, 0.0) / np.maximum(
         x.secondary_group, 1
     )
@@ -104,7 +105,8 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
             stage.trained_parameters / np.where(x.sharding > 0, x.sharding_group, 1),
         )
     else:
-        gradients, trained = gradient * shared(2), shared(1)
+        unsummed = np.where(x.keeps_gathered, stage.dense_parameters + stage.expert_parameters, shared(2))
+        gradients, trained = copies * gradient * unsummed, shared(1)
     return weights, gradients, _optimizer_bytes(job) * trained
 
 

@@ -80,7 +80,8 @@ def _collectives(units: Units) -> Floats:
     reduces = sum(b.count * b.num_reduces for b in blocks) / units.num_layers
     routed = sum(2 * b.count for b in blocks if b.experts) / units.num_layers
     tensor = reduces * np.where(choice.is_sequence_parallel, 2.0, 1.0) * (choice.tp > 1)
-    return tensor + routed * (choice.ep > 1) + (choice.cp - 1.0)
+    context = np.where(choice.is_ring, choice.cp - 1.0, 4.0 * (choice.cp > 1))
+    return tensor + routed * (choice.ep > 1) + context
 
 
 def _learns(task: str) -> float:
@@ -105,7 +106,8 @@ def network_ratio(units: Units, span_devices: NDArray[np.int64]) -> Floats:
 
 
 def _ring(units: Units, collective_s: Floats, attention_s: Floats) -> Floats:
-    """A ring hides each hop behind the previous block of attention; dealt-out heads hide nothing."""
+    """A ring hides each hop behind the block of attention before it, which slows that; dealt-out heads hide nothing."""
     cp = units.choice.cp
     hidden = np.where(units.choice.is_ring, attention_s * (cp - 1) / np.maximum(cp, 1), 0.0)
-    return np.maximum(collective_s - hidden, 0.0)
+    slowed = (units.job.framework.contention_ratio - 1.0) * np.minimum(collective_s, hidden)
+    return np.maximum(collective_s - hidden, 0.0) + slowed

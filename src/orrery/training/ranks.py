@@ -11,7 +11,8 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import columns_of
 from orrery.training.memory import held_bytes
-from orrery.training.step import Steps, in_flight_of, stages, step_of
+from orrery.training.stage_layers import StageLayers, by_rank
+from orrery.training.step import Steps, in_flight_of, placed, stages, step_of
 from orrery.training.sync import Stage
 
 Floats = NDArray[np.float64]
@@ -42,13 +43,15 @@ def ranks_of(job: TrainingJob, layout: TrainingLayout, ready: Units | None = Non
     x = columns_of([layout] * layout.pp)
     found, which = ready or units(job, choice_of([layout])), np.zeros(layout.pp, dtype=np.int64)
     m = np.full(layout.pp, job.global_batch / (layout.dp * layout.micro_batch))
-    layers = np.full(layout.pp, float(-(-found.num_layers // (layout.pp * layout.vp)) * layout.vp))
+    layers = np.array(by_rank(found.num_layers, layout.pp, layout.vp), dtype=np.float64)
+    counts = StageLayers(first=layers, middle=layers, last=layers)
     rank = np.arange(layout.pp)
     is_last = rank == layout.pp - 1
     most, least, copies = in_flight_of(x, m)
     in_flight = most + (least - most) * rank / max(layout.pp - 1, 1)
+    stage = _by_rank(*placed(x, stages(found, x, which, counts)))
     held = held_bytes(
-        job, x, found, which, stage=_by_rank(*stages(found, x, which, layers)), layers=layers, in_flight=in_flight,
+        job, x, found, which, stage=stage, layers=layers, in_flight=in_flight,
         copies=copies, has_head=is_last,
     )  # fmt: skip
     parts = {name: np.broadcast_to(value, layout.pp) for name, value in held.parts.items()}

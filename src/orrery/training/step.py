@@ -4,7 +4,8 @@ A step is m micro-batches through the slowest stage, the schedule's idle time, w
 update. Nothing here depends on m or on the number of layers but through products, so the cost of asking does not.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,8 @@ from orrery.training.columns import Columns, choices, distinct
 from orrery.training.memory import Held, held_bytes, state_bytes
 from orrery.training.pace import Pace, end_pace, layer_pace
 from orrery.training.schedules.registry import get_schedule
+from orrery.training.schedules.schedule import Pipeline
+from orrery.training.stage_layers import StageLayers, stage_layers
 from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
 
 Floats = NDArray[np.float64]
@@ -39,6 +42,7 @@ class Steps:
     parts: dict[str, Floats]  # seconds, keys are PARTS
     first: Held  # bytes of a device of the first pipeline stage
     last: Held  # and of the last
+    inner: Held | None  # and of the second, where it holds more layers
     model_flops: Floats  # of one step over all devices, without recomputation
     hardware_flops: Floats  # of one step on one device, with it
     moved_bytes: Floats  # through the memory of one device in one step
@@ -51,7 +55,8 @@ class Steps:
     @cached_property
     def memory_bytes(self) -> Floats:
         """The allocator's peak on the fullest device."""
-        return np.maximum(self.first.total, self.last.total)
+        ends = np.maximum(self.first.total, self.last.total)
+        return ends if self.inner is None else np.maximum(ends, self.inner.total)
 
     @property
     def tokens_per_s_per_device(self) -> Floats:
@@ -68,34 +73,40 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     found, which = ready
     pace, ends = layer_pace(found), (end_pace(found, found.embedding), end_pace(found, found.head))
     m = job.global_batch / (x.dp * x.micro_batch)
-    layers = (-(-found.num_layers // (x.pp * x.vp)) * x.vp).astype(np.float64)
-    stage_first, _, stage_last = stages(found, x, which, layers)
-    fuller = replace(
-        stage_first, dense_parameters=np.maximum(stage_first.dense_parameters, stage_last.dense_parameters)
-    )
+    layers = stage_layers(found.num_layers, x)
+    stage_first, stage_middle, stage_last = placed(x, stages(found, x, which, layers))
+    fuller = _mixed(_mixed(stage_first, stage_last, np.maximum), stage_middle, np.maximum)
     sync = sync_of(job, x, fuller)
-    each = _layer_parts(job, x, pace, which, sync)
+    sends, joined = _sent_and_joined(x, m)
+    each = _layer_parts(job, x, pace, which, sync, joined)
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
     in_flight, in_flight_last, copies = in_flight_of(x, m)
-    sends, parts["bubble"] = _pipeline(x, m, idle_base)
+    parts["bubble"] = _idle_s(x, m, idle_base) * _chunk_ratio(found.num_layers, x)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
     parts |= _exposed(job, x, busy, sync, fuller)
     parts["update"] = update_s(job, x, fuller)
     parts["once a step"] = np.full(len(x), job.framework.step_s)
     one = x.pp == 1
-    first = held_bytes(job, x, found, which, stage=stage_first, layers=layers, in_flight=in_flight, copies=copies,
+    first = held_bytes(job, x, found, which, stage=stage_first, layers=layers.first, in_flight=in_flight, copies=copies,
                        has_head=one)  # fmt: skip
-    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers, in_flight=in_flight_last,
+    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers.last, in_flight=in_flight_last,
                       copies=copies, has_head=np.ones(len(x), dtype=np.bool_))  # fmt: skip
+    inner = None
+    if (
+        layers.middle > layers.first
+    ).any():  # the second rank holds more layers than the first, and is in flight for less
+        later = in_flight + (in_flight_last - in_flight) / np.maximum(x.pp - 1, 1)
+        inner = held_bytes(job, x, found, which, stage=stage_middle, layers=layers.middle, in_flight=later,
+                           copies=copies, has_head=np.zeros(len(x), dtype=np.bool_))  # fmt: skip
     model, hardware = _flops(job, found, x, which, m)
     return Steps(
-        job=job, columns=x, parts={name: parts[name] for name in PARTS}, first=first, last=last, model_flops=model,
-        hardware_flops=hardware, moved_bytes=_moved(job, found, x, which, m, parts["update"]),
+        job=job, columns=x, parts={name: parts[name] for name in PARTS}, first=first, last=last, inner=inner,
+        model_flops=model, hardware_flops=hardware, moved_bytes=_moved(job, found, x, which, m, parts["update"]),
     )  # fmt: skip
 
 
-def stages(found: Units, x: Columns, which: Ints, layers: Floats) -> tuple[Stage, Stage, Stage]:
+def stages(found: Units, x: Columns, which: Ints, layers: StageLayers) -> tuple[Stage, Stage, Stage]:
     """Parameters of a device of the first stage, of one in between, and of the last."""
     layer = found.layer
     dense, experts = layer.dense_parameters[which], layer.expert_parameters[which]
@@ -106,17 +117,37 @@ def stages(found: Units, x: Columns, which: Ints, layers: Floats) -> tuple[Stage
     bottom = np.where(one, top, embedding)
     is_frozen = found.job.task in FROZEN
 
-    def stage(ends: Floats) -> Stage:
+    def stage(count: Floats, ends: Floats) -> Stage:
         return Stage(
-            dense_parameters=layers * dense + ends, expert_parameters=layers * experts, layer_dense_parameters=dense,
-            layer_expert_parameters=experts, trained_parameters=layers * trained + (0.0 if is_frozen else ends),
+            dense_parameters=count * dense + ends, expert_parameters=count * experts, layer_dense_parameters=dense,
+            layer_expert_parameters=experts, trained_parameters=count * trained + (0.0 if is_frozen else ends),
         )  # fmt: skip
 
-    return stage(bottom), stage(np.zeros(len(x))), stage(top)
+    return stage(layers.first, bottom), stage(layers.middle, np.zeros(len(x))), stage(layers.last, top)
 
 
-def _layer_parts(job: TrainingJob, x: Columns, pace: Pace, which: Ints, sync: Sync) -> dict[str, Floats]:
-    """Seconds of one layer and micro-batch by part, recomputation and sharded parameters included."""
+def placed(x: Columns, found: tuple[Stage, Stage, Stage]) -> tuple[Stage, Stage, Stage]:
+    """What a rank at either end and between them holds: of a mirrored pipeline the mean of both ends, twice."""
+    half = 0.5 * is_mirrored(x)
+    if not half.any():
+        return found
+    first, middle, last = found
+    bottom, top = (_mixed(a, b, lambda a, b: a + half * (b - a)) for a, b in ((first, last), (last, first)))
+    return bottom, middle, top
+
+
+def _mixed(one: Stage, other: Stage, mix: Callable[[Floats, Floats], Floats]) -> Stage:
+    """A stage made of two, field by field."""
+    return Stage(**{f.name: mix(getattr(one, f.name), getattr(other, f.name)) for f in fields(Stage)})
+
+
+def _layer_parts(
+    job: TrainingJob, x: Columns, pace: Pace, which: Ints, sync: Sync, joined: Floats
+) -> dict[str, Floats]:
+    """Seconds of one layer and micro-batch by part, recomputation and sharded parameters included.
+
+    Of the ``joined`` share of micro-batches one computes while another's tokens travel between experts.
+    """
     f = job.framework
     again = np.choose(x.recompute, [np.zeros(len(x)), pace.again_selective_s[which], pace.again_full_s[which]])
     forward, backward = pace.forward_s[which], pace.input_gradient_s[which]
@@ -124,6 +155,9 @@ def _layer_parts(job: TrainingJob, x: Columns, pace: Pace, which: Ints, sync: Sy
     tensor = pace.tensor_forward_s[which] + pace.tensor_backward_s[which]
     context = pace.context_forward_s[which] + pace.context_backward_s[which]
     expert = pace.expert_forward_s[which] + pace.expert_backward_s[which]
+    if joined.any():
+        hidden = _beside(expert, forward + backward + weights + again, f.contention_ratio)
+        expert = joined * np.minimum(hidden, expert) + (1.0 - joined) * expert
     gather, rest = sync.layer_gather_s, sync.layer_regather_s + sync.layer_reduce_s
     if f.overlaps_parameters:  # the next layer's parameters travel while this one computes
         gather = _beside(gather, forward, f.contention_ratio)
@@ -144,57 +178,85 @@ Triple = tuple[Floats, Floats, Floats]
 
 
 def _slowest(
-    found: Units, x: Columns, which: Ints, layers: Floats, each: dict[str, Floats], ends: tuple[Triple, Triple]
+    found: Units, x: Columns, which: Ints, layers: StageLayers, each: dict[str, Floats], ends: tuple[Triple, Triple]
 ) -> tuple[dict[str, Floats], Triple]:
-    """The slowest stage's parts of one micro-batch; and F, B, W of the others' mean, which the bubble is made of."""
-    part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
+    """The slowest stage's parts of one micro-batch; and F, B, W of the others' mean, which the bubble is made of.
+
+    The slowest is whichever takes longest: the first with the embedding, the last with the head, or a fuller one in
+    between. Ranks of a mirrored pipeline hold both ends, and half of the micro-batches meet each.
+    """
+    embedding, head = (tuple(v[which] for v in end) for end in ends)
+    one = (x.pp == 1).astype(np.float64)
+    half = 0.5 * is_mirrored(x)
+    places = (
+        (layers.first + half * (layers.last - layers.first), 1.0 - half, np.maximum(one, half)),
+        (layers.last + half * (layers.first - layers.last), np.maximum(one, half), 1.0 - half),
+        (layers.middle, 0.0 * one, 0.0 * one),
+    )  # layers, embeddings and heads of a place
+    seconds = sum(each.values(), np.zeros(1))
+    totals = np.stack([n * seconds + e * sum(embedding) + h * sum(head) for n, e, h in places])
+    chosen = np.argmax(totals, axis=0)
+    held, low, high = (np.choose(chosen, [place[i] for place in places]) for i in range(3))
+    is_part = (x.recompute == 2) & (x.recompute_layers > 0)
+    part = np.where(is_part, np.minimum(x.recompute_layers / held, 1.0), 1.0)
     each = each | {"recomputation": each["recomputation"] * part}
-    (e_f, e_b, e_w), (h_f, h_b, h_w) = (tuple(v[which] for v in end) for end in ends)
-    one = x.pp == 1
-    embedding, head = e_f + e_b + e_w, h_f + h_b + h_w
-    is_head = head >= embedding
-    f_end = np.where(one, e_f + h_f, np.where(is_head, h_f, e_f))
-    b_end = np.where(one, e_b + h_b, np.where(is_head, h_b, e_b))
-    w_end = np.where(one, e_w + h_w, np.where(is_head, h_w, e_w))
-    busy = {name: layers * seconds for name, seconds in each.items()}
-    busy["forward"] = busy["forward"] + f_end
-    busy["backward"] = busy["backward"] + b_end
-    busy["weight gradients"] = busy["weight gradients"] + w_end
+    busy = {name: held * value for name, value in each.items()}
+    for i, name in enumerate(("forward", "backward", "weight gradients")):
+        busy[name] = busy[name] + low * embedding[i] + high * head[i]
     others = np.maximum(x.pp - 1, 1)
-    left = (found.num_layers - layers) / others
+    left = (found.num_layers - held) / others
     waits = 0.5 * sum((each[n] for n in ("tensor parallel", "context parallel", "expert parallel", "sharding",
                                          "launches")), np.zeros(1))  # fmt: skip
-    rest_f, rest_b, rest_w = (
-        np.where(one, 0.0, whole) / others for whole in (e_f + h_f - f_end, e_b + h_b - b_end, e_w + h_w - w_end)
-    )
+    rest = tuple(((1.0 - low) * e + (1.0 - high) * h) / others for e, h in zip(embedding, head, strict=True))
     return busy, (
-        left * (each["forward"] + waits) + rest_f,
-        left * (each["backward"] + each["recomputation"] + waits) + rest_b,
-        left * each["weight gradients"] + rest_w,
+        left * (each["forward"] + waits) + rest[0],
+        left * (each["backward"] + each["recomputation"] + waits) + rest[1],
+        left * each["weight gradients"] + rest[2],
     )
 
 
-def _pipeline(x: Columns, m: Floats, base: Triple) -> tuple[Floats, Floats]:
-    """Hand-overs a micro-batch, and idle seconds, by each layout's schedule."""
-    sends, idle = np.zeros(len(x)), np.zeros(len(x))
+def is_mirrored(x: Columns) -> Floats:
+    """1 where ranks hold a stage of either end, as DualPipe's do."""
+    mirrored = np.array([get_schedule(name).placement == "mirrored" for name in x.schedules])
+    return (mirrored[x.schedule] & (x.pp > 1)).astype(np.float64)
+
+
+def _sent_and_joined(x: Columns, m: Floats) -> tuple[Floats, Floats]:
+    """Hand-overs a micro-batch, and the share of micro-batches beside each other, by each layout's schedule."""
+    sends, joined = np.zeros(len(x)), np.zeros(len(x))
+    for here, numbers in _numbers(x, m):
+        sends[here], joined[here] = numbers.sends_ratio, numbers.joined_ratio
+    return sends, joined
+
+
+def _idle_s(x: Columns, m: Floats, base: Triple) -> Floats:
+    """Idle seconds by each layout's schedule."""
+    idle = np.zeros(len(x))
+    for here, numbers in _numbers(x, m):
+        idle[here] = numbers.idle_s(base[0][here], base[1][here], base[2][here])
+    return idle
+
+
+def _chunk_ratio(num_layers: int, x: Columns) -> Floats:
+    """The fullest chunk over the mean one: where chunks do not come out even, the pipeline fills at its pace."""
+    chunks = x.pp * x.vp
+    return np.where(x.vp > 1, -(-num_layers // chunks) * chunks / num_layers, 1.0)
+
+
+def _numbers(x: Columns, m: Floats) -> Iterator[tuple[NDArray[np.bool_], Pipeline]]:
+    """Layouts with a pipeline by schedule, and the schedule's numbers for them."""
     for number, name in enumerate(x.schedules):
         here = (x.schedule == number) & (x.pp > 1)
         if here.any():
-            numbers = get_schedule(name)(x.pp[here], x.vp[here], m[here].astype(np.int64))
-            sends[here] = numbers.sends_ratio
-            idle[here] = numbers.idle_s(base[0][here], base[1][here], base[2][here])
-    return sends, idle
+            yield here, get_schedule(name)(x.pp[here], x.vp[here], m[here].astype(np.int64))
 
 
 def in_flight_of(x: Columns, m: Floats) -> tuple[Floats, Floats, Floats]:
     """Micro-batches in flight on the fullest and on the last rank, and copies of the parameters, by schedule."""
     most, least, copies = np.ones(len(x)), np.ones(len(x)), np.ones(len(x))
-    for number, name in enumerate(x.schedules):
-        here = (x.schedule == number) & (x.pp > 1)
-        if here.any():
-            numbers = get_schedule(name)(x.pp[here], x.vp[here], m[here].astype(np.int64))
-            most[here], least[here] = numbers.in_flight_ratio, numbers.last_in_flight_ratio
-            copies[here] = numbers.parameter_copies_ratio
+    for here, numbers in _numbers(x, m):
+        most[here], least[here] = numbers.in_flight_ratio, numbers.last_in_flight_ratio
+        copies[here] = numbers.parameter_copies_ratio
     return most, least, copies
 
 
@@ -234,7 +296,7 @@ def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -
     ends = found.head.forward_flops[which]
     backward = 1.0 if job.task in FROZEN else 2.0
     per_replica = m * (found.num_layers * ((1.0 + backward) * linear + 3.0 * core) + (1.0 + backward) * ends)
-    layers = found.num_layers / (x.pp * x.vp) * x.vp
+    layers = found.num_layers / x.pp
     part = np.where(x.recompute_layers > 0, np.minimum(x.recompute_layers / layers, 1.0), 1.0)
     each = np.where(x.recompute == 2, part * (linear + core), np.where(x.recompute == 1, core, 0.0))
     again = m * found.num_layers * each
@@ -264,11 +326,13 @@ def bounds_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints]) -> Bounds
     found, which = ready
     pace = layer_pace(found)
     m = job.global_batch / (x.dp * x.micro_batch)
-    layers = (-(-found.num_layers // (x.pp * x.vp)) * x.vp).astype(np.float64)
-    first, _, last = stages(found, x, which, layers)
+    layers = stage_layers(found.num_layers, x)
+    first, _, last = placed(x, stages(found, x, which, layers))
     each = (pace.forward_s + pace.input_gradient_s + pace.weight_gradient_s)[which]
+    kept = found.layer.boundary_bytes[which]
     return Bounds(
-        time_s=m * layers * each,
-        memory_bytes=np.maximum(state_bytes(job, x, first), state_bytes(job, x, last))
-        + layers * found.layer.boundary_bytes[which],
-    )  # fmt: skip
+        time_s=m * layers.middle * each,
+        memory_bytes=np.maximum(
+            state_bytes(job, x, first) + layers.first * kept, state_bytes(job, x, last) + layers.last * kept
+        ),
+    )

@@ -24,7 +24,8 @@ Ints = NDArray[np.int64]
 class Sync:
     """Seconds of collectives measured alone; arrays of the layouts.
 
-    Step: once a step for the whole stage (zero0 to zero2). Layer: once a layer and micro-batch (zero3).
+    Step: once a step for the whole stage (unsharded to zero2, and zero3 in a pipeline, which keeps what it gathered).
+    Layer: once a layer and micro-batch (zero3 without a pipeline).
     """
 
     reduce_s: Floats  # gradients, whole stage
@@ -79,7 +80,7 @@ def fast_domain(job: TrainingJob) -> int:
 def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
     """All collectives of data parallelism."""
     zero = np.zeros(len(x))
-    is_plain, is_full = x.sharding == 0, x.sharding == 3
+    is_plain, is_full = x.sharding == 0, x.gathers_layers
     trains_all = job.task not in FROZEN
     shards, wire, sent = x.sharding_group, gradient_bytes(job), job.recipe.gathered_weight_bytes
     inner = _Groups(job, shards, x.tp)

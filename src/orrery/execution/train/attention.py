@@ -1,10 +1,12 @@
 """The core of attention, forward and backward, with a fused kernel or through scores in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery import kernels
-from orrery.execution.train.cut import Choice, heads
+from orrery.execution.train.cut import Choice, Ints, heads, tokens
 from orrery.execution.train.job import TrainingJob
 from orrery.kernels.ops import AttentionPrefill, Elementwise, Gemm, LatentPrefill, Op, Recurrent
 from orrery.models.model import CompressedAttention, LatentAttention, Mixer, RecurrentMixer, SoftmaxAttention
@@ -18,26 +20,97 @@ UNFUSED_BACKWARD_RATIO = 2.0
 """Without fusion: four products for two, and the softmax's gradient reads two matrices and writes one."""
 
 
+RING_SHARE = 0.75
+"""Of a rank's rows that a step of a causal ring after the first touches: all where keys come from before it, half where
+they come from after it; as many steps are of the one kind as of the other, over all ranks."""
+
+COPY_RATIO = 4.0 / 3.0
+"""Of a sum's three words: dealing out heads reads and writes each element once before it is sent and once after."""
+
+
 def attention_times(job: TrainingJob, mixer: Mixer, choice: Choice) -> tuple[Floats, Floats]:
-    """Forward and backward seconds of one layer on one device, context parallelism balanced over causal work."""
+    """Forward and backward seconds of one layer on one device."""
     if isinstance(mixer, SoftmaxAttention) and not job.framework.has_fused_attention:
         forward = _unfused(job, mixer, choice)
         return forward, UNFUSED_BACKWARD_RATIO * forward
-    op = _op(job, mixer, choice)
-    forward = kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
-    whole = forward if isinstance(mixer, RecurrentMixer) else forward / np.where(choice.is_ring, choice.cp, 1)
-    return whole, BACKWARD_FLOPS_RATIO * whole
+    ring = np.where(choice.is_ring, choice.cp, 1)
+    if isinstance(mixer, RecurrentMixer):
+        forward = _predict(job, _op(job, mixer, choice, job.seq_len))
+    elif _sees_everything(mixer):
+        forward = _in_steps(job, mixer, choice, ring)
+    else:  # windows reach into few other ranks' tokens: a share of the whole
+        forward = _predict(job, _op(job, mixer, choice, job.seq_len)) / ring
+    return forward, BACKWARD_FLOPS_RATIO * forward
 
 
-def _op(job: TrainingJob, mixer: Mixer, choice: Choice) -> Op:
+def _predict(job: TrainingJob, op: Op) -> Floats:
+    return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+
+
+def _sees_everything(mixer: Mixer) -> bool:
+    """Whether each token may look at all tokens before it."""
+    if isinstance(mixer, SoftmaxAttention):
+        return not (mixer.window_tokens or mixer.chunk_tokens)
+    return isinstance(mixer, LatentAttention)
+
+
+def _in_steps(job: TrainingJob, mixer: Mixer, choice: Choice, ring: Ints) -> Floats:
+    """A kernel on the rank's own s/cp tokens, then cp - 1 on what comes round.
+
+    Each rank holds one piece from either end of the sequence, so that causal work is the same on all: of keys from
+    earlier ranks it reads the first half with all its queries, of later ones it reads all with half its queries.
+    Every step has as many pairs as the first, (s/cp)^2/2, or without a mask twice as many. [llama-3-2024]
+    """
+    each = job.seq_len // ring
+    own = _predict(job, _op(job, mixer, choice, each))
+    if not (ring > 1).any():
+        return own
+    later = own
+    if isinstance(mixer, SoftmaxAttention) and mixer.is_causal:
+        op = _op(job, mixer, choice, each)
+        assert isinstance(op, AttentionPrefill)
+        later = _predict(job, replace(op, context_tokens=np.maximum(each // 2, 1), window_tokens=0, is_causal=False))
+    return own + (ring - 1) * later
+
+
+def context_streams(job: TrainingJob, mixer: Mixer | None, choice: Choice) -> tuple[Floats, Floats]:
+    """Element-wise work that context parallelism adds to a layer, forward and backward.
+
+    A ring merges the output of every step into the sum so far, and on the way back adds the gradients of queries, keys
+    and values of every step after the first. Heads that are dealt out are copied into the order in which they travel.
+    """
+    zero = np.zeros(choice.tp.shape)
+    if not isinstance(mixer, SoftmaxAttention | LatentAttention) or int(choice.cp.max()) == 1:
+        return zero, zero
+    t = tokens(job, choice)
+    queries, keys = heads(mixer, choice.tp)
+    if isinstance(mixer, SoftmaxAttention):
+        query, pair = mixer.head_size * queries, (mixer.head_size + mixer.value_head_size) * keys
+    else:
+        size = mixer.nope_head_size + mixer.rope_head_size
+        query, pair = size * queries, (size + mixer.value_head_size) * queries
+    output = mixer.value_head_size * queries
+    later = RING_SHARE * (choice.cp - 1)
+    merged, summed, moved = (
+        _predict(job, Elementwise(kind="add", tokens=t, width=w)) for w in (output, query + pair, query + pair + output)
+    )
+    is_cut, copied = choice.cp > 1, COPY_RATIO * moved
+    return (
+        is_cut * np.where(choice.is_ring, (1.0 + later) * merged, copied),
+        is_cut * np.where(choice.is_ring, later * summed, copied),
+    )
+
+
+def _op(job: TrainingJob, mixer: Mixer, choice: Choice, seq: int | Ints) -> Op:
+    """The kernel over ``seq`` tokens of each sequence."""
     ways = choice.tp * np.where(choice.is_ring, 1, choice.cp)  # all-to-all deals out heads
     num_heads, num_kv_heads = heads(mixer, ways)
-    wide, seq = job.recipe.wide_format, job.seq_len
+    wide = job.recipe.wide_format
     if isinstance(mixer, SoftmaxAttention):
         return AttentionPrefill(
             batch=choice.micro_batch, query_tokens=seq, context_tokens=seq, num_heads=num_heads,
             num_kv_heads=num_kv_heads, head_size=mixer.head_size, value_head_size=mixer.value_head_size, format=wide,
-            kv_format=wide, window_tokens=min(mixer.window_tokens or mixer.chunk_tokens, seq),
+            kv_format=wide, window_tokens=np.minimum(mixer.window_tokens or mixer.chunk_tokens, seq),
             is_causal=mixer.is_causal,
         )  # fmt: skip
     if isinstance(mixer, LatentAttention):
@@ -51,11 +124,11 @@ def _op(job: TrainingJob, mixer: Mixer, choice: Choice) -> Op:
         return AttentionPrefill(
             batch=choice.micro_batch, query_tokens=seq, context_tokens=seq, num_heads=num_heads, num_kv_heads=1,
             head_size=mixer.head_size, value_head_size=mixer.head_size, format=wide, kv_format=wide,
-            window_tokens=min(seen, seq),
+            window_tokens=np.minimum(seen, seq),
         )  # fmt: skip
     share = num_heads / max(1, mixer.num_heads)
     return Recurrent(
-        tokens=choice.micro_batch * seq // choice.cp, sequences=choice.micro_batch,
+        tokens=choice.micro_batch * job.seq_len // choice.cp, sequences=choice.micro_batch,
         state_elements=np.rint(mixer.state_elements * share).astype(np.int64),
         state_bytes_per_element=mixer.state_bytes_per_element, flops_per_token=mixer.flops_per_token * share,
         format=wide, is_decode=False, kind=mixer.kind, num_heads=num_heads,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.attention import attention_flops, attention_times
+from orrery.execution.train.attention import attention_flops, attention_times, context_streams
 from orrery.execution.train.cut import Choice, Product, held, product, tokens
 from orrery.execution.train.exchanges import layer_exchanges
 from orrery.execution.train.expert_exchange import expert_s
@@ -106,6 +106,7 @@ def units(job: TrainingJob, choice: Choice) -> Units:
 def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passes, choice: Choice) -> Layer:
     zero = np.zeros(choice.tp.shape)
     core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
+    context = context_streams(job, block.mixer, choice)
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, products, choice)
     exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
     sent_s = expert_s(job, block, choice)
@@ -127,7 +128,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
     return Layer(
         products=total, experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
         attention_forward_s=core[0], attention_backward_s=core[1],
-        stream_forward_s=streams.forward_s, stream_backward_s=streams.backward_s,
+        stream_forward_s=streams.forward_s + context[0], stream_backward_s=streams.backward_s + context[1],
         cast_forward_s=casts.forward_s + widened, cast_backward_s=casts.backward_s + widened,
         tensor_forward_s=exchanges.tensor_forward_s, tensor_backward_s=exchanges.tensor_backward_s,
         context_forward_s=exchanges.context_forward_s, context_backward_s=exchanges.context_backward_s,

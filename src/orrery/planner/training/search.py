@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
-from orrery.execution.train.units import units
+from orrery.execution.train.units import Units, units
 from orrery.planner.pareto import least, reached
-from orrery.planner.training.space import Family, Wanted, families, layouts
+from orrery.planner.training.space import Family, Wanted, choice_keys, families, layouts
 from orrery.training.allowed import broken
-from orrery.training.columns import Columns, choices
+from orrery.training.columns import Columns, choice_from, choice_rows, choices
 from orrery.training.memory import USABLE_FRAC
 from orrery.training.schedules.registry import schedules
 from orrery.training.step import Bounds, Steps, bounds_of, step_of
@@ -86,12 +86,13 @@ def search(
     names = (wanted.schedule,) if wanted.schedule else wanted.schedules or tuple(schedules())
     out, keep = Found(), _Keep(count)
     have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+    shared = _Shared(job, wanted, every)
     for done, family in enumerate(_promising(every)):
         if progress:
             progress(done, len(every))
         x = layouts(job, wanted, family, names)
         out.num_layouts += len(x)
-        _family(job, family, x, have, keep, out, prunes)
+        _family(job, family, x, have, keep, out, prunes, shared)
     if progress:
         progress(len(every), len(every))
     out.best, out.front = keep.best(), keep.front()
@@ -103,7 +104,10 @@ def _promising(every: Iterable[Family]) -> Iterator[Family]:
     yield from sorted(every, key=lambda f: (f.cp, f.tp > 8, f.pp, -f.tp))
 
 
-def _family(job: TrainingJob, family: Family, x: Columns, have: float, keep: "_Keep", out: Found, prunes: bool) -> None:
+def _family(
+    job: TrainingJob, family: Family, x: Columns, have: float, keep: "_Keep", out: Found, prunes: bool,
+    shared: "_Shared",
+) -> None:  # fmt: skip
     """One family: rules, bounds, costs."""
     bad = np.zeros(len(x), dtype=np.bool_)
     for name, mask in broken(job, x).items():
@@ -113,8 +117,7 @@ def _family(job: TrainingJob, family: Family, x: Columns, have: float, keep: "_K
     x = x.only(~bad)
     if not len(x):
         return
-    choice, which = choices(x)
-    found = units(job, choice)
+    found, which = shared.units(family, x)
     missed = _Missed()
     for start in range(0, len(x), CHUNK):
         rows = slice(start, start + CHUNK)
@@ -139,6 +142,28 @@ def _family(job: TrainingJob, family: Family, x: Columns, have: float, keep: "_K
             family=family, constraint="memory", layouts=missed.count, need_bytes=missed.need_bytes, have_bytes=have,
             nearest=missed.nearest,
         ))  # fmt: skip
+
+
+class _Shared:
+    """What layers cost, asked once for all families that deal out experts alike: it does not depend on stages."""
+
+    def __init__(self, job: TrainingJob, wanted: Wanted, every: Iterable[Family]) -> None:
+        self.job = job
+        self.members: dict[int, dict[tuple[int, ...], int]] = {}  # by ep: choices and their places
+        self.found: dict[int, Units] = {}
+        for family in every:
+            known = self.members.setdefault(family.ep, {})
+            for keys in choice_keys(job, wanted, family):
+                known.setdefault(keys, len(known))
+
+    def units(self, family: Family, x: Columns) -> tuple[Units, NDArray[np.int64]]:
+        """Units of the family's group, and the place of each layout's choice among them."""
+        known = self.members[family.ep]
+        if family.ep not in self.found:
+            self.found[family.ep] = units(self.job, choice_from(known))
+        choice, which = choices(x)
+        places = np.array([known[keys] for keys in choice_rows(choice)], dtype=np.int64)
+        return self.found[family.ep], places[which]
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 A family fixes what cuts the model and the devices: tp, cp, pp, ep, etp. Inside it everything else varies: chunks,
 schedule, micro-batch, sharding, recomputation. Sizes are divisors, so every layout of the space uses all devices and
-the whole batch.
+the whole batch. Layers need not come out even over stages and chunks: what is missing goes short at both ends.
 """
 
 from collections.abc import Iterator
@@ -16,17 +16,21 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.training.allowed import head_counts, num_experts
 from orrery.training.columns import RECOMPUTES, SHARDINGS, Columns
+from orrery.training.sync import fast_domain
 
 Ints = NDArray[np.int64]
 
-MOST_TENSOR_NODES = 2
-"""Tensor parallelism is tried within a node and across two: beyond that no framework is run."""
+LEAST_TENSOR = 8
+"""Tensor parallelism is tried as far as the fast links reach, or so far where they join fewer devices."""
 
-LEAST_CONTEXT_TOKENS = 512
-"""A context-parallel rank holds at least so many tokens: with fewer its products are too small to be worth cutting."""
+LEAST_CONTEXT_TOKENS = 2048
+"""A context-parallel rank holds at least so many tokens: with fewer its kernels are too small to be worth cutting."""
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
+MOST_UNEVEN = 1.15
+"""The fullest stage holds no more than so many times the mean stage's layers: others idle for what it has more."""
+
 EVERY_RECOMPUTED_LAYERS = 32
 """Partial full recomputation is tried for so many evenly spaced numbers of layers of a stage."""
 
@@ -80,12 +84,12 @@ def families(job: TrainingJob, wanted: Wanted) -> Iterator[Family]:
     """Every way to cut the model and the devices."""
     devices, model = job.cluster.num_devices, job.model
     layers = sum(b.count for b in (*model.encoder, *model.blocks))
-    widest = min(job.cluster.devices_per_node * MOST_TENSOR_NODES, devices)
+    widest = min(max(fast_domain(job), LEAST_TENSOR), devices)
     heads = head_counts(job)
     tensor = [t for t in divisors(devices, widest) if all(h % t == 0 for h in heads)]
     most = job.seq_len // LEAST_CONTEXT_TOKENS
     context = [c for c in divisors(devices) if c == 1 or (job.seq_len % (2 * c) == 0 and c <= most)]
-    stages = [p for p in divisors(devices) if p <= layers and layers % p == 0]
+    stages = [p for p in divisors(devices) if p <= layers and -(-layers // p) * p <= MOST_UNEVEN * layers]
     experts = divisors(num_experts(job)) if num_experts(job) else [1]
     for tp, cp, pp in product(_one(wanted.tp, tensor), _one(wanted.cp, context), _one(wanted.pp, stages)):
         if devices % (tp * cp * pp):
@@ -95,7 +99,7 @@ def families(job: TrainingJob, wanted: Wanted) -> Iterator[Family]:
             continue
         ranks = tp * cp * dp
         for ep in _one(wanted.ep, experts):
-            widths = [e for e in divisors(tp) if ranks % (ep * e) == 0] if num_experts(job) else [1]
+            widths = sorted({1, tp}) if num_experts(job) else [1]  # as frameworks cut experts: not, or as all else
             for etp in _one(wanted.etp, widths):
                 if ranks % (ep * etp) == 0:
                     yield Family(tp=tp, cp=cp, pp=pp, dp=dp, ep=ep, etp=etp)
@@ -105,18 +109,36 @@ def _one(fixed: int | None, free: list[int]) -> list[int]:
     return free if fixed is None else [fixed]
 
 
+def _micro_batches(job: TrainingJob, wanted: Wanted, family: Family) -> list[int]:
+    return _one(wanted.micro_batch, divisors(job.global_batch // family.dp, MOST_MICRO_BATCH))
+
+
+def _sequences(wanted: Wanted, family: Family) -> list[bool]:
+    """Sequence parallelism: less memory for the same bytes on the links, so whoever cuts tensors takes it."""
+    return [family.tp > 1 and wanted.is_sequence_parallel is not False]
+
+
+def _rings(wanted: Wanted, family: Family) -> list[str]:
+    return [wanted.context_kind] if wanted.context_kind else ["ring", "all-to-all"] if family.cp > 1 else ["ring"]
+
+
+def choice_keys(job: TrainingJob, wanted: Wanted, family: Family) -> list[tuple[int, ...]]:
+    """What of ``layouts`` decides a layer's cost, as rows of ``columns.choice_rows``."""
+    axes = (_micro_batches(job, wanted, family), _sequences(wanted, family), _rings(wanted, family))
+    return [
+        (family.tp, family.cp, family.ep, family.etp, micro, int(is_cut), int(kind == "ring"))
+        for micro, is_cut, kind in product(*axes)
+    ]
+
+
 def layouts(job: TrainingJob, wanted: Wanted, family: Family, schedules: tuple[str, ...]) -> Columns:
     """Everything that varies inside one family."""
-    layers = sum(b.count for b in (*job.model.encoder, *job.model.blocks)) // family.pp
+    layers = -(-sum(b.count for b in (*job.model.encoder, *job.model.blocks)) // family.pp)  # of the fullest stage
     pipes = list(_pipes(wanted, family, layers, schedules))
-    micro = _one(wanted.micro_batch, divisors(job.global_batch // family.dp, MOST_MICRO_BATCH))
+    micro = _micro_batches(job, wanted, family)
     recomputes = list(_recomputes(wanted, layers))
     shards = list(_shards(wanted, family, job.cluster.devices_per_node))
-    sequence = [True, False] if family.tp > 1 else [False]
-    if wanted.is_sequence_parallel is not None:
-        sequence = [wanted.is_sequence_parallel and family.tp > 1]
-    rings = ["ring", "all-to-all"] if family.cp > 1 else ["ring"]
-    rings = [wanted.context_kind] if wanted.context_kind else rings
+    sequence, rings = _sequences(wanted, family), _rings(wanted, family)
     axes = [pipes, micro, recomputes, shards, sequence, rings]
     index = np.indices([len(a) for a in axes]).reshape(len(axes), -1)
     count = index.shape[1]
@@ -142,7 +164,8 @@ def _pipes(wanted: Wanted, family: Family, layers: int, schedules: tuple[str, ..
         return
     for number, name in enumerate(schedules):
         if wanted.schedule in (None, name):
-            chunks = [v for v in divisors(layers, MOST_CHUNKS) if v > 1] if name in CHUNKED else [1]
+            chunks = sorted({-(-layers // each) for each in range(1, layers)}) if name in CHUNKED else [1]
+            chunks = [v for v in chunks if v <= MOST_CHUNKS]
             for vp in _one(wanted.vp, chunks):
                 yield vp, number
 
@@ -168,5 +191,5 @@ def _shards(wanted: Wanted, family: Family, per_node: int) -> Iterator[tuple[int
         groups = [ranks] + ([near] if number and 1 < near < ranks and ranks % near == 0 else [])
         for group in _one(wanted.sharding_group, groups):
             yield number, group, 0
-            if name == "zero3" and group == ranks and 1 < near < ranks and ranks % near == 0:
+            if name == "zero3" and family.pp == 1 and group == ranks and 1 < near < ranks and ranks % near == 0:
                 yield number, group, near

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from orrery.base.errors import ScenarioError
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout
@@ -13,6 +11,7 @@ from orrery.training.columns import choices, columns_of
 from orrery.training.levels import DEVICE, Topology
 from orrery.training.memory import USABLE_FRAC
 from orrery.training.partition.traffic import exchange_s, traffic_of
+from orrery.training.stage_layers import stage_layers
 from orrery.training.state_plan import Plan
 from orrery.training.step import Steps, stages, step_of
 
@@ -106,7 +105,7 @@ def _plain(
     x = columns_of([layout])
     choice, which = choices(x)
     found = units(job, choice)
-    whole = stages(found, x, which, np.array([float(found.num_layers)]))[0]
+    whole = stages(found, x, which, stage_layers(found.num_layers, x))[0]
     return step_of(job, x, (found, which)), float(whole.dense_parameters[0] + whole.expert_parameters[0])
 
 

@@ -61,6 +61,7 @@ class Pipeline:
     last_in_flight_ratio: Amount  # the same of the last rank, which has the loss
     parameter_copies_ratio: Amount  # copies of its stage's parameters that a rank holds (DualPipe: 2)
     sends_ratio: Amount  # hand-overs to a neighbour per micro-batch and direction (interleaving: vp)
+    joined_ratio: Amount = 0.0  # share of the micro-batches whose passes run beside another's in the other direction
 
     def idle_s(self, forward_s: Amount, backward_s: Amount, weight_s: Amount, *, is_synchronous: bool = True) -> Floats:
         """Seconds that a step takes over its m (F + B + W).

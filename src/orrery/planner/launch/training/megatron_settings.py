@@ -52,14 +52,17 @@ def settings(job: TrainingJob, layout: TrainingLayout) -> tuple[Setting, ...]:
     )  # fmt: skip
 
 
-def uneven_stages(num_layers: int, chunks: int) -> str:
-    """Layers of each chunk in Megatron's letters: those left over go to the chunks after the first, which embeds.
+def uneven_stages(num_layers: int, pp: int, vp: int) -> str:
+    """Layers of each chunk in Megatron's letters; ranks then hold what ``training.stage_layers`` says.
 
-    E embeds, t is a layer, L the loss; ``|`` ends a chunk.
+    Those left over go to the chunks after the first, which embeds, or from the first on where one rank goes short: that
+    is then the last one, with the loss. E embeds, t is a layer, L the loss; ``|`` ends a chunk.
     """
+    chunks = pp * vp
     base, over = divmod(num_layers, chunks)
-    counts = [base + (1 <= i <= over) for i in range(chunks)]
-    parts = [f"t*{n}" for n in counts]
+    start = 0 if (chunks - over) % pp == 1 else 1
+    counts = [base + (start <= i < start + over) for i in range(chunks)]
+    parts = [f"t*{n}" if n else "" for n in counts]
     return "|".join(("E" if i == 0 else "") + p + ("L" if i == chunks - 1 else "") for i, p in enumerate(parts))
 
 
@@ -78,7 +81,7 @@ def _degrees(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     )  # fmt: skip
     yield Setting(
         flag="--pipeline-model-parallel-layout", keys=("model.pipeline_model_parallel_layout",),
-        value=None if is_even else uneven_stages(job.model.num_layers, chunks),
+        value=None if is_even else uneven_stages(job.model.num_layers, layout.pp, layout.vp),
     )  # fmt: skip
     yield Setting(flag="--context-parallel-size", keys=("model.context_parallel_size",), value=layout.cp, default=1)
     if layout.cp > 1:

@@ -32,7 +32,8 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
     """Idle (pp/2 - 1)(F&B + B' - 3 W), pp + 1 micro-batches in flight, two copies of the parameters. [deepseek-v3-2024]
 
     B' = B + W is the whole backward pass and F&B the block of a forward and a backward pass side by side, here as long
-    as both, F + B + W: (pp/2 - 1)(F + 2 B - W) in all. Played out, never less than (pp/2 - 1) 2 F.
+    as both, F + B + W: (pp/2 - 1)(F + 2 B - W) in all. Played out, never less than (pp/2 - 1) 2 F. The ranks at the
+    ends run m - 3 pp/2 + 1 such blocks, those in the middle pp/2 - 1 more.
     """
     p, _, m = as_floats(pp, vp, num_micro_batches)
     half = p / 2.0 - 1.0
@@ -41,6 +42,7 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
         fill_forward_ratio=2.0 * half, fill_backward_ratio=0.0 * p, is_parallelogram=False,
         in_flight_ratio=np.minimum(m, p + 1.0), last_in_flight_ratio=np.minimum(m, p + 1.0),
         parameter_copies_ratio=np.full_like(p, 2.0), sends_ratio=np.ones_like(p),
+        joined_ratio=np.maximum(m - 1.5 * p + 1.0, 0.0) / np.maximum(m, 1.0),
     )  # fmt: skip
 
 

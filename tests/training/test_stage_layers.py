@@ -1,0 +1,125 @@
+"""Layers of stages that do not come out even, worked by hand, and the time and memory that follow."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orrery.catalog.devices import get_device
+from orrery.catalog.frameworks import get_framework
+from orrery.catalog.models import get_model
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.recipe_registry import get_recipe
+from orrery.execution.train.units import units
+from orrery.hardware.cluster import Cluster
+from orrery.training.allowed import refusal
+from orrery.training.columns import choices, columns_of
+from orrery.training.pace import end_pace, layer_pace
+from orrery.training.ranks import ranks_of
+from orrery.training.schedules.registry import get_schedule
+from orrery.training.stage_layers import by_rank, stage_layers
+from orrery.training.step import step_of
+
+
+def job_of(model="llama-3.1-405b", devices=16384, batch=2048, seq=8192, device="h100-sxm"):
+    found = get_device(device)
+    return TrainingJob(
+        model=get_model(model), cluster=Cluster(device=found, num_devices=devices, devices_per_node=8),
+        framework=get_framework("megatron-lm", found, "bf16"), recipe=get_recipe("bf16"), seq_len=seq,
+        global_batch=batch,
+    )  # fmt: skip
+
+
+BY_HAND = {
+    (126, 16, 8): (7, *[8] * 14, 7),  # 128 chunks: the embedding and the head stand for a layer each
+    (126, 8, 8): (15, *[16] * 6, 15),
+    (126, 16, 1): (7, *[8] * 14, 7),
+    (61, 16, 1): (3, *[4] * 13, 3, 3),
+    (96, 8, 3): (12,) * 8,
+    (32, 4, 5): (8,) * 4,  # 20 chunks of one or two layers: the short ones fall on all ranks alike
+    (7, 2, 1): (4, 3),
+    (32, 1, 1): (32,),
+}
+
+
+@pytest.mark.parametrize(("sizes", "want"), BY_HAND.items())
+def test_by_hand(sizes, want):
+    assert by_rank(*sizes) == want
+
+
+@given(layers=st.integers(1, 200), pp=st.integers(1, 32), vp=st.integers(1, 16))
+def test_ranks_add_up_and_the_ends_and_the_fullest_are_those_of_the_ranks(layers, pp, vp):
+    if pp > layers or pp * vp > layers + 2:
+        return
+    ranks = by_rank(layers, pp, vp)
+    assert sum(ranks) == layers
+    found = stage_layers(layers, columns_of([TrainingLayout(pp=pp, vp=vp)]))
+    assert (found.first[0], found.last[0]) == (ranks[0], ranks[-1])
+    assert found.middle[0] == max(ranks)
+    assert max(ranks) - min(ranks) <= 1
+
+
+def test_the_slowest_stage_is_a_full_one_between_or_an_end_with_what_stands_there():
+    """405B over 16 stages of 8 chunks: 8 layers, or 7 and the head; over 6 all have 21, and the last is slowest."""
+    for pp, vp, layers, has_head in ((16, 8, 8, False), (6, 1, 21, True)):
+        dp = 16384 // (8 * pp) if pp == 16 else 8
+        job = job_of(devices=8 * pp * dp, batch=dp * 16)
+        layout = TrainingLayout(tp=8, pp=pp, vp=vp, dp=dp, schedule="interleaved" if vp > 1 else "1f1b")
+        x = columns_of([layout])
+        choice, _ = choices(x)
+        found = units(job, choice)
+        head = end_pace(found, found.head)[0][0] if has_head else 0.0
+        assert step_of(job, x).parts["forward"][0] == pytest.approx(
+            16 * (layers * layer_pace(found).forward_s[0] + head)
+        )
+
+
+def test_a_published_cut_makes_sense():
+    layout = TrainingLayout(tp=8, pp=16, vp=8, dp=128, schedule="interleaved", sharding="zero3")
+    assert refusal(job_of(), columns_of([layout])) == ""
+    assert "at most" in refusal(
+        job_of(), columns_of([TrainingLayout(tp=8, pp=16, vp=9, dp=128, schedule="interleaved")])
+    )
+
+
+def test_memory_of_the_fullest_rank_is_the_one_that_the_search_sees():
+    """The second rank holds a layer more than the first; every rank's bytes are worked out one by one."""
+    job = job_of()
+    layout = TrainingLayout(tp=8, pp=16, dp=128, sharding="zero1", recompute="full")
+    ranks = ranks_of(job, layout)
+    assert [r.parts["weights"] for r in ranks].index(max(r.parts["weights"] for r in ranks)) not in (0, 15)
+    assert step_of(job, columns_of([layout])).memory_bytes[0] == pytest.approx(
+        max(r.peak_bytes for r in ranks), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("pp", [4, 8, 16])
+def test_pairs_of_passes_are_those_of_dualpipes_order(pp):
+    """The rank at either end, which has the fewest."""
+    m, schedule = 6 * pp, get_schedule("dualpipe")
+    pairs = sum(piece.is_joined for piece in schedule.order(pp, 1, m, 0))
+    assert schedule(pp, 1, m).joined_ratio == pytest.approx(pairs / m)
+    fewest = min(sum(p.is_joined for p in schedule.order(pp, 1, m, rank)) for rank in range(pp))
+    assert pairs == fewest
+
+
+def test_dualpipe_hides_the_exchange_of_tokens_behind_another_micro_batch():
+    """Of m micro-batches those that are paired wait only for what their work does not cover; the rest wait in full."""
+    job = job_of("deepseek-v3", 2048, 15360, 4096, "h800-sxm")
+    beside, alone = (
+        step_of(job, columns_of([TrainingLayout(pp=16, dp=128, ep=64, schedule=name)])) for name in ("dualpipe", "1f1b")
+    )
+    m, pace = 120, job.framework.contention_ratio
+    share = (m - 24 + 1) / m
+    work = sum(float(beside.parts[n][0]) for n in ("forward", "backward", "weight gradients"))
+    whole = float(alone.parts["expert parallel"][0])
+    hidden = max(whole - work, 0.0) + (pace - 1.0) * min(whole, work)
+    want = share * min(hidden, whole) + (1.0 - share) * whole
+    assert float(beside.parts["expert parallel"][0]) == pytest.approx(want, rel=0.02)
+    assert float(beside.parts["expert parallel"][0]) < 0.7 * whole
+
+
+def test_every_rank_of_a_mirrored_pipeline_carries_half_of_both_ends():
+    job = job_of("deepseek-v3", 2048, 15360, 4096, "h800-sxm")
+    ranks = ranks_of(job, TrainingLayout(pp=16, dp=128, ep=64, schedule="dualpipe"))
+    assert ranks[0].parts["weights"] == pytest.approx(ranks[-1].parts["weights"])
