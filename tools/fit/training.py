@@ -40,7 +40,12 @@ DEVICE = ("matrix_ratio", "network_ratio", "scaleout_ratio", "contention_ratio")
 """Of a generation and precision."""
 
 FRAMEWORK = (
-    "host_layer_s", "host_backward_ratio", "host_collective_s", "step_s", "elementwise_ratio", "host_expert_s",
+    "host_layer_s",
+    "host_backward_ratio",
+    "host_collective_s",
+    "step_s",
+    "elementwise_ratio",
+    "host_expert_s",
 )
 """Of a framework; how well its attention kernels do is of a framework and generation."""
 
