@@ -1,11 +1,14 @@
 """Fitted constants of engines: what they rest on, and which entry speaks for a run."""
 
 import tomllib
+from datetime import date
 
 import pytest
 
 from orrery.catalog import engines
-from orrery.catalog.engines import FITTED, POOLED, UNVERSIONED, get_engine, host_of
+from orrery.catalog.engines import FITTED, POOLED, UNVERSIONED, get_engine, host_of, newest_release, version_at
+from orrery.catalog.named_files import read_file
+from orrery.catalog.releases import newest_at, release_day
 
 FEWEST_ROWS = 10
 ENTRIES = tomllib.loads(FITTED.read_text(encoding="utf-8"))["engine"]
@@ -49,3 +52,28 @@ def test_an_engine_that_wraps_another_takes_its_host():
     assert host_of("ollama") == "llama.cpp"
     assert host_of("vllm") == "vllm"
     assert get_engine("ollama").step_s == get_engine("llama.cpp").step_s
+
+
+@pytest.mark.parametrize(("engine", "day", "version"), [
+    ("vllm", "2025-12-02", "0.11.2"), ("vllm", "2025-12-03", "0.12.0"), ("vllm", "2026-03-25", "0.18.0"),
+    ("vllm", "2025-12", "0.11.2"),  # as far as it goes: before the month began
+    ("sglang", "2025-12-15", "0.5.6"), ("tensorrt-llm", "2025-11-03", "1.2.0rc0"),
+    ("tensorrt-llm", "2026-03-20", "1.3.0rc0"),  # a candidate of a higher release than 1.2.0 of that month
+    ("vllm", "2023-01-01", "0"), ("llama.cpp", "2025-12-02", "0"),
+])  # fmt: skip
+def test_a_day_stands_for_the_newest_release_until_then(engine, day, version):
+    assert version_at(engine, day) == version
+
+
+def test_a_blank_version_is_the_newest_release():
+    assert newest_at("vllm") == "0.33.0"
+    assert newest_release("vllm") == "0.33.0 (2026-11-02)"
+    assert newest_at("llama.cpp") == newest_release("llama.cpp") == ""
+
+
+def test_eras_begin_when_their_release_came():
+    for name in ("vllm", "sglang", "tensorrt-llm"):
+        for table in read_file(engines.FOLDER, name)["version"]:
+            if "released" in table:
+                first = date.fromisoformat(release_day(name, f"{table['from']}.0"))
+                assert abs((date.fromisoformat(table["released"]) - first).days) <= 10, (name, table["from"])

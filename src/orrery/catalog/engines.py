@@ -18,7 +18,7 @@ from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.catalog.backends import rules_of
 from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
-from orrery.catalog.releases import UNVERSIONED, is_past, numbers
+from orrery.catalog.releases import UNVERSIONED, is_past, newest_at, numbers, release_day
 from orrery.execution.engine import Engine
 from orrery.hardware.device import Device
 
@@ -91,11 +91,14 @@ def engine_notes(name: str, device: Device) -> tuple[str, ...]:
 
 
 def newest_release(name: str) -> str:
-    """The newest release that changed defaults, which a blank version stands for; "" where none is dated."""
+    """The newest release, which a blank version stands for, or the newest that changed defaults; "" where none is
+    dated."""
     if is_own_file(name):
         return ""
+    if version := newest_at(file_called(FOLDER, "engine", name)):
+        return f"{version} ({release_day(file_called(FOLDER, 'engine', name), version)})"
     last = read_file(FOLDER, file_called(FOLDER, "engine", name))["version"][-1]
-    return f"{last['from']} ({last['released']})" if "released" in last else ""
+    return f"{last['from']} ({last['released']}) or later" if "released" in last else ""
 
 
 @cache
@@ -148,9 +151,12 @@ def era_of(name: str, version: str) -> str:
 
 
 def version_at(name: str, date: str) -> str:
-    """The era that was current on a date (ISO, as far as it goes): what a run of that day is taken to have used."""
+    """The release that was current on a date (ISO, as far as it goes), which a run of that day is taken to have used;
+    where no releases are dated, the era."""
     if is_own_file(name):
         return read_corrected(name, "engine", ASSUMED_HOST).version
+    if version := newest_at(file_called(FOLDER, "engine", name), date):
+        return version
     past = [
         table["from"]
         for table in read_file(FOLDER, file_called(FOLDER, "engine", name))["version"]

@@ -7,7 +7,7 @@ from math import ceil, sqrt
 from orrery.base.errors import ScenarioError
 from orrery.catalog.backends import get_backend
 from orrery.catalog.devices import get_device
-from orrery.catalog.engines import get_engine, version_at
+from orrery.catalog.engines import get_engine, newest_release, version_at
 from orrery.catalog.models import get_model
 from orrery.catalog.releases import UNVERSIONED
 from orrery.catalog.scripts import script_setting
@@ -134,7 +134,10 @@ def version_of(row: Row, engine: str) -> str:
     get_engine(engine)
     if day := row.word("measured_date"):
         return row.default("engine_version", version_at(engine, day))
-    return row.default("engine_version", UNVERSIONED) if row.word("mode") == "static" else ""
+    if row.word("mode") == "static":
+        return row.default("engine_version", UNVERSIONED)
+    row.default("engine_version", f"the newest known, {newest}" if (newest := newest_release(engine)) else "the newest")
+    return ""
 
 
 def _layout(row: Row, engine: Engine, device: Device) -> Layout:

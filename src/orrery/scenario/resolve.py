@@ -98,7 +98,7 @@ def find(scenario: Scenario, device_name: str) -> Parts:
         why = "default" if engine.name == DEFAULT_ENGINE else f"what {device.name} was measured with"
         notes.append(f"engine: {engine.name} ({why})")
     if scenario.engine_version is None and not engine.version:
-        since = f", {newest} or later" if (newest := newest_release(scenario.engine or engine.name)) else ""
+        since = f", {newest}" if (newest := newest_release(scenario.engine or engine.name)) else ""
         notes.append(f"engine_version: the newest known{since}; defaults, kernels and host time are of that release")
     return Parts(model=model, device=device, engine=engine, notes=tuple(notes))
 
