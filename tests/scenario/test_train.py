@@ -114,7 +114,7 @@ def test_a_plan_is_at_least_as_fast_as_a_guess():
     assert out["seconds"] > 0
     again = orrery.train(**job, framework="megatron-lm", **{
         k: v for k, v in out["plans"][0]["layout"].items()
-        if k not in ("is_sequence_parallel", "sharding_group", "secondary_group", "recompute_layers")
+        if k not in ("is_sequence_parallel", "sharding_group", "secondary_group") and not k.startswith("recompute_")
     }, sequence_parallel=out["plans"][0]["layout"]["is_sequence_parallel"])  # fmt: skip
     assert again.step_time_s == pytest.approx(found.plans[0].step_time_s, rel=1e-9)
 
@@ -153,3 +153,23 @@ def test_a_plan_tries_what_the_framework_runs_unless_told_otherwise():
     assert every.plans[0].step_time_s <= runs.plans[0].step_time_s
     with pytest.raises(ScenarioError, match="is for --plan"):
         orrery.train(**job, pp=4, framework="megatron-lm", schedule="any")
+
+
+def test_modules_are_recomputed_by_name():
+    job = {"model": "llama-3-70b", "device": "b200", "devices": 64, "tp": 8, "dp": 8, "global_batch": 64,
+           "seq_len": 8192, "framework": "megatron-lm", "sharding": "zero1"}  # fmt: skip
+    plain, named, whole = (orrery.train(**job, recompute=r) for r in ("none", "attention, mlp", "full"))
+    assert named.layout.recompute == "selective"
+    assert named.layout.recompute_modules == ("core_attn", "mlp")
+    assert plain.peak_memory_bytes > named.peak_memory_bytes > whole.peak_memory_bytes
+    assert plain.step_time_s < named.step_time_s < whole.step_time_s
+    assert named.to_json()["layout"]["recompute_modules"] == ["core_attn", "mlp"]
+
+
+@pytest.mark.parametrize(
+    ("recompute", "remedy"),
+    [("some", "write none, selective, full, or some of core_attn"), ("moe", "has no moe; write some of core_attn")],
+)
+def test_modules_that_are_none_are_refused(recompute, remedy):
+    with pytest.raises(ScenarioError, match=remedy):
+        orrery.train(model="llama-3-70b", device="b200", devices=8, global_batch=8, seq_len=4096, recompute=recompute)

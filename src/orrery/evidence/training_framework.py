@@ -79,8 +79,9 @@ def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | f
     out: dict[str, bool | float] = {SWITCHES[o]: True for o in options if o in SWITCHES}
     if framework.name not in MEGATRON:
         return out
-    if "no sequence parallel" in row.word("note"):
-        out["is_sequence_parallel"] = False
+    note = row.word("note").casefold()
+    if "sequence parallel" in note:
+        out["is_sequence_parallel"] = "no sequence parallel" not in note
     if row.word("precision") == "fp16" and options and "accumulate-allreduce-grads-in-fp32" not in options:
         out["gradient_bytes"] = 2.0
     words = row.word("model").casefold().split("_")

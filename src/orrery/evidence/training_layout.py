@@ -10,6 +10,7 @@ from orrery.evidence.row import Row
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import FROZEN, NF4_BYTES, Task
 from orrery.execution.train.layout import Recompute, Sharding, TrainingLayout, expert_cut
+from orrery.execution.train.modules import read_modules
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.device import Device
 from orrery.models.model import Model
@@ -30,6 +31,9 @@ BATCH_TOKENS = 4e6
 
 MICRO_BATCHES_PER_STAGE = 8
 """Micro-batches that a pipeline runs for each of its stages where a row states no batch: idle for an eighth."""
+
+_LISTED = re.compile(r"\[([\w ,]+)\]")
+"""A list of modules as a source prints it: ``selective//[moe_act layernorm]``."""
 
 _EXPERT_CUT = re.compile(r"etp(\d+)")
 
@@ -56,9 +60,11 @@ def layout_of(
     sharding = stated or (_default_sharding(row, framework) if ranks > 1 else "none")
     vp = max(row.count("vp"), 1) if degrees.pp > 1 else 1
     ep, etp = _experts(row, model, framework, degrees)
+    recompute, modules = _recompute(row, framework)
     return TrainingLayout(
         tp=degrees.tp, cp=degrees.cp, pp=degrees.pp, dp=degrees.dp, vp=vp, ep=ep, etp=etp, micro_batch=micro_batch,
-        sharding=sharding, sharding_group=_sharding_group(row, sharding, ranks), recompute=_recompute(row, framework),
+        sharding=sharding, sharding_group=_sharding_group(row, sharding, ranks), recompute=recompute,
+        recompute_modules=modules,
         schedule="interleaved" if vp > 1 else framework.schedule,
         is_sequence_parallel=framework.is_sequence_parallel and degrees.tp > 1,
     ), global_batch  # fmt: skip
@@ -85,14 +91,17 @@ def _sharding_group(row: Row, sharding: Sharding, ranks: int) -> int:
     return group
 
 
-def _recompute(row: Row, framework: Framework) -> Recompute:
+def _recompute(row: Row, framework: Framework) -> tuple[Recompute, tuple[str, ...]]:
+    """What is computed again, and the modules where they are named: in the cell, beside it, or as the source does."""
     word = row.word("recompute").casefold()
     if not word:
         row.default("recompute", framework.recompute)
-        return framework.recompute
+        return framework.recompute, ()
     if word not in get_args(Recompute):
-        raise ScenarioError(f"unknown recompute {word}")
-    return word  # pyright: ignore[reportReturnType]
+        return "selective", read_modules(word)
+    listed = _LISTED.search(row.word("recompute_as_published"))
+    names = row.word("recompute_modules") or (listed[1] if listed else "")
+    return word, read_modules(names) if word == "selective" else ()  # pyright: ignore[reportReturnType]
 
 
 def _experts(row: Row, model: Model, framework: Framework, degrees: Degrees) -> tuple[int, int]:

@@ -42,15 +42,16 @@ def model_of(row: Row) -> Model:
         raise ScenarioError("a step of reinforcement learning also generates: not a training step alone")
     found = (_known(name) if name else None) or (_known(row.word("base_model")) if row.word("base_model") else None)
     if found and _has_sizes(found, row):
-        return _resized(found, row.count("num_layers"), row.count("vocab_size"))
+        dense = row.count("num_dense_layers") if row.word("num_dense_layers") else None
+        return _resized(found, row.count("num_layers"), row.count("vocab_size"), dense)
     if not row.word("num_layers") and not found and not (_is_t5(name) and row.count("hidden_size") in T5_LAYERS):
         raise ScenarioError("num_layers is blank and the model is not known" if name else "num_layers is blank")
     return _of_shape(row, name, found)
 
 
 @lru_cache(maxsize=256)
-def _resized(model: Model, num_layers: int, vocab_size: int) -> Model:
-    return resized(model, num_layers=num_layers, vocab_size=vocab_size)
+def _resized(model: Model, num_layers: int, vocab_size: int, num_dense_layers: int | None) -> Model:
+    return resized(model, num_layers=num_layers, vocab_size=vocab_size, num_dense_layers=num_dense_layers)
 
 
 def _has_sizes(model: Model, row: Row) -> bool:

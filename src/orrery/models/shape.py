@@ -81,16 +81,19 @@ def encoder_decoder_of_shape(
     return parse(config, name=name or f"t5, {num_layers} layers, {hidden_size} wide")
 
 
-def resized(model: Model, *, num_layers: int = 0, vocab_size: int = 0) -> Model:
+def resized(model: Model, *, num_layers: int = 0, vocab_size: int = 0, num_dense_layers: int | None = None) -> Model:
     """``model`` with its first ``num_layers`` layers and another vocabulary; zeros leave it as it is.
 
-    Kinds of layers keep their shares, except that the first dense ones of a mixture stay; an encoder is cut alike.
+    Kinds of layers keep their shares, except that the first dense ones of a mixture stay, or as many of them as
+    ``num_dense_layers`` says; an encoder is cut alike.
     """
     out = model
-    if num_layers and num_layers != model.num_layers:
+    if num_dense_layers is not None and _leading_dense(model.blocks):
+        out = replace(out, blocks=_led_by(model.blocks, num_dense_layers, num_layers or model.num_layers))
+    elif num_layers and num_layers != model.num_layers:
         out = replace(out, blocks=_cut(model.blocks, num_layers))
-        if model.encoder:
-            out = replace(out, encoder=_cut(model.encoder, num_layers))
+    if num_layers and num_layers != model.num_layers and model.encoder:
+        out = replace(out, encoder=_cut(model.encoder, num_layers))
     if vocab_size and vocab_size != model.vocab_size:
         words = vocab_size - model.vocab_size
         width = model.head.in_features if model.head else model.hidden_size
@@ -99,6 +102,18 @@ def resized(model: Model, *, num_layers: int = 0, vocab_size: int = 0) -> Model:
             head=replace(model.head, out_features=vocab_size) if model.head else None,
         )  # fmt: skip
     return out
+
+
+def _leading_dense(blocks: tuple[Block, ...]) -> bool:
+    """Whether a mixture begins with layers that have no experts."""
+    return len(blocks) > 1 and blocks[0].experts is None and blocks[1].experts is not None
+
+
+def _led_by(blocks: tuple[Block, ...], num_dense_layers: int, num_layers: int) -> tuple[Block, ...]:
+    """So many leading dense layers, and the other kinds in their proportion behind them."""
+    dense = min(num_dense_layers, num_layers)
+    first = (replace(blocks[0], count=dense),) if dense else ()
+    return (*first, *_cut(blocks[1:], num_layers - dense)) if num_layers > dense else first
 
 
 def _cut(blocks: tuple[Block, ...], num_layers: int) -> tuple[Block, ...]:

@@ -45,6 +45,8 @@ def kept_layout(scenario: Scenario, layout: TrainingLayout) -> Scenario:
     """The scenario with its layout written out, so that nothing is searched or taken by default."""
     fields: dict[str, Any] = {k: v for k, v in asdict(layout).items() if v or k == "is_sequence_parallel"}
     fields["sequence_parallel"] = fields.pop("is_sequence_parallel")
+    if modules := fields.pop("recompute_modules", ()):
+        fields["recompute"] = ",".join(modules)
     for name, unused in (("schedule", layout.pp == 1), ("context_kind", layout.cp == 1), ("vp", layout.vp == 1),
                          ("etp", layout.etp == 1)):  # fmt: skip
         if unused:

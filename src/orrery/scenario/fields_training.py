@@ -18,7 +18,8 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
           commands=TRAIN),
     count("secondary_group", "Ranks that keep a second, nearer copy of sharded weights (ZeRO++).", 8, most=65536,
           commands=TRAIN),
-    word("recompute", "What the backward pass computes again: none, selective, full.", "selective", "NAME",
+    word("recompute", "What the backward pass computes again: none, selective, full, or modules of each layer: "
+         "core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts (with commas).", "selective", "NAME",
          commands=TRAIN),
     count("recompute_layers", "Recompute only so many layers of each stage (with full).", 4, most=10_000,
           commands=TRAIN),

@@ -1,13 +1,16 @@
 """The training part of a scenario."""
 
+from typing import get_args
+
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from orrery.base.errors import nearest
+from orrery.base.errors import ScenarioError, nearest
+from orrery.execution.train.layout import Recompute
+from orrery.execution.train.modules import read_modules
 from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
 
 WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
-    "recompute": ("none", "selective", "full"),
     "context_kind": ("ring", "all-to-all"),
     "dispatcher": ("all-gather", "all-to-all", "deepep", "hybridep"),
     "task": ("pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"),
@@ -59,6 +62,17 @@ class TrainingScenario(BaseModel):
     eval_batches: Count = Field(**bounds("eval_batches"))
     data_tokens_per_s: Number = Field(**bounds("data_tokens_per_s"))
     startup_s: Number = Field(**bounds("startup_s"))
+
+    @field_validator("recompute")
+    @classmethod
+    def _a_kind_or_modules(cls, value: str | None) -> str | None:
+        """none, selective, full, or names of modules."""
+        if value is not None and value not in get_args(Recompute):
+            try:
+                read_modules(value)
+            except ScenarioError as error:
+                raise ValueError(str(error).partition("; ")[2].rstrip(".")) from None
+        return value
 
     @field_validator(*WORDS)
     @classmethod

@@ -1,14 +1,15 @@
 """From a scenario to a training job and its layout, with a note for every default that was taken."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, framework_notes, get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.train.job import Islands, Task, TrainingJob
-from orrery.execution.train.layout import TrainingLayout, expert_cut
+from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
+from orrery.execution.train.modules import check_modules, read_modules
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
@@ -115,6 +116,8 @@ def _given(scenario: Scenario) -> dict[str, Any]:
     found = {n: v for n in LAYOUT_SETTINGS if (v := getattr(scenario, n)) is not None}
     if scenario.sharding is not None:
         found["sharding"] = "zero3" if scenario.sharding == "fsdp" else scenario.sharding
+    if scenario.recompute not in (None, *get_args(Recompute)):
+        found |= {"recompute": "selective", "recompute_modules": read_modules(str(scenario.recompute))}
     if scenario.sequence_parallel is not None:
         found["is_sequence_parallel"] = scenario.sequence_parallel
     if scenario.schedule == ANY_SCHEDULE:
@@ -157,6 +160,7 @@ def layout_of(question: TrainingQuestion) -> tuple[TrainingLayout, tuple[str, ..
         notes.append(f"etp: {given['etp']} (as {f.name} does by default)")
     layout = TrainingLayout(**given)
     _check_choices(layout)
+    check_modules(job.model, layout.recompute_modules)
     if "schedule" in given and layout.pp == 1:
         notes.append(f"schedule: {layout.schedule} means nothing without a pipeline (pp = 1)")
     return layout, tuple(notes)

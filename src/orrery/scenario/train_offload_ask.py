@@ -150,8 +150,8 @@ def _knobs(asked: Scenario, technique: Technique) -> tuple[Any, str, tuple[str, 
                 f"recompute: got {asked.recompute}, but {technique.name} always computes {what} again; leave it out."
             )
         return knobs, "full" if technique.name == "zero-infinity" else "none", ()
-    if asked.recompute == "selective":
-        raise ScenarioError(f"recompute: got selective with --offload {technique.name}; write full or none.")
+    if asked.recompute not in (None, "full", "none"):
+        raise ScenarioError(f"recompute: got {asked.recompute} with --offload {technique.name}; write full or none.")
     if asked.recompute is None:
         word = "full" if knobs.recomputes else "none"
         return knobs, word, (f"recompute: {word} (as {technique.name} does by default)",)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from orrery.execution.train.cut import Choice
 from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.modules import mask_of, modules_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,6 +35,7 @@ class Columns:
     secondary_group: Ints  # ranks; 0 = none
     recompute: Ints
     recompute_layers: Ints
+    recompute_modules: Ints  # one bit a module; 0 = none by name
     schedule: Ints
     is_ring: Flags
     is_sequence_parallel: Flags
@@ -79,6 +81,7 @@ class Columns:
             sharding=SHARDINGS[int(self.sharding[row])],  # pyright: ignore[reportArgumentType]
             sharding_group=0 if group == int(self.data_ranks[row]) else group,
             recompute=RECOMPUTES[int(self.recompute[row])],  # pyright: ignore[reportArgumentType]
+            recompute_modules=modules_of(int(self.recompute_modules[row])),
             schedule=self.schedules[int(self.schedule[row])],
             context_kind="ring" if self.is_ring[row] else "all-to-all",
             is_sequence_parallel=bool(self.is_sequence_parallel[row]),
@@ -94,6 +97,7 @@ def columns_of(layouts: Sequence[TrainingLayout]) -> Columns:
         sharding=np.array([SHARDINGS.index(x.sharding) for x in layouts], dtype=np.int64),
         sharding_group=np.array([x.sharding_group or x.num_data_ranks for x in layouts], dtype=np.int64),
         recompute=np.array([RECOMPUTES.index(x.recompute) for x in layouts], dtype=np.int64),
+        recompute_modules=np.array([mask_of(x.recompute_modules) for x in layouts], dtype=np.int64),
         schedule=np.array([schedules.index(x.schedule) for x in layouts], dtype=np.int64),
         is_ring=np.array([x.context_kind == "ring" for x in layouts]),
         is_sequence_parallel=np.array([x.is_sequence_parallel and x.tp > 1 for x in layouts]),

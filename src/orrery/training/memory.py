@@ -1,17 +1,20 @@
 """What each device of a training job holds at its fullest, by category.
 
-State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what a
-layer keeps, and with recomputation the working set of one layer. Ends: logits of the last stage. On top: gathered
-layers of sharded parameters, buckets, and what the allocator loses. The update needs room for what the optimizer makes
-and drops again, but by then activations are gone.
+State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what
+the stage's layers keep, and what the backward pass of one layer holds for a moment, or the logits of the last stage
+where they are more. On top: gathered layers of sharded parameters, buckets, gradients that nobody reads, and what the
+allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.train.job import FROZEN, NF4_BYTES, TrainingJob
+from orrery.execution.train.kept import WIDE_BYTES
+from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import Units
 from orrery.training.columns import Columns
 from orrery.training.sync import Stage, gradient_bytes
@@ -48,21 +51,23 @@ class Held:
 
 def held_bytes(
     job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], *, stage: Stage, layers: Floats,
-    in_flight: Floats, copies: Floats, has_head: NDArray[np.bool_],
+    in_flight: Floats, copies: Floats, has_head: NDArray[np.bool_], kinds: Sequence[Floats] = (),
 ) -> Held:  # fmt: skip
-    """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers."""
-    f, recipe, layer = job.framework, job.recipe, units.layer
+    """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers.
+
+    ``kinds`` are its layers of each kind, in the model's order; empty = in the model's proportion.
+    """
+    f, recipe = job.framework, job.recipe
+    counts = kinds or [layers * (count / units.num_layers) for count, _ in units.kinds]
     full, every = x.gathers_layers, stage.dense_parameters + stage.expert_parameters
     gradient = recipe.gradient_bytes or f.gradient_bytes
     weights, gradients, optimizer = _state(job, x, stage, copies)
-    kept = np.choose(np.minimum(x.recompute, 2), [layer.everything_bytes[which], layer.selective_bytes[which],
-                                                  layer.boundary_bytes[which]])  # fmt: skip
-    part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
-    kept = part * kept + (1.0 - part) * layer.everything_bytes[which]
-    again = np.where(x.recompute == 2, layer.everything_bytes[which] - layer.boundary_bytes[which], 0.0)
+    if job.task not in FROZEN:
+        weights = weights + _narrow_copies(job, x, units, which, counts, copies)
     longest = max(job.longest_seq_len, job.seq_len) / job.seq_len
-    activations = longest * (in_flight * layers * kept + again)
     logits = longest * np.where(has_head, f.logits_bytes * units.head.logit_elements[which], 0.0)
+    kept, moment = activations_of(job, x, units, which, counts, layers)
+    activations = longest * in_flight * kept + np.maximum(longest * moment - logits, 0.0)
     gathered = (
         recipe.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )
@@ -73,16 +78,72 @@ def held_bytes(
     unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters), 0.0)
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
     bucket = bucket * (not f.has_flat_gradients)
+    loose = activations + logits + gathered + second + unsummed + bucket
+    unread = np.where(x.sharding == 3, 0.0, _unread_gradients(job, units, which, counts))
     parts = {
         "weights": weights, "gradients": gradients, "optimizer": optimizer, "activations": activations,
-        "logits": logits, "buffers": gathered + second + unsummed + bucket,
+        "logits": logits, "buffers": loose - activations - logits + unread,
     }  # fmt: skip
-    loose = activations + logits + parts["buffers"]
     parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
     updated = optimizer / max(_optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
     parts["update"] = np.maximum(f.update_bytes * updated - f.fragmentation_ratio * loose, 0.0)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return Held(parts=parts)
+
+
+def activations_of(
+    job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], counts: Sequence[Floats], layers: Floats
+) -> tuple[Floats, Floats]:
+    """What one micro-batch leaves in a stage's layers, and what the backward pass of one of them holds for a moment.
+
+    A layer that is recomputed is there whole while its gradients are made; of modules the largest one is.
+    """
+    kept, moment, bits = np.zeros(len(x)), np.zeros(len(x)), module_bits(x)
+    part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
+    for count, (_, layer) in zip(counts, units.kinds, strict=True):
+        everything = layer.everything_bytes[which]
+        chosen = np.choose(x.recompute, [everything, layer.selective_bytes[which], layer.boundary_bytes[which]])
+        again = np.where(x.recompute == 2, everything - layer.boundary_bytes[which], 0.0)
+        if bits.any():
+            saved = bits * layer.module_bytes[:, which]
+            chosen = np.where(bits.any(axis=0), everything - saved.sum(axis=0), chosen)
+            again = np.maximum(again, saved.max(axis=0))
+        kept = kept + count * (part * chosen + (1.0 - part) * everything)
+        moment = np.maximum(moment, (count > 0.0) * (again + layer.working_bytes[which]))
+    return kept, moment
+
+
+def module_bits(x: Columns) -> NDArray[np.bool_]:
+    """Which modules each layout recomputes; (modules, layouts)."""
+    return (x.recompute_modules >> np.arange(len(MODULES))[:, None] & 1).astype(np.bool_)
+
+
+def _narrow_copies(
+    job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], counts: Sequence[Floats], copies: Floats
+) -> Floats:
+    """Narrow copies of the layers' weights beside the wide ones; sharded parameters are cast as they are gathered."""
+    each = sum(
+        (
+            n * (k.dense_parameters[which] + k.expert_parameters[which])
+            for n, (_, k) in zip(counts, units.kinds, strict=True)
+        ),
+        np.zeros(len(x)),
+    )
+    return np.where(x.sharding == 3, 0.0, copies * job.recipe.weight_copy_bytes * each)
+
+
+def _unread_gradients(job: TrainingJob, units: Units, which: NDArray[np.int64], counts: Sequence[Floats]) -> Floats:
+    """Where products add straight to the summed gradients, autograd still gets a tensor of the weight's size, which
+    nobody reads: one in 16 bits for every distinct size, kept for good."""
+    if not job.framework.keeps_unread_gradients or job.task in FROZEN:
+        return np.zeros(which.shape)
+    total, is_here = np.zeros(which.shape), [count > 0.0 for count in counts]
+    for shape in units.shapes:
+        is_new = is_here[shape.kind]
+        for kind, is_alike in shape.twins:
+            is_new = is_new & ~(is_here[kind] & is_alike[which])
+        total = total + WIDE_BYTES * shape.elements[which] * is_new
+    return total
 
 
 def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -> tuple[Floats, Floats, Floats]:
@@ -118,13 +179,13 @@ def _optimizer_bytes(job: TrainingJob) -> float:
 
 
 def _weight_bytes(job: TrainingJob) -> float:
-    """Of one parameter with its narrow copies. Frozen ones are cast once: only what products read is kept."""
+    """Of one parameter. Frozen ones are cast once: only what products read is kept."""
     recipe = job.recipe
     if job.task == "qlora":
         return NF4_BYTES
     if job.task in FROZEN:
         return recipe.weight_copy_bytes or 2.0
-    return (recipe.weights_bytes or job.framework.weights_bytes) + recipe.weight_copy_bytes
+    return recipe.weights_bytes or job.framework.weights_bytes
 
 
 def state_bytes(job: TrainingJob, x: Columns, stage: Stage) -> Floats:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.execution.train.again import again_of
 from orrery.execution.train.hidden import expert_exposed, tensor_exposed
+from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import End, Units
 from orrery.training.sync import fast_domain
 
@@ -72,6 +74,14 @@ def layer_pace(units: Units) -> Pace:
 def _routed_frac(units: Units) -> float:
     """Share of the layers that have routed experts."""
     return sum(b.count for b in units.job.model.blocks if b.experts) / units.num_layers
+
+
+def modules_again_s(units: Units, pace: Pace, bits: NDArray[np.bool_], which: NDArray[np.int64]) -> Floats:
+    """Seconds in which each layout makes the modules of one layer again: ``bits`` are (modules, layouts)."""
+    f, made = units.job.framework, again_of(units)
+    each = f.matrix_ratio * made.products_s + f.attention_ratio * made.attention_s + f.elementwise_ratio * made.stream_s
+    each[MODULES.index("moe")] += pace.expert_forward_s  # tokens travel to their experts again
+    return (bits * each[:, which]).sum(axis=0)
 
 
 def _collectives(units: Units) -> Floats:

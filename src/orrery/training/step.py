@@ -15,8 +15,8 @@ from orrery.execution.train.exchanges import ELEMENT_BYTES, curves_of
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
-from orrery.training.memory import Held, held_bytes, state_bytes
-from orrery.training.pace import Pace, end_pace, layer_pace
+from orrery.training.memory import Held, held_bytes, module_bits, state_bytes
+from orrery.training.pace import Pace, end_pace, layer_pace, modules_again_s
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
 from orrery.training.stage_layers import StageLayers, stage_layers
@@ -78,7 +78,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     fuller = _mixed(_mixed(stage_first, stage_last, np.maximum), stage_middle, np.maximum)
     sync = sync_of(job, x, fuller)
     sends, joined = _sent_and_joined(x, m)
-    each = _layer_parts(job, x, pace, which, sync, joined)
+    each = _layer_parts(job, found, x, pace, which, sync, joined)
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
     in_flight, in_flight_last, copies = in_flight_of(x, m)
@@ -142,7 +142,7 @@ def _mixed(one: Stage, other: Stage, mix: Callable[[Floats, Floats], Floats]) ->
 
 
 def _layer_parts(
-    job: TrainingJob, x: Columns, pace: Pace, which: Ints, sync: Sync, joined: Floats
+    job: TrainingJob, found: Units, x: Columns, pace: Pace, which: Ints, sync: Sync, joined: Floats
 ) -> dict[str, Floats]:
     """Seconds of one layer and micro-batch by part, recomputation and sharded parameters included.
 
@@ -150,6 +150,8 @@ def _layer_parts(
     """
     f = job.framework
     again = np.choose(x.recompute, [np.zeros(len(x)), pace.again_selective_s[which], pace.again_full_s[which]])
+    if x.recompute_modules.any():
+        again = np.where(x.recompute_modules > 0, modules_again_s(found, pace, module_bits(x), which), again)
     forward, backward = pace.forward_s[which], pace.input_gradient_s[which]
     weights = pace.weight_gradient_s[which]
     tensor = pace.tensor_forward_s[which] + pace.tensor_backward_s[which]

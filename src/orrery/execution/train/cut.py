@@ -70,6 +70,12 @@ def tokens(job: TrainingJob, choice: Choice) -> Ints:
     return np.maximum(choice.micro_batch * job.seq_len // choice.cp, 1)
 
 
+def is_latent(job: TrainingJob, product: Product) -> bool:
+    """Whether a product expands a latent vector: it reads neither the residual stream nor what another one made."""
+    linear = product.linear
+    return linear.role == "attention" and linear.shard == "column" and linear.in_features != job.model.hidden_size
+
+
 def product(linear: Linear, mixer: Mixer | None, tp: Ints) -> Product:
     """Cut by columns, rows or vocabulary; key/value heads are never cut below one. [shoeybi-2019]"""
     ones = np.ones_like(tp)

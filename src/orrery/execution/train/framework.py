@@ -47,6 +47,7 @@ class Framework:
     fixed_bytes: float  # of each device: workspaces that the allocator counts
     update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
     has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
+    keeps_unread_gradients: bool = False  # Transformer Engine's fused sums leave a tensor for every size of weight
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
     dispatcher: str = "all-to-all"  # how tokens reach their experts, one of experts.DISPATCHERS
     rack_dispatcher: str = ""  # the same where fast links join more devices than a chassis holds; "" = alike

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.cut import Choice, Product, heads, tokens
+from orrery.execution.train.cut import Choice, Product, heads, is_latent, tokens
 from orrery.execution.train.experts import routed
 from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.working import module_bytes, widths, working_bytes
 from orrery.models.model import Block, CompressedAttention, LatentAttention, SoftmaxAttention
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,8 @@ class Kept:
     everything_bytes: Floats  # no recomputation
     selective_bytes: Floats  # without the core of attention, or what else the framework picks
     boundary_bytes: Floats  # the layer's input alone: full recomputation
+    working_bytes: Floats  # gradients that its backward pass holds for a moment
+    module_bytes: Floats  # what recomputing each module saves; (modules, choices)
 
 
 def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Kept:
@@ -46,14 +49,32 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
         each = SCORES_BYTES + (SCORES_BYTES + MASK_BYTES if job.framework.has_dropout else 0.0)
         scores = each * t * heads(block.mixer, choice.tp)[0] * job.seq_len
     everything = saved * inputs + element * wide + norms + masks + activations + cores + scores
+    everything = everything + _apart(job, block, products, choice, t, element)
+    everything = everything + saved * sum((t * p.k for p in _read_again(job, products) if is_latent(job, p)), 0.0 * t)
     selective = everything - scores
     if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
         selective = 0.5 * element * (inputs + wide) + cores + element * stream
+    each = widths(job, block, products, choice, stream)
     return Kept(
         everything_bytes=everything,
         selective_bytes=selective,
         boundary_bytes=element * stream + np.zeros(choice.tp.shape),
+        working_bytes=working_bytes(job, choice, each, element),
+        module_bytes=module_bytes(
+            job, block, products, choice, each, saved=saved, element=element, scores=scores, core=cores
+        ),
     )
+
+
+def _apart(
+    job: TrainingJob, block: Block, products: list[Product], choice: Choice, t: Floats, element: float
+) -> Floats:
+    """What eager kernels keep besides: an RMS norm's input in FP32 (not 16 bits) and its normed output, and a gated
+    activation's first half before it is multiplied. Layer norms are one kernel everywhere."""
+    if job.framework.is_fused or not any(p.linear.name.endswith("gate_up") for p in products):
+        return np.zeros(choice.tp.shape)
+    norms = 4.0 * t * block.norm_elements / choice.norm_ways
+    return norms + element * t * block.activation_elements / choice.tp
 
 
 def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:

@@ -34,6 +34,7 @@ class TrainingLayout:
     secondary_group: int = 0  # ranks that keep a second, nearer copy of sharded parameters (ZeRO++ hpZ); 0 = none
     recompute: Recompute = "none"
     recompute_layers: int = 0  # full recomputation of only so many layers of each stage; 0 = of all
+    recompute_modules: tuple[str, ...] = ()  # parts of each layer that are recomputed, by name (with selective)
     schedule: str = "1f1b"
     context_kind: ContextKind = "ring"
     is_sequence_parallel: bool = True  # norms and dropouts are cut too where tp > 1
@@ -60,7 +61,8 @@ class TrainingLayout:
         words += [f"mb{self.micro_batch}"]
         words += [self.sharding] if self.sharding != "none" else []
         part = f"-{self.recompute_layers}" if self.recompute_layers else ""
-        words += [f"recompute-{self.recompute}{part}"] if self.recompute != "none" else []
+        kind = "+".join(self.recompute_modules) or self.recompute
+        words += [f"recompute-{kind}{part}"] if self.recompute != "none" else []
         words += [self.schedule] if self.pp > 1 else []
         return " ".join(words)
 

@@ -58,6 +58,8 @@ class Layer:
     everything_bytes: Floats
     selective_bytes: Floats
     boundary_bytes: Floats
+    working_bytes: Floats
+    module_bytes: Floats  # what recomputing each module saves; (modules, choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,13 +75,24 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightShape:
+    """Size of one weight matrix of a device; arrays of the choices. 0 where its kind of layer has another one alike."""
+
+    kind: int
+    elements: Floats
+    twins: tuple[tuple[int, NDArray[np.bool_]], ...]  # earlier kinds of layers, and where they have one of this size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Units:
     """Everything that a layout's cost is put together from."""
 
     job: TrainingJob
     choice: Choice
     num_layers: int
-    layer: Layer
+    layer: Layer  # the average
+    kinds: tuple[tuple[int, Layer], ...]  # how many layers there are of each kind, in the model's order
+    shapes: tuple[WeightShape, ...]
     embedding: End
     head: End
 
@@ -91,16 +104,34 @@ def units(job: TrainingJob, choice: Choice) -> Units:
     cut = [[product(x, b.mixer, choice.tp) for x in b.linears] for b in blocks]
     top = [product(job.model.head, None, choice.tp)] if job.model.head else []
     times = product_times(job, [p for products in (*cut, top) for p in products], choice)  # one call for all
-    layers: list[tuple[float, Layer]] = []
+    layers: list[Layer] = []
     for block, products in zip(blocks, cut, strict=True):
         mine, times = times[: len(products)], times[len(products) :]
-        total = sum(mine, nothing(choice))
-        layers.append((block.count / num_layers, _layer(job, block, products, total, choice)))
+        layers.append(_layer(job, block, products, sum(mine, nothing(choice)), choice))
     below, above = ends_streams(job, choice)
+    kinds = tuple((block.count, layer) for block, layer in zip(blocks, layers, strict=True))
     return Units(
-        job=job, choice=choice, num_layers=num_layers, layer=_average(layers), embedding=_embedding(job, below, choice),
+        job=job, choice=choice, num_layers=num_layers, layer=_average([(n / num_layers, x) for n, x in kinds]),
+        kinds=kinds, shapes=_shapes(blocks, cut, choice), embedding=_embedding(job, below, choice),
         head=_head(job, above, top, times, choice),
     )  # fmt: skip
+
+
+def _shapes(blocks: tuple[Block, ...], cut: list[list[Product]], choice: Choice) -> tuple[WeightShape, ...]:
+    """Of all linear layers (routers apart) and routed experts, in 16 bits or narrower."""
+    found: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
+    for kind, (block, products) in enumerate(zip(blocks, cut, strict=True)):
+        found += [(kind, p.n, p.k) for p in products if p.linear.role != "router"]
+        if e := block.experts:
+            width, hidden = -(-e.ffn_size // choice.etp), np.full_like(choice.tp, e.hidden_size)
+            found += [(kind, (2 if e.is_gated else 1) * width, hidden), (kind, hidden, width)]
+    out: list[WeightShape] = []
+    for i, (kind, n, k) in enumerate(found):
+        alike = [(other, (n == a) & (k == b)) for other, a, b in found[:i]]
+        is_first = ~np.any([same for other, same in alike if other == kind], axis=0) if alike else True
+        twins = tuple((other, same) for other, same in alike if other != kind and same.any())
+        out.append(WeightShape(kind=kind, elements=(n * k * is_first).astype(np.float64), twins=twins))
+    return tuple(out)
 
 
 def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passes, choice: Choice) -> Layer:
@@ -138,7 +169,8 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
         dense_parameters=parameters.dense_parameters, expert_parameters=parameters.expert_parameters,
         trained_parameters=trained,
         everything_bytes=kept_bytes.everything_bytes, selective_bytes=kept_bytes.selective_bytes,
-        boundary_bytes=kept_bytes.boundary_bytes,
+        boundary_bytes=kept_bytes.boundary_bytes, working_bytes=kept_bytes.working_bytes,
+        module_bytes=kept_bytes.module_bytes,
     )  # fmt: skip
 
 

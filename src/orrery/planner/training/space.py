@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
+from orrery.execution.train.modules import mask_of
 from orrery.training.allowed import head_counts, num_experts
 from orrery.training.columns import RECOMPUTES, SHARDINGS, Columns
 from orrery.training.sync import fast_domain
@@ -53,6 +54,7 @@ class Wanted:
     sharding_group: int | None = None
     recompute: str | None = None
     recompute_layers: int | None = None
+    recompute_modules: tuple[str, ...] = ()
     schedule: str | None = None
     schedules: tuple[str, ...] = ()  # what may be tried where none is fixed; empty = every one
     context_kind: str | None = None
@@ -150,6 +152,7 @@ def layouts(job: TrainingJob, wanted: Wanted, family: Family, schedules: tuple[s
     return Columns(
         **same, vp=pick(0, [v for v, _ in pipes]), schedule=pick(0, [s for _, s in pipes]), micro_batch=pick(1, micro),
         recompute=pick(2, [r for r, _ in recomputes]), recompute_layers=pick(2, [n for _, n in recomputes]),
+        recompute_modules=np.full(count, mask_of(wanted.recompute_modules), dtype=np.int64),
         sharding=pick(3, [s for s, _, _ in shards]), sharding_group=pick(3, [g for _, g, _ in shards]),
         secondary_group=pick(3, [g for _, _, g in shards]),
         is_sequence_parallel=np.array(sequence)[index[4]], is_ring=np.array([r == "ring" for r in rings])[index[5]],

@@ -63,6 +63,8 @@ def _beyond(job: TrainingJob, layout: TrainingLayout, precision: Precision) -> s
         return "DeepSpeed's JSON states sequence parallelism without tp and ep; make them 1"
     if layout.recompute == "selective" and not job.framework.has_fused_attention:
         return "DeepSpeed recomputes what the script wraps, not parts of attention; make recompute full or none"
+    if layout.recompute_modules:
+        return "DeepSpeed's JSON names no modules of a layer to recompute; make recompute full or none"
     if layout.recompute_layers:
         return "DeepSpeed's JSON cannot say how many layers are recomputed; make recompute_layers 0"
     return ""

@@ -50,6 +50,8 @@ def _beyond(job: TrainingJob, layout: TrainingLayout, precision: Precision) -> s
         )
     if layout.recompute == "selective" and not job.framework.has_fused_attention:
         return "accelerate recomputes whole layers or nothing; make recompute full or none"
+    if layout.recompute_modules:
+        return "accelerate names no modules of a layer to recompute; make recompute full or none"
     if layout.recompute_layers:
         return "accelerate recomputes every wrapped layer; make recompute_layers 0"
     if precision.scaling and precision.scaling not in BACKENDS:

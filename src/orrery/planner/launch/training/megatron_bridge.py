@@ -81,11 +81,13 @@ def _add_overlap(job: TrainingJob, layout: TrainingLayout, draft: Draft) -> None
     draft.override("model.batch_p2p_comm", _word(not sends_beside))
 
 
-def _word(value: int | str | bool | None) -> str:
+def _word(value: int | str | bool | tuple[str, ...] | None) -> str:
     """A value as Hydra's overrides write it; text with signs of theirs is quoted for them and for the shell."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f'"[{",".join(value)}]"'
     text = str(value)
     return text if text.replace("_", "").isalnum() else f"\"'{text}'\""

@@ -22,7 +22,8 @@ def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
     draft = Draft()
     for setting in settings(job, layout):
         if setting.flag and setting.value is not None and setting.value != setting.default:
-            draft.add(setting.flag, "" if setting.value is True else setting.value)
+            value = "" if setting.value is True else setting.value
+            draft.add(setting.flag, *(value if isinstance(value, tuple) else (value,)))
     if reason := add_sizes(job.model, draft):
         return Refusal(reason=reason)
     _add_precision(precision, draft)

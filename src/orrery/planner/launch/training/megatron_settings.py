@@ -18,12 +18,13 @@ SCHEDULES = ("1f1b", "interleaved")
 class Setting:
     """One choice: a flag ("" = has none), the keys of its overrides, its value, and what a blank takes.
 
-    A value of ``True`` is a flag without a word; ``None`` leaves the flag out and is ``null`` in an override.
+    A value of ``True`` is a flag without a word, several words are a list; ``None`` leaves the flag out and is
+    ``null`` in an override.
     """
 
     flag: str
     keys: tuple[str, ...]
-    value: int | str | bool | None
+    value: int | str | bool | tuple[str, ...] | None
     default: int | str | bool | None = None
 
 
@@ -136,6 +137,8 @@ def _recompute(layout: TrainingLayout) -> Iterator[Setting]:
     layers = (layout.recompute_layers // layout.vp if is_part else 1) if kind == "full" else None
     granularity = None if kind == "none" else kind
     yield Setting(flag="--recompute-granularity", keys=("model.recompute_granularity",), value=granularity)
+    if layout.recompute_modules:
+        yield Setting(flag="--recompute-modules", keys=("model.recompute_modules",), value=layout.recompute_modules)
     yield Setting(flag="--recompute-method", keys=("model.recompute_method",), value=method)
     yield Setting(flag="--recompute-num-layers", keys=("model.recompute_num_layers",), value=layers)
 

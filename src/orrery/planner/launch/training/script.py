@@ -39,10 +39,10 @@ class Draft:
     keys: list[str] = field(default_factory=list[str])
     needs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
-    def add(self, flag: str, value: object = "") -> None:
-        """A flag, with its value quoted for a shell."""
+    def add(self, flag: str, *values: object) -> None:
+        """A flag, with its values quoted for a shell; an empty one is none."""
         self.flags.append(flag)
-        self.arguments.append(f"{flag} {shlex.quote(str(value))}" if value != "" else flag)
+        self.arguments.append(" ".join([flag, *(shlex.quote(str(v)) for v in values if v != "")]))
 
     def variable(self, flag: str, name: str, what: str, *, default: str = "") -> None:
         """A flag whose value is the user's environment variable."""

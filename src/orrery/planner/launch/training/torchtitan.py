@@ -76,6 +76,8 @@ def _beyond(job: TrainingJob, layout: TrainingLayout) -> str:
         return "torchtitan's experts are whole; make etp 1"
     if (shard_degree(layout) * layout.cp * layout.tp) % layout.ep:
         return f"ep = {layout.ep} does not divide shard x cp x tp = {shard_degree(layout) * layout.cp * layout.tp}"
+    if layout.recompute_modules:
+        return "torchtitan names no modules of a layer to recompute; make recompute full or none"
     if layout.recompute_layers:
         return "torchtitan recomputes every layer or parts of every layer; make recompute_layers 0"
     if job.task not in ("pretrain", "full_finetune", "lora"):
