@@ -19,6 +19,9 @@ from orrery.execution.train.units import units
 from orrery.hardware.cluster import Cluster
 from orrery.models.shape import resized
 from orrery.training.columns import columns_of
+from orrery.training.ranks import ranks_of
+from orrery.training.stage_kinds import stage_kinds
+from orrery.training.stage_layers import stage_layers
 from orrery.training.step import step_of
 
 S, H, FFN, KV, VOCABULARY = 4096, 8192, 28672, 1024, 128256
@@ -198,3 +201,30 @@ def test_a_shortened_mixture_keeps_the_dense_layers_that_are_said():
     assert counts(num_layers=4, num_dense_layers=1) == [("dense", 1), ("moe", 3)]
     assert counts(num_layers=4, num_dense_layers=0) == [("moe", 4)]
     assert counts(num_layers=2, num_dense_layers=3) == [("dense", 2)]
+
+
+def test_stages_hold_the_layers_that_they_hold():
+    """DeepSeek-V3 on sixteen stages: 61 layers leave 3 on both ends and 4 on most others; the first stage holds the
+    three dense layers and no expert at all, the second four layers with experts, and that is the fullest."""
+    job = job_of("deepseek-v3", 0, batch=256, devices=256)
+    layout = TrainingLayout(pp=16, dp=16, ep=8, sharding="zero1")
+    steps, ranks = step_of(job, columns_of([layout])), ranks_of(job, layout)
+    attention = 7168 * (2112 + 16384) + 1536 * 24576 + 512 * 32768 + (2 * 7168 + 1536 + 512)
+    dense = attention + 3 * 7168 * 18432
+    assert ranks[0].parts["weights"] == pytest.approx(2 * (3 * dense + 129280 * 7168), rel=1e-4)
+    moe = attention + 3 * 7168 * 2048 + 7168 * 256 + 256 * 3 * 7168 * 2048 / 8
+    assert ranks[1].parts["weights"] == pytest.approx(2 * 4 * moe, rel=1e-4)
+    assert ranks[1].peak_bytes == max(r.peak_bytes for r in ranks)
+    assert steps.memory_bytes[0] == pytest.approx(ranks[1].peak_bytes, rel=1e-9)
+    assert sum(r.parts["weights"] for r in ranks) == pytest.approx(
+        2 * (3 * dense + 58 * moe + 2 * 129280 * 7168 + 7168), rel=1e-4
+    )
+
+
+def test_kinds_that_alternate_are_on_every_stage():
+    """Llama 4 Maverick: every second layer has experts, so each stage holds as many of either."""
+    job = job_of("llama-4-maverick", 0, batch=64, devices=64)
+    x = columns_of([TrainingLayout(pp=4, dp=16, ep=16)])
+    found = units(job, choice_of([TrainingLayout(pp=4, dp=16, ep=16)]))
+    kinds = stage_kinds(found, x, stage_layers(found.num_layers, x))
+    assert [c[0] for c in kinds.first] == [c[0] for c in kinds.middle] == [c[0] for c in kinds.last] == [6.0, 3.0, 3.0]

@@ -178,6 +178,10 @@ class Block:
         return self.count * (sum(x.num_parameters for x in self.linears) + experts + self.other_parameters)
 
 
+FEW_LAYERS = 3
+"""Leading dense layers are no more than this, or than a tenth of all: DeepSeek-V3 has three. More of them alternate."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A whole language model, as its published config describes it."""
@@ -204,6 +208,14 @@ class Model:
     def num_layers(self) -> int:
         """Decoder layers."""
         return sum(b.count for b in self.blocks)
+
+    @property
+    def num_leading_dense_layers(self) -> int:
+        """Layers without experts that stand before all others of a mixture; 0 where both kinds alternate."""
+        first, *others = self.blocks
+        if self.encoder or first.experts or not others or not all(b.experts for b in others):
+            return 0
+        return first.count if first.count <= FEW_LAYERS or 10 * first.count <= self.num_layers else 0
 
     @property
     def num_parameters(self) -> int:

@@ -22,6 +22,7 @@ from orrery.execution.train.units import Units, units
 from orrery.models.model import Block, Linear
 from orrery.training.columns import columns_of
 from orrery.training.pace import Pace, end_pace, layer_pace
+from orrery.training.stage_kinds import stage_kinds
 from orrery.training.stage_layers import stage_layers
 from orrery.training.step import stages
 
@@ -49,7 +50,7 @@ def pieces_of(job: TrainingJob, layout: TrainingLayout) -> Pieces:
     ends = [tuple(float(v[0]) for v in end_pace(found, end)) for end in (found.embedding, found.head)]
     wide = WIDE_BYTES if job.recipe.wide_format not in ("bf16", "fp16") else 2.0
     columns = columns_of([layout])
-    counts = stage_layers(found.num_layers, columns)
+    counts = stage_kinds(found, columns, stage_layers(found.num_layers, columns))
     _, middle, whole = stages(found, columns, np.zeros(1, dtype=np.int64), counts)
     inner = float(middle.dense_parameters[0] + middle.expert_parameters[0])
     forward_s = _sum(pace, "forward_s", "tensor_forward_s", "host_forward_s")

@@ -11,8 +11,9 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import columns_of
 from orrery.training.memory import held_bytes
-from orrery.training.stage_layers import StageLayers, by_rank
-from orrery.training.step import Steps, in_flight_of, placed, stages, step_of
+from orrery.training.stage_kinds import StageKinds, kinds_from
+from orrery.training.stage_layers import by_rank
+from orrery.training.step import Steps, in_flight_of, is_mirrored, placed, stages, step_of
 from orrery.training.sync import Stage
 
 Floats = NDArray[np.float64]
@@ -44,15 +45,18 @@ def ranks_of(job: TrainingJob, layout: TrainingLayout, ready: Units | None = Non
     found, which = ready or units(job, choice_of([layout])), np.zeros(layout.pp, dtype=np.int64)
     m = np.full(layout.pp, job.global_batch / (layout.dp * layout.micro_batch))
     layers = np.array(by_rank(found.num_layers, layout.pp, layout.vp), dtype=np.float64)
-    counts = StageLayers(first=layers, middle=layers, last=layers)
+    each = kinds_from(found, (np.cumsum(layers) - layers) / layout.vp, layers, layout.vp)
+    half = 0.5 * is_mirrored(x)  # such ranks hold a stage of either end
+    each = tuple(n + half * (n[::-1] - n) for n in each)
+    kinds = StageKinds(first=each, middle=each, last=each)
     rank = np.arange(layout.pp)
     is_last = rank == layout.pp - 1
     most, least, copies = in_flight_of(x, m)
     in_flight = most + (least - most) * rank / max(layout.pp - 1, 1)
-    stage = _by_rank(*placed(x, stages(found, x, which, counts)))
+    stage = _by_rank(*placed(x, stages(found, x, which, kinds)))
     held = held_bytes(
         job, x, found, which, stage=stage, layers=layers, in_flight=in_flight,
-        copies=copies, has_head=is_last,
+        copies=copies, has_head=is_last, kinds=each,
     )  # fmt: skip
     parts = {name: np.broadcast_to(value, layout.pp) for name, value in held.parts.items()}
     return tuple(

@@ -19,6 +19,7 @@ from orrery.training.memory import Held, held_bytes, module_bits, state_bytes
 from orrery.training.pace import Pace, end_pace, layer_pace, modules_again_s
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
+from orrery.training.stage_kinds import Counts, StageKinds, stage_kinds
 from orrery.training.stage_layers import StageLayers, stage_layers
 from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
 
@@ -74,7 +75,9 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     pace, ends = layer_pace(found), (end_pace(found, found.embedding), end_pace(found, found.head))
     m = job.global_batch / (x.dp * x.micro_batch)
     layers = stage_layers(found.num_layers, x)
-    stage_first, stage_middle, stage_last = placed(x, stages(found, x, which, layers))
+    kinds = stage_kinds(found, x, layers)
+    stage_first, stage_middle, stage_last = placed(x, stages(found, x, which, kinds))
+    kinds = kinds.mixed(0.5 * is_mirrored(x))
     fuller = _mixed(_mixed(stage_first, stage_last, np.maximum), stage_middle, np.maximum)
     sync = sync_of(job, x, fuller)
     sends, joined = _sent_and_joined(x, m)
@@ -89,16 +92,15 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     parts["once a step"] = np.full(len(x), job.framework.step_s)
     one = x.pp == 1
     first = held_bytes(job, x, found, which, stage=stage_first, layers=layers.first, in_flight=in_flight, copies=copies,
-                       has_head=one)  # fmt: skip
+                       has_head=one, kinds=kinds.first)  # fmt: skip
     last = held_bytes(job, x, found, which, stage=stage_last, layers=layers.last, in_flight=in_flight_last,
-                      copies=copies, has_head=np.ones(len(x), dtype=np.bool_))  # fmt: skip
+                      copies=copies, has_head=np.ones(len(x), dtype=np.bool_), kinds=kinds.last)  # fmt: skip
     inner = None
-    if (
-        layers.middle > layers.first
-    ).any():  # the second rank holds more layers than the first, and is in flight for less
+    is_led = job.model.num_leading_dense_layers > 0 and bool((x.pp > 2).any())
+    if is_led or (layers.middle > layers.first).any():  # the second rank holds more than the first, for less long
         later = in_flight + (in_flight_last - in_flight) / np.maximum(x.pp - 1, 1)
         inner = held_bytes(job, x, found, which, stage=stage_middle, layers=layers.middle, in_flight=later,
-                           copies=copies, has_head=np.zeros(len(x), dtype=np.bool_))  # fmt: skip
+                           copies=copies, has_head=np.zeros(len(x), dtype=np.bool_), kinds=kinds.middle)  # fmt: skip
     model, hardware = _flops(job, found, x, which, m)
     return Steps(
         job=job, columns=x, parts={name: parts[name] for name in PARTS}, first=first, last=last, inner=inner,
@@ -106,24 +108,28 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     )  # fmt: skip
 
 
-def stages(found: Units, x: Columns, which: Ints, layers: StageLayers) -> tuple[Stage, Stage, Stage]:
+def stages(found: Units, x: Columns, which: Ints, kinds: StageKinds) -> tuple[Stage, Stage, Stage]:
     """Parameters of a device of the first stage, of one in between, and of the last."""
     layer = found.layer
     dense, experts = layer.dense_parameters[which], layer.expert_parameters[which]
-    trained = layer.trained_parameters[which]
     embedding, head = found.embedding.parameters[which], found.head.parameters[which]
     is_tied, one = found.job.model.is_head_tied, x.pp == 1
     top = np.where(one, embedding, 0.0) + (np.where(one, 0.0, head) if is_tied else head)
     bottom = np.where(one, top, embedding)
     is_frozen = found.job.task in FROZEN
 
-    def stage(count: Floats, ends: Floats) -> Stage:
+    def stage(counts: Counts, ends: Floats) -> Stage:
+        def total(name: str) -> Floats:
+            held = zip(counts, found.kinds, strict=True)
+            return sum((n * getattr(kind, name)[which] for n, (_, kind) in held), np.zeros(len(x)))
+
         return Stage(
-            dense_parameters=count * dense + ends, expert_parameters=count * experts, layer_dense_parameters=dense,
-            layer_expert_parameters=experts, trained_parameters=count * trained + (0.0 if is_frozen else ends),
+            dense_parameters=total("dense_parameters") + ends, expert_parameters=total("expert_parameters"),
+            layer_dense_parameters=dense, layer_expert_parameters=experts,
+            trained_parameters=total("trained_parameters") + (0.0 if is_frozen else ends),
         )  # fmt: skip
 
-    return stage(layers.first, bottom), stage(layers.middle, np.zeros(len(x))), stage(layers.last, top)
+    return stage(kinds.first, bottom), stage(kinds.middle, np.zeros(len(x))), stage(kinds.last, top)
 
 
 def placed(x: Columns, found: tuple[Stage, Stage, Stage]) -> tuple[Stage, Stage, Stage]:
@@ -329,7 +335,7 @@ def bounds_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints]) -> Bounds
     pace = layer_pace(found)
     m = job.global_batch / (x.dp * x.micro_batch)
     layers = stage_layers(found.num_layers, x)
-    first, _, last = placed(x, stages(found, x, which, layers))
+    first, _, last = placed(x, stages(found, x, which, stage_kinds(found, x, layers)))
     each = (pace.forward_s + pace.input_gradient_s + pace.weight_gradient_s)[which]
     kept = found.layer.boundary_bytes[which]
     return Bounds(

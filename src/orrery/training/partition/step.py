@@ -11,6 +11,7 @@ from orrery.training.columns import choices, columns_of
 from orrery.training.levels import DEVICE, Topology
 from orrery.training.memory import USABLE_FRAC
 from orrery.training.partition.traffic import exchange_s, traffic_of
+from orrery.training.stage_kinds import stage_kinds
 from orrery.training.stage_layers import stage_layers
 from orrery.training.state_plan import Plan
 from orrery.training.step import Steps, stages, step_of
@@ -105,7 +106,7 @@ def _plain(
     x = columns_of([layout])
     choice, which = choices(x)
     found = units(job, choice)
-    whole = stages(found, x, which, stage_layers(found.num_layers, x))[0]
+    whole = stages(found, x, which, stage_kinds(found, x, stage_layers(found.num_layers, x)))[0]
     return step_of(job, x, (found, which)), float(whole.dense_parameters[0] + whole.expert_parameters[0])
 
 
