@@ -12,6 +12,7 @@ from orrery.base.sources import Basis
 from orrery.catalog import frameworks
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import ASSUMED, framework_names, get_framework
+from orrery.execution.train.experts import DISPATCHERS
 from orrery.execution.train.framework import Framework
 
 DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -22,7 +23,10 @@ TABLES = sorted((DATA / "training").glob("*.csv")) if (DATA / "training").is_dir
 def test_every_framework_loads_and_cites_each_of_its_numbers(name):
     framework = get_framework(name)
     own = {f.name for f in fields(Framework)} - {"name", "kernels", "spreads", "facts"}
-    has_default = {"selective", "has_flat_gradients"}
+    has_default = {
+        "selective", "has_flat_gradients", "dispatcher", "rack_dispatcher", "cuts_experts", "keeps_wide_layers",
+        "fuses_gradient_sums",
+    }  # fmt: skip
     assert own - has_default <= framework.facts.keys() <= own
     for key, fact in framework.facts.items():
         assert getattr(framework, key) == fact.value
@@ -30,6 +34,8 @@ def test_every_framework_loads_and_cites_each_of_its_numbers(name):
     assert framework.sharding in ("none", "zero1", "zero2", "zero3")
     assert framework.recompute in ("none", "selective", "full")
     assert framework.selective in ("attention", "operators")
+    assert framework.dispatcher in DISPATCHERS
+    assert framework.rack_dispatcher in ("", *DISPATCHERS)
 
 
 @pytest.mark.parametrize(

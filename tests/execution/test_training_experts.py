@@ -13,6 +13,7 @@ from orrery.execution.train.experts import DISPATCHERS, expert_times, routed
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.kept import kept
 from orrery.execution.train.layout import TrainingLayout, expert_cut
+from orrery.execution.train.products import grouped_times
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.execution.train.units import units
 from orrery.hardware.cluster import Cluster
@@ -85,8 +86,10 @@ def test_products_take_no_less_than_their_roof_and_not_much_more(tp, etp, ep, cp
     job = job_of()
     found = expert_times(job, experts_of(job), choice_of([layout(tp, etp, ep, cp)]))
     least_s = 2.0 * rows * 3 * HIDDEN * columns / job.cluster.device.dense_flops_per_s["bf16"]
-    for times in (found.forward_s, found.input_gradient_s, found.weight_gradient_s):
+    for times in (found.forward_s, found.input_gradient_s):
         assert least_s < times[0] < 2.5 * least_s
+    sums_s = 8.0 * local * 3 * HIDDEN * columns / job.cluster.device.memory_bandwidth_bytes_per_s  # FP32, in and out
+    assert max(least_s, sums_s) < found.weight_gradient_s[0] < 2.5 * least_s + sums_s
 
 
 def test_what_is_kept_are_the_rows_that_arrive():
@@ -193,3 +196,33 @@ def test_units_of_parts_stay_positive():
     job = job_of(devices=8, expert_loads=Popularity(exponent=2.0), expert_overlap="sparse-materialisation")
     found = step_of(job, columns_of([TrainingLayout(dp=8, ep=8, micro_batch=4)]))
     assert all((seconds >= 0).all() for seconds in found.parts.values())
+
+
+@pytest.mark.parametrize(("framework", "result_bytes"), [("megatron-lm", 8.0), ("nemo", 4.0), ("fsdp", 2.0)])
+def test_weight_gradients_are_products_of_their_own(framework, result_bytes):
+    """n x k sums of few rows are bound by memory: rows (n + k) 2 bytes read, n k sums read and written as kept.
+
+    Megatron adds in FP32 (4 + 4 bytes), its recipes of NeMo in 16 bits (2 + 2); autograd's product writes 2.
+    """
+    device = get_device("h100-sxm")
+    job = replace(job_of(), framework=get_framework(framework, device, "bf16"))
+    rows, n, k = (np.array([[size]]) for size in (64, 16384, 8192))
+    (found,) = grouped_times(job, rows, n, k, np.array([[1]]))
+    read = 2 * 64 * (16384 + 8192)
+    weight_s = (read + result_bytes * 16384 * 8192) / device.memory_bandwidth_bytes_per_s
+    assert 1.0 < found.weight_gradient_s[0] / weight_s < 1.35
+    forward_s = (read + 2 * 16384 * 8192) / device.memory_bandwidth_bytes_per_s
+    assert 0.9 < found.forward_s[0] / forward_s < 1.4, "reads the weights in 16 bits"
+
+
+def test_only_the_published_recipe_keeps_layers_wide():
+    """NVFP4 as published leaves 16 % of the layers in BF16; Megatron's flag for it is off unless somebody sets it."""
+    device = get_device("gb200")
+    plain, kept_wide = get_framework("megatron-lm", device, "nvfp4"), get_framework("pytorch", device, "nvfp4")
+    job = replace(job_of(), recipe=get_recipe("nvfp4"), framework=plain)
+    assert (job.wide_layers_frac, replace(job, framework=kept_wide).wide_layers_frac) == (0.0, 0.16)
+    size = [np.array([[x]]) for x in (8192, 16384, 8192, 1)]
+    (narrow,) = grouped_times(job, *size)
+    (mixed,) = grouped_times(replace(job, framework=replace(plain, keeps_wide_layers=True)), *size)
+    (wide,) = grouped_times(replace(job, recipe=get_recipe("bf16")), *size)
+    assert mixed.forward_s[0] == pytest.approx(0.84 * narrow.forward_s[0] + 0.16 * wide.forward_s[0], rel=1e-6)

@@ -26,7 +26,7 @@ from orrery.catalog.frameworks import ASSUMED, FITTED
 from orrery.evidence.answers import Answers
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
 from orrery.evidence.tables import read_table
-from orrery.evidence.training_rows import Read, read
+from orrery.evidence.training_rows import Read, metric_of, read
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, columns_of
 from orrery.training.step import Steps, step_of
@@ -50,7 +50,8 @@ FRAMEWORK = (
 """Of a framework; how well its attention kernels do is of a framework and generation."""
 
 HOST_STARTS: tuple[Theta, ...] = (
-    {"host_layer_s": 5e-4, "host_backward_ratio": 2.5}, {"host_layer_s": 1.5e-3, "host_backward_ratio": 2.0},
+    {"host_layer_s": 5e-4, "host_backward_ratio": 2.5, "host_expert_s": 1.5e-3},
+    {"host_layer_s": 1.5e-3, "host_backward_ratio": 2.0, "host_expert_s": 3e-3},
 )  # fmt: skip
 """A host that is hidden behind the device leaves no slope to follow: fits begin where it is not, too."""
 
@@ -71,7 +72,7 @@ LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "n
        "scaleout_ratio": 0.7, "contention_ratio": 1.0, "host_layer_s": 1e-5, "host_backward_ratio": 0.7,
        "host_collective_s": 1e-6, "host_expert_s": 1e-5, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
        "update_bytes": 0.01}  # fmt: skip
-HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
+HIGH = {"matrix_ratio": 1.8, "attention_ratio": 3.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
         "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 2e-3, "host_backward_ratio": 4.0,
         "host_collective_s": 1e-3, "host_expert_s": 2e-2, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
         "update_bytes": 16.0}  # fmt: skip
@@ -96,10 +97,16 @@ MOST_PER_FILE = 60
 """Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
 
 MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
+ATTENTION_FRAC = 0.15
+"""A run that spends a smaller share of its step in attention says more of everything else than of attention."""
+
 HOST_BOUND_FRAC = 0.05
 """A run that waits for its host for a larger share of its step says nothing of the device."""
 
 ROUNDS = 3
+OTHER_COUNT = "flops counted"
+"""Words of a note that says that a source counts operations in a way of its own."""
+
 MUCH_BETTER = 0.95
 """The second beginning is only believed where it is clearly better."""
 
@@ -137,13 +144,17 @@ def read_runs(folder: Path) -> list[Run]:
         answers = Answers(len(table))
         for member in read(table, np.arange(len(table)), answers):
             time_s, memory = measured_time_s(member), member.row.number("peak_memory_bytes") or np.nan
-            if member.row.word("status").casefold() == "oom" or not (time_s > 0 or memory > 0):
+            if member.row.word("status").casefold() == "oom":
                 continue
             columns = columns_of([member.layout])
             try:
                 choice, which = choices(columns)
                 found = units(member.job, choice)
             except OrreryError:
+                continue
+            if not time_s > 0:
+                time_s = time_of_rate_s(member, step_of(member.job, columns, (found, which)))
+            if not (time_s > 0 or memory > 0):
                 continue
             out.append(Run(path.name, str(side[member.number]), member.job.task, member, columns, found, which,
                            time_s, memory))  # fmt: skip
@@ -159,6 +170,16 @@ def measured_time_s(member: Read) -> float:
         return job.tokens_per_step / value / member.layout.num_devices
     if value := row.number("micro_step_time_s"):
         return value * job.num_micro_batches(member.layout)
+    return float("nan")
+
+
+def time_of_rate_s(member: Read, run_steps: Steps) -> float:
+    """Seconds of a step of a row that states operations a second or utilisation alone, counted as its source counts."""
+    if OTHER_COUNT in member.row.word("note").casefold():
+        return float("nan")
+    for metric in ("model_flops_per_s_per_device", "mfu_frac"):
+        if value := member.row.number(metric):
+            return float(run_steps.time_s[0]) * metric_of(run_steps, 0, metric, member) / value
     return float("nan")
 
 
@@ -239,7 +260,8 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
                 tries = [fitted(mine, FRAMEWORK, pooled, rest, time_errors, begin=b) for b in starts]
                 hosts[name] = min(tries, key=lambda t: cost(mine, rest, t, time_errors))
         for key in sorted({r.key[:2] for r in timed}):
-            if len(mine := [r for r in timed if r.key[:2] == key]) >= MIN_FIT:
+            mine = [r for r in timed if r.key[:2] == key and attention_share(r, known(r)) > ATTENTION_FRAC]
+            if len(mine) >= MIN_FIT:
                 cores[key] = fitted(mine, ("attention_ratio",), pooled, [known(r) for r in mine], time_errors)
         for key in sorted({r.key[1:] for r in timed}):
             mine = [r for r in timed if r.key[1:] == key and launch_share(r, known(r)) < HOST_BOUND_FRAC]
@@ -262,6 +284,12 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
 def is_guessed(run: Run) -> bool:
     """Whether the row leaves open how the model was cut or what was computed again: it says little of constants."""
     return any(note.startswith(("tp:", "pp:", "sharding and recompute:")) for note in run.member.row.assumed)
+
+
+def attention_share(run: Run, theta: Theta) -> float:
+    """The share of the step that takes part in attention: what the step loses when attention costs nothing."""
+    whole, without = (float(steps_of(run, t).time_s[0]) for t in (theta, theta | {"attention_ratio": 1e-9}))
+    return 1.0 - without / whole
 
 
 def launch_share(run: Run, theta: Theta) -> float:

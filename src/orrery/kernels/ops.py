@@ -19,6 +19,8 @@ class Gemm:
     ``quantises_input``: the kernel also turns 16-bit activations into ``format`` (stand-alone measurements do; engines
     usually fuse it into the norm before). ``is_cold``: the weights come from memory, as in a model with many layers;
     False is the condition of stand-alone measurements, which repeat a few weight matrices that a large cache may keep.
+    ``result_bytes``: moved for one element of C where that is not the usual 16 bits written once, such as 8 for a sum
+    kept in FP32 that is read, added to and written.
     """
 
     m: Size
@@ -28,6 +30,7 @@ class Gemm:
     batch: Size = 1
     quantises_input: bool = True
     is_cold: bool = True
+    result_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -98,7 +98,7 @@ def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
     """A recipe's casts of what enters the experts' products, and of the gradients of what leaves them."""
     x, ways = routed(job, experts, choice), 2 if experts.is_gated else 1
     rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
-    share = 1.0 - job.recipe.wide_layers_frac
+    share = 1.0 - job.wide_layers_frac
 
     def cast_s(width: NDArray[np.int64]) -> Floats:
         op = Elementwise(kind="quantise", tokens=rows, width=width)

@@ -51,6 +51,8 @@ class Framework:
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
     dispatcher: str = "all-to-all"  # how tokens reach their experts, one of experts.DISPATCHERS
     rack_dispatcher: str = ""  # the same where fast links join more devices than a chassis holds; "" = alike
+    fuses_gradient_sums: bool = False  # products add weight gradients to the sum of earlier micro-batches
+    keeps_wide_layers: bool = True  # narrow recipes leave their share of layers in 16 bits; False: none
     cuts_experts: bool = False  # default etp: as everything else is cut (tp); False: experts stay whole
     spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

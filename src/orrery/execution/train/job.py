@@ -51,6 +51,11 @@ class TrainingJob:
     expert_loads: Popularity | None = None  # None: balanced
 
     @property
+    def wide_layers_frac(self) -> float:
+        """Share of the layers whose linear layers stay in 16 bits: as the recipe was published, or none."""
+        return self.recipe.wide_layers_frac if self.framework.keeps_wide_layers else 0.0
+
+    @property
     def tokens_per_step(self) -> int:
         """Tokens that all ranks together read in one step."""
         return self.global_batch * self.seq_len

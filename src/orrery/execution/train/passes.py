@@ -89,7 +89,7 @@ def cast_streams(job: TrainingJob, products: list[Product], choice: Choice) -> S
     t, narrow = tokens(job, choice), [p for p in products if p.linear.role not in ("router", "head")]
     come = sum((p.k * p.groups for p in narrow), np.zeros_like(choice.tp))
     leave = sum((p.n * p.groups for p in narrow), np.zeros_like(choice.tp))
-    share = 1.0 - recipe.wide_layers_frac
+    share = 1.0 - job.wide_layers_frac
     return Streams(
         forward_s=share * recipe.input_casts * _ask(job, "quantise", t, np.maximum(come, 1)),
         backward_s=share * recipe.gradient_casts * _ask(job, "quantise", t, np.maximum(leave, 1)),

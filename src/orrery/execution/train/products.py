@@ -60,10 +60,10 @@ def product_times(job: TrainingJob, products: list[Product], choice: Choice, cut
         if members:
             for i, times in zip(members, _ask(job, [products[i] for i in members], choice, chosen, cuts), strict=True):
                 out[i] = times
-    if recipe.is_narrow and recipe.wide_layers_frac and narrow:
+    if recipe.is_narrow and job.wide_layers_frac and narrow:
         kept = _ask(job, [products[i] for i in narrow], choice, kept_wide, cuts)
         for i, times in zip(narrow, kept, strict=True):
-            out[i] = out[i].times(1.0 - recipe.wide_layers_frac) + times.times(recipe.wide_layers_frac)
+            out[i] = out[i].times(1.0 - job.wide_layers_frac) + times.times(job.wide_layers_frac)
     return out
 
 
@@ -86,10 +86,10 @@ def grouped_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> 
     recipe = job.recipe
     formats = (recipe.forward_format, recipe.input_gradient_format, recipe.weight_gradient_format)
     found = _passes(job, m, n, k, groups, formats)
-    if not (recipe.is_narrow and recipe.wide_layers_frac):
+    if not (recipe.is_narrow and job.wide_layers_frac):
         return found
     wide = _passes(job, m, n, k, groups, (recipe.wide_format, recipe.wide_format, recipe.wide_format))
-    share = recipe.wide_layers_frac
+    share = job.wide_layers_frac
     return [x.times(1.0 - share) + y.times(share) for x, y in zip(found, wide, strict=True)]
 
 
@@ -97,13 +97,13 @@ def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: 
     """The three products of each row: the result's gradient takes its part in both of the backward ones."""
     has_weights = job.task not in FROZEN
     same = len(set(formats)) == 1
-    if same:  # one call for all three
-        shapes = [(m, n, k), (m, k, n)] + ([(n, k, m)] if has_weights else [])
-        sizes = [np.stack([s[i] for s in shapes]) for i in range(3)]
-        found = list(_time(job, sizes[0], sizes[1], sizes[2], np.stack([groups] * len(shapes)), formats[0]))
+    if same:  # one call for both
+        sizes = [np.stack(pair) for pair in ((m, m), (n, k), (k, n))]
+        found = list(_time(job, sizes[0], sizes[1], sizes[2], np.stack([groups] * 2), formats[0]))
     else:
         found = [_time(job, m, n, k, groups, formats[0]), _time(job, m, k, n, groups, formats[1])]
-        found += [_time(job, n, k, m, groups, formats[2])] if has_weights else []
+    if has_weights:  # n x k of them
+        found.append(_time(job, n, k, m, groups, formats[2], summed_bytes(job)))
     if not has_weights:
         found.append(np.zeros(m.shape))
     return [
@@ -112,8 +112,21 @@ def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: 
     ]
 
 
-def _time(job: TrainingJob, m: object, n: object, k: object, groups: object, format: str) -> Floats:
-    op = Gemm(m=m, n=n, k=k, batch=groups, format=format, quantises_input=False)  # pyright: ignore[reportArgumentType]
+def summed_bytes(job: TrainingJob) -> float:
+    """Of one weight gradient where products add it to the sum of earlier micro-batches: read and written.
+
+    0: the product's result is written in 16 bits, and autograd adds it in passes of its own.
+    """
+    kept = job.recipe.gradient_bytes or job.framework.gradient_bytes
+    return 2.0 * kept if job.framework.fuses_gradient_sums else 0.0
+
+
+def _time(
+    job: TrainingJob, m: object, n: object, k: object, groups: object, format: str, result_bytes: float = 0.0
+) -> Floats:
+    op = Gemm(  # pyright: ignore[reportArgumentType]
+        m=m, n=n, k=k, batch=groups, format=format, quantises_input=False, result_bytes=result_bytes,  # pyright: ignore[reportArgumentType]
+    )  # fmt: skip
     return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
 
 

@@ -22,6 +22,8 @@ from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
 
+RESULT = kernel.MACHINE.index("c_bytes")
+
 _scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
 _many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
 
@@ -85,7 +87,11 @@ def time_on(op: Gemm, machine: Floats, found: Calibration) -> Floats:
 def _rows(op: Gemm, ready: _Ready) -> Floats:
     """The kernel's columns, first axis; further axes are the op's broadcast shape."""
     quantises = ready.quantises and op.quantises_input
-    fixed = (ready.constants, ready.machine, ready.tiles, op.is_cold, quantises)
+    machine = ready.machine
+    if op.result_bytes:
+        machine = machine.copy()
+        machine[RESULT] = op.result_bytes
+    fixed = (ready.constants, machine, ready.tiles, op.is_cold, quantises)
     is_learned = ready.calibration.residual is not None
     shape: tuple[int, ...] = ()
     if type(op.m) is type(op.n) is type(op.k) is type(op.batch) is int:

@@ -36,7 +36,7 @@ class Precision:
         return self.scaling not in ("", "nvfp4")
 
 
-def precision_of(recipe: Recipe, num_layers: int) -> Precision | Refusal:
+def precision_of(recipe: Recipe, num_wide_layers: int) -> Precision | Refusal:
     """The recipe's formats; refuses what no framework here trains in.
 
     Layers that stay wide are dealt one to the start for every four at the end. [nvidia-nvfp4-2025]
@@ -52,11 +52,11 @@ def precision_of(recipe: Recipe, num_layers: int) -> Precision | Refusal:
     scaling = _scaling(recipe)
     if not scaling:
         return Refusal(reason=f"products in {recipe.forward_format} have no flag; use fp8, mxfp8 or nvfp4")
-    stay = round(recipe.wide_layers_frac * num_layers)
     return Precision(
         wide=wide, scaling=scaling, is_hybrid=scaling in ("delayed", "tensorwise"), is_pure=is_pure,
         gathers_narrow=recipe.gathered_weight_bytes < 2.0, reduces_wide=reduces_wide,
-        num_wide_layers_first=stay // 5, num_wide_layers_last=stay - stay // 5,
+        num_wide_layers_first=num_wide_layers // 5,
+        num_wide_layers_last=num_wide_layers - num_wide_layers // 5,
     )  # fmt: skip
 
 
