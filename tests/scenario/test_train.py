@@ -137,10 +137,33 @@ def test_a_plan_of_nothing_says_why(change, said):
 
 
 def test_nothing_works_is_infeasible():
-    found = orrery.train_plan(model="gpt3-175b", device="a100-sxm-80gb", devices=8, global_batch=8, seq_len=2048)
+    job = {"model": "gpt3-175b", "device": "a100-sxm-80gb", "devices": 8, "global_batch": 8, "seq_len": 2048}
+    found = orrery.train_plan(**job, offload="any", host_memory_bytes=1e9, nvme_bytes=0)
     assert found.infeasible.need > found.infeasible.have
     assert not found.plans
-    assert "--offload" in found.infeasible.smallest_change
+    assert not found.offloads
+    assert "nothing fits either" in found.infeasible.smallest_change
+
+
+def test_where_nothing_fits_on_the_devices_states_leave_them():
+    job = {"model": "gpt3-175b", "device": "a100-sxm-80gb", "devices": 8, "global_batch": 8, "seq_len": 2048}
+    found = orrery.train_plan(**job, train_tokens=1e9)
+    assert found.infeasible is None
+    assert not found.plans
+    best = found.offloads[0]
+    assert [p.step_time_s for p in found.offloads] == sorted(p.step_time_s for p in found.offloads)
+    again = orrery.train(**best.settings)
+    assert again.step_time_s == best.step_time_s
+    assert found.to_json()["offload_plans"][0]["run"]["days"] == pytest.approx(best.run.days)
+
+
+def test_one_technique_of_offloading_is_searched_where_it_is_named():
+    job = {"model": "gpt3-1.3b", "device": "a100-sxm-80gb", "devices": 2, "global_batch": 8, "seq_len": 2048}
+    found = orrery.train_plan(**job, offload="zero-offload", micro_batch=1)
+    assert found.plans
+    assert {p.offload for p in found.offloads} == {"zero-offload"}
+    with pytest.raises(OrreryError, match="offload: got 'zero-of'"):
+        orrery.train_plan(**job, offload="zero-of")
 
 
 def test_a_plan_tries_what_the_framework_runs_unless_told_otherwise():

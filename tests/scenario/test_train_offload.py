@@ -155,8 +155,3 @@ WRONG = [
 def test_wrong_input_names_what_and_a_way_out(change, said):
     with pytest.raises(OrreryError, match="(?s)" + said):
         orrery.train(**(JOB | change))
-
-
-def test_plans_do_not_search_offloading():
-    with pytest.raises(OrreryError, match="leave --plan or --offload out"):
-        orrery.train_plan(**JOB, offload="zero-offload")

@@ -11,6 +11,8 @@ from orrery.base.cost import Interval
 from orrery.base.units import text
 from orrery.cli.output import console
 from orrery.scenario.train import TrainAnswer
+from orrery.scenario.train_against import Against
+from orrery.scenario.train_offload import OffloadAnswer
 from orrery.scenario.train_plan import TrainPlanAnswer
 from orrery.scenario.train_run import Run
 from orrery.training.ranks import Rank
@@ -115,7 +117,8 @@ def print_run(out: Console, run: Run) -> None:
     """How long the whole run takes, and of what; and what failures cost it."""
     usd = f", ${run.usd:,.0f}" if run.usd is not None else ""
     out.print(
-        f"{run.tokens:.3g} tokens: {run.num_steps:,} steps, {run.days:,.1f} days, {text(run.energy_j, 'j')}{usd}."
+        f"{run.tokens:.3g} tokens: {run.num_steps:,} steps, {run.days:,.1f} days, "
+        f"{run.device_hours:,.0f} device hours, {text(run.energy_j, 'j')}{usd}."
     )
     if sum(seconds > 0 for seconds in run.parts.values()) > 1:
         evaluated = f", with {run.num_evaluations:,} evaluations" if run.num_evaluations else ""
@@ -145,7 +148,12 @@ def print_train_plan(answer: TrainPlanAnswer) -> None:
         out.print(f"Infeasible: {answer.infeasible}", markup=False)
     if answer.plans:
         out.print(_plan_table(answer))
+        out.print(f"One in full: the same command with --layout '{answer.plans[0].layout}' in place of --plan.")
         out.print(_front_table(answer))
+    if answer.offloads:
+        out.print(_offload_table(answer.offloads))
+    if answer.against:
+        _print_against(out, answer.against, answer)
     _print_why_not(out, answer)
     if answer.launch:
         out.print(f"Launch with ({', '.join(answer.launch)}; all of them with --json):")
@@ -155,7 +163,9 @@ def print_train_plan(answer: TrainPlanAnswer) -> None:
 
 def _plan_table(answer: TrainPlanAnswer) -> Table:
     table = Table(box=SIMPLE, pad_edge=False)
-    for column in ("layout", "step", "MFU", "tokens/s/device", "memory", "$/M tokens", "bubble", "network"):
+    runs = [p.run for p in answer.plans if p.run]
+    whole = ("days", "device hours", "$") if runs else ()
+    for column in ("layout", "step", "MFU", "tokens/s/device", "memory", "$/M tokens", "bubble", "network", *whole):
         table.add_column(column, justify="left" if column == "layout" else "right")
     for plan in answer.plans:
         usd = plan.usd_per_million_tokens
@@ -165,9 +175,54 @@ def _plan_table(answer: TrainPlanAnswer) -> Table:
             str(plan.layout), text(plan.step_time_s, "s"), f"{100 * plan.mfu_frac:.1f} %",
             f"{plan.tokens_per_s_per_device:,.0f}", text(plan.peak_memory_bytes, "bytes"),
             "" if usd is None else f"{usd:.3g}", f"{100 * plan.parts['bubble'] / plan.step_time_s:.1f} %",
-            f"{100 * network / plan.step_time_s:.1f} %",
+            f"{100 * network / plan.step_time_s:.1f} %", *_whole(plan.run),
         )  # fmt: skip
     return table
+
+
+def _offload_table(offloads: tuple[OffloadAnswer, ...]) -> Table:
+    """The fastest with states in the host's memory or on drives."""
+    runs = any(p.run for p in offloads)
+    table = Table(box=SIMPLE, pad_edge=False, title="With states off the device", title_justify="left")
+    whole = ("days", "device hours", "$") if runs else ()
+    for column in ("--offload", "layout", "step", "MFU", "device", "host", "drives", *whole):
+        table.add_column(column, justify="left" if column in ("--offload", "layout") else "right")
+    for p in offloads:
+        held = (text(b, "bytes") if b else "" for b in (p.held.gpu_bytes, p.held.host_bytes, p.held.nvme_bytes))
+        table.add_row(p.offload, str(p.layout), text(p.step_time_s, "s"), f"{100 * p.mfu_frac:.1f} %", *held,
+                      *_whole(p.run))  # fmt: skip
+    return table
+
+
+def _whole(run: Run | None) -> tuple[str, ...]:
+    """Days, device hours and dollars of the run."""
+    if run is None:
+        return ()
+    return f"{run.days:,.1f}", f"{run.device_hours:,.0f}", "" if run.usd is None else f"{run.usd:,.0f}"
+
+
+LOST_SHOWN = 3
+
+
+def _print_against(out: Console, mine: Against, answer: TrainPlanAnswer) -> None:
+    """The user's layout: its rank, how much longer it takes and in which parts, and what the best does otherwise."""
+    a = mine.answer
+    out.print(
+        f"Yours, {a.layout}: {text(a.step_time_s, 's')} a step, {100 * a.mfu_frac:.1f} % MFU, rank {mine.rank:,} "
+        f"({mine.num_faster:,} layouts that fit are faster).",
+        markup=False,
+    )
+    if not mine.fits:
+        out.print(f"It needs {text(mine.need_bytes, 'bytes')} a device and has {text(mine.have_bytes, 'bytes')}.")
+    if not answer.plans or mine.rank == 1:
+        return
+    best = answer.plans[0]
+    lost = sorted(mine.seconds_lost(best).items(), key=lambda item: -item[1])[:LOST_SHOWN]
+    said = ", ".join(f"{text(seconds, 's')} {name}" for name, seconds in lost if seconds > 0.0)
+    does = ", ".join(f"{name} {theirs} for {own}" for name, (own, theirs) in mine.differences(best).items())
+    out.print(
+        f"The best takes {text(best.step_time_s, 's')}; yours loses most in: {said}. It has {does}.", markup=False
+    )
 
 
 FRONT_SHOWN = 6

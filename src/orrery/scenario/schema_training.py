@@ -26,6 +26,8 @@ class TrainingScenario(BaseModel):
     seq_len: Count = Field(**bounds("seq_len"))
     precision: Word = None
     framework: Word = None
+    layout: Word = None
+    against: Word = None
     vp: Count = Field(**bounds("vp"))
     etp: Count = Field(**bounds("etp"))
     sharding: Word = None

@@ -136,6 +136,8 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
 
 def _trained(asked: Scenario) -> TrainAnswer | OffloadAnswer | CannotBe:
     check_run(asked)
+    if asked.against:
+        raise ScenarioError("against: is for --plan, which ranks a layout among all; write --layout for one alone.")
     if asked.offload:
         return offloaded(asked)
     refuse_tiers(asked)

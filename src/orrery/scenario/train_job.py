@@ -9,6 +9,7 @@ from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, framework_notes, get_fr
 from orrery.catalog.models import get_model
 from orrery.execution.train.job import Islands, Task, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
+from orrery.execution.train.layout_name import read_name
 from orrery.execution.train.modules import check_modules, read_modules
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
@@ -16,7 +17,7 @@ from orrery.hardware.device import Device, Link
 from orrery.scenario.expert_loads import expert_loads
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
-from orrery.training.schedules.registry import get_schedule
+from orrery.training.schedules.registry import get_schedule, schedules
 
 FRAMEWORK_OF_OFFLOAD = "deepspeed"
 """Taken where states leave the device."""
@@ -113,6 +114,17 @@ ANY_SCHEDULE = "any"
 
 
 def _given(scenario: Scenario) -> dict[str, Any]:
+    """Fields of the layout that the scenario fixes, one by one or by the layout's name."""
+    found = _settings(scenario)
+    if scenario.layout is None:
+        return found
+    if found:
+        name = {"is_sequence_parallel": "sequence_parallel"}.get(next(iter(found)), next(iter(found)))
+        raise ScenarioError(f"layout: says all of a layout; leave {name} out, or layout.")
+    return read_name(scenario.layout, tuple(schedules()))
+
+
+def _settings(scenario: Scenario) -> dict[str, Any]:
     found = {n: v for n in LAYOUT_SETTINGS if (v := getattr(scenario, n)) is not None}
     if scenario.sharding is not None:
         found["sharding"] = "zero3" if scenario.sharding == "fsdp" else scenario.sharding

@@ -333,6 +333,11 @@ def first_offload(asked: Scenario, layout: TrainingLayout) -> str:
     return ""
 
 
+def fits_tiers(asked: Scenario) -> bool:
+    """Whether a scenario with a technique of offloading fits in every tier; ScenarioError where it makes no sense."""
+    return _lacks(prepare(asked)) is None
+
+
 def refuse_tiers(asked: Scenario) -> None:
     """Refuse sizes and rates of tiers that nothing goes to."""
     for name in DEVICE_SHARES:

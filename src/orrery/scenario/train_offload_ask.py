@@ -57,7 +57,9 @@ class Prepared:
 
 def prepare(asked: Scenario) -> Prepared:
     """Everything that the technique asks for; ScenarioError where the scenario makes no sense with it."""
-    technique = _technique(asked.offload or "")
+    technique = technique_called(asked.offload or "")
+    if asked.layout:
+        raise ScenarioError(f"layout: says more than --offload {technique.name} takes; write tp, dp and micro_batch.")
     question, said = _question(asked, technique)
     _check_layout(question.given, technique.name)
     knobs, recompute, more = _knobs(asked, technique)
@@ -90,7 +92,8 @@ def chosen_rule(ready: Prepared) -> tuple[Rule, OffloadedStep]:
     return rule, played(rule, ready.pieces.work, ready.memory.tiers)
 
 
-def _technique(name: str) -> Technique:
+def technique_called(name: str) -> Technique:
+    """The technique by its name; ScenarioError with the known ones otherwise."""
     known = techniques_at(techniques, SEAM)
     if (found := known.get(name)) is None:
         near = nearest(name, known) or tuple(known)

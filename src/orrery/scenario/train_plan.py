@@ -17,8 +17,10 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train import TrainAnswer, answer_of
+from orrery.scenario.train_against import Against, against_layout, have_bytes
 from orrery.scenario.train_job import ANY_SCHEDULE, TrainingQuestion, job_json, layout_of, training_question
-from orrery.scenario.train_offload import first_offload, refuse_tiers
+from orrery.scenario.train_offload import OffloadAnswer, refuse_tiers
+from orrery.scenario.train_plan_offload import offload_plans
 from orrery.scenario.train_run import check_run, costs_of, run_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
@@ -48,6 +50,8 @@ class TrainPlanAnswer:
     seconds: float
     tariff: Tariff
     notes: tuple[str, ...]
+    against: Against | None = None  # a layout of the user's beside them
+    offloads: tuple[OffloadAnswer, ...] = ()  # the fastest with states off the device, where they were searched
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
 
     def why_not(self) -> dict[str, int]:
@@ -64,9 +68,11 @@ class TrainPlanAnswer:
             out
             | {
                 "plans": [plan_json(p) for p in self.plans],
+                "offload_plans": [plan_json(p) for p in self.offloads],
                 "front": [{"layout": p.layout, "step_time_s": p.time_s, "peak_memory_bytes": p.memory_bytes,
                            "energy_j_per_step": p.energy_j, "usd_per_step": usd_per_step(self, p)}
                           for p in self.front],
+                "against": self.against.to_json(self.plans[0] if self.plans else None) if self.against else None,
                 "why_not": self.why_not(),
                 "rejected": [killed_json(k) for k in self.killed[:KILLED_SHOWN]],
                 "launch": self.launch, "launch_refusals": self.launch_refusals, "evaluated": self.evaluated,
@@ -83,7 +89,7 @@ def usd_per_step(answer: TrainPlanAnswer, point: Point) -> float | None:
     return None if rate is None else rate * point.time_s
 
 
-def plan_json(plan: TrainAnswer) -> dict[str, Any]:
+def plan_json(plan: TrainAnswer | OffloadAnswer) -> dict[str, Any]:
     """One plan; the job stands once beside all of them."""
     return {k: v for k, v in plan.to_json().items() if k not in ("job", "notes", "price", "settings")}
 
@@ -106,35 +112,49 @@ def train_plan(
 ) -> TrainPlanAnswer:  # fmt: skip
     """The fastest layouts that fit, the front of time and memory, what falls out and why, and how to launch the best.
 
-    Every layout flag and the micro-batch are optional: what is left open is searched.
+    Every layout flag and the micro-batch are optional: what is left open is searched. States leave the device where
+    nothing fits otherwise, or where ``offload`` names a technique or says "any".
     """
     started_s = time.perf_counter()
     asked = merged(scenario, settings)
-    if asked.offload:
-        raise ScenarioError(f"offload: {asked.offload} is not searched by --plan; leave --plan or --offload out.")
-    refuse_tiers(asked)
-    question = training_question(asked)
+    if asked.layout:
+        raise ScenarioError("layout: is what --plan searches; write --against to see how one of yours stands.")
+    if not asked.offload:
+        refuse_tiers(asked)
+    question = training_question(merged(asked, {"offload": None}))
     job = question.job
     _check_searched(question.given)
     check_run(asked)
     tried = () if asked.schedule == ANY_SCHEDULE else SCHEDULES.get(job.framework.name, ())
     wanted = Wanted(**question.given, schedules=tried)
-    found = search(job, wanted, count=max(count, 1), progress=progress)
+    tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
+    mine = _in_full(asked, job, against_layout(question, asked.against), tariff) if asked.against else None
+    found = search(job, wanted, count=max(count, 1), progress=progress, rank_s=mine.step_time_s if mine else 0.0)
     if not found.num_layouts:
         raise ScenarioError(_empty(question))
     if not found.best and all(k.nearest is None for k in found.killed):
         raise ScenarioError(_empty(question))
-    tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
-    plans = tuple(_in_full(asked, job, point, tariff) for point in found.best[:count])
+    offloads = offload_plans(asked, question, count) if asked.offload or not found.best else ()
+    plans = tuple(_in_full(asked, job, point.layout, tariff) for point in found.best[:count])
     best = plans[0].layout if plans else None
     return TrainPlanAnswer(
         job=job, plans=plans, launch=launches(job, best) if best else {},
         launch_refusals=refusals(job, best) if best else {}, front=tuple(found.front),
-        killed=tuple(sorted(found.killed, key=_closeness)), infeasible=None if plans else _nothing(asked, job, found),
+        killed=tuple(sorted(found.killed, key=_closeness)),
+        infeasible=None if plans or offloads else _nothing(job, found), offloads=offloads,
         evaluated=found.evaluated, ruled_out=found.ruled_out, num_layouts=found.num_layouts,
         seconds=time.perf_counter() - started_s, tariff=tariff,
-        notes=(*question.notes, *_schedule_notes(job, wanted), *tariff.notes), settings=asked.written(),
+        notes=(*question.notes, *_schedule_notes(job, wanted), *tariff.notes), against=_against(mine, found),
+        settings=asked.written(),
     )  # fmt: skip
+
+
+def _against(mine: TrainAnswer | None, found: Found) -> Against | None:
+    if mine is None:
+        return None
+    return Against(
+        answer=mine, num_faster=found.num_faster, need_bytes=mine.peak_memory_bytes, have_bytes=have_bytes(mine.job)
+    )
 
 
 def _schedule_notes(job: TrainingJob, wanted: Wanted) -> tuple[str, ...]:
@@ -144,8 +164,8 @@ def _schedule_notes(job: TrainingJob, wanted: Wanted) -> tuple[str, ...]:
     return (f"schedule: {', '.join(wanted.schedules)} (what {job.framework.name} runs; --schedule any tries all)",)
 
 
-def _in_full(asked: Scenario, job: TrainingJob, point: Point, tariff: Tariff) -> TrainAnswer:
-    steps, ranks = costed(job, point.layout)
+def _in_full(asked: Scenario, job: TrainingJob, layout: TrainingLayout, tariff: Tariff) -> TrainAnswer:
+    steps, ranks = costed(job, layout)
     return answer_of(steps, ranks, tariff, run_of(asked, costs_of(steps, ranks), tariff), ())
 
 
@@ -153,17 +173,16 @@ def _closeness(killed: Killed) -> tuple[bool, float]:
     return killed.constraint != "memory", killed.need_bytes
 
 
-def _nothing(asked: Scenario, job: TrainingJob, found: Found) -> Infeasible:
+def _nothing(job: TrainingJob, found: Found) -> Infeasible:
     """The layout that comes closest to fitting."""
     missed = [k for k in found.killed if k.nearest is not None]
     near = min(missed, key=lambda k: k.need_bytes)
-    offload = first_offload(asked, TrainingLayout())
-    other = f"; without --plan, {offload} fits" if offload else ""
     more = max(2, round(near.need_bytes / near.have_bytes + 0.5))
     return Infeasible(
         what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name}, even with {near.nearest}",
         need=near.need_bytes, have=near.have_bytes, unit="bytes",
-        smallest_change=f"Use some {more} times as many devices, or ones with more memory{other}.",
+        smallest_change=f"Use some {more} times as many devices, or ones with more memory: with states off the device "
+        "nothing fits either.",
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from orrery.training.ranks import Rank
 from orrery.training.step import Steps
 from orrery.training.worth import power_w
 
-S_PER_DAY = 86400.0
+S_PER_DAY, S_PER_HOUR = 86400.0, 3600.0
 STORAGE_BYTES_PER_S = 2e9
 """What a node writes to shared storage where nobody says; assumed."""
 
@@ -60,6 +60,7 @@ class Run:
     parts: dict[str, float]
     energy_j: float
     usd: float | None
+    num_devices: int
     goodput: Goodput | None  # None: nothing fails. Its useful part is steps, evaluation and waiting for data
     num_evaluations: int = 0
     checkpoint: str = ""
@@ -72,10 +73,15 @@ class Run:
         """On the wall, as people count long runs."""
         return self.time_s / S_PER_DAY
 
+    @property
+    def device_hours(self) -> float:
+        """Of all devices, on the wall: what clouds bill."""
+        return self.num_devices * self.time_s / S_PER_HOUR
+
 
 def run_json(run: Run) -> dict[str, Any]:
-    """The whole run, with its length in days too."""
-    return {**to_json(run), "days": run.days}
+    """The whole run, with its length in days and device hours too."""
+    return {**to_json(run), "days": run.days, "device_hours": run.device_hours}
 
 
 def costs_of(steps: Steps, ranks: tuple[Rank, ...]) -> StepCosts:
@@ -130,6 +136,7 @@ def run_of(scenario: Scenario, costs: StepCosts, tariff: Tariff) -> Run | None:
     return Run(
         tokens=scenario.train_tokens, num_steps=num_steps, time_s=wall_s, parts=parts,
         energy_j=wall_s * devices * costs.power_w, usd=None if rate is None else rate * wall_s, goodput=found,
+        num_devices=devices,
         num_evaluations=num_evaluations, **extra,
     )  # fmt: skip
 

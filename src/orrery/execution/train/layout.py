@@ -55,11 +55,16 @@ class TrainingLayout:
         return max(1, self.tp * self.cp * self.dp // (self.ep * self.etp))
 
     def __str__(self) -> str:
-        degrees = ("tp", "cp", "pp", "vp", "ep", "etp", "dp")
-        is_cut = self.tp > 1 and self.ep > 1  # what a blank etp means there is the framework's to say
-        words = [f"{k}{v}" for k in degrees if (v := getattr(self, k)) > 1 or (k == "etp" and is_cut)]
+        """Everything that is not at its plainest, so that ``layout_name.read_name`` gives the layout again."""
+        words = [f"tp{self.tp}"] if self.tp > 1 else []
+        words += ["sp"] if self.tp > 1 and self.is_sequence_parallel else []
+        words += [f"cp{self.cp}"] if self.cp > 1 else []
+        words += [self.context_kind] if self.cp > 1 and self.context_kind != "ring" else []
+        words += [f"{k}{v}" for k in ("pp", "vp", "ep", "etp", "dp") if (v := getattr(self, k)) > 1]
         words += [f"mb{self.micro_batch}"]
         words += [self.sharding] if self.sharding != "none" else []
+        words += [f"group{self.sharding_group}"] if self.sharding_group else []
+        words += [f"near{self.secondary_group}"] if self.secondary_group else []
         part = f"-{self.recompute_layers}" if self.recompute_layers else ""
         kind = "+".join(self.recompute_modules) or self.recompute
         words += [f"recompute-{kind}{part}"] if self.recompute != "none" else []

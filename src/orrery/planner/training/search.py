@@ -69,22 +69,28 @@ class Found:
     evaluated: int = 0  # costed in full
     ruled_out: int = 0  # by a bound
     num_layouts: int = 0  # of the space
+    num_faster: int = 0  # that fit and take less time than the one that was asked about
 
+
+SAME_TIME = 1e-9
+"""Relative difference below which two layouts take the same time."""
 
 Progress = Callable[[int, int], None]
 """(families done, families in all)"""
 
 
 def search(
-    job: TrainingJob, wanted: Wanted, *, count: int = 10, prunes: bool = True, progress: Progress | None = None
-) -> Found:
+    job: TrainingJob, wanted: Wanted, *, count: int = 10, prunes: bool = True, progress: Progress | None = None,
+    rank_s: float = 0.0,
+) -> Found:  # fmt: skip
     """The ``count`` fastest layouts that fit, the front of time, memory and energy, and what fell out and why.
 
-    ``prunes`` False costs everything: the same answer, more slowly.
+    ``prunes`` False costs everything: the same answer, more slowly. Layouts that may take less than ``rank_s`` are all
+    costed, and counted.
     """
     every = list(families(job, wanted))
     names = (wanted.schedule,) if wanted.schedule else wanted.schedules or tuple(schedules())
-    out, keep = Found(), _Keep(count)
+    out, keep = Found(), _Keep(count, rank_s * (1.0 - SAME_TIME))
     have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
     shared = _Shared(job, wanted, every)
     for done, family in enumerate(_promising(every)):
@@ -95,7 +101,7 @@ def search(
         _family(job, family, x, have, keep, out, prunes, shared)
     if progress:
         progress(len(every), len(every))
-    out.best, out.front = keep.best(), keep.front()
+    out.best, out.front, out.num_faster = keep.best(), keep.front(), keep.num_faster
     return out
 
 
@@ -187,8 +193,8 @@ class _Missed:
 class _Keep:
     """The fastest layouts so far, and the front of time, memory and energy."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, count: int, rank_s: float = 0.0) -> None:
+        self.count, self.rank_s, self.num_faster = count, rank_s, 0
         self.heap: list[tuple[float, int, Point]] = []  # slowest first
         self.order = 0
         self.points: list[Point] = []
@@ -199,7 +205,7 @@ class _Keep:
         out = np.zeros(bounds.time_s.size, dtype=np.bool_)
         if len(self.heap) < self.count:
             return out
-        slow = np.flatnonzero(bounds.time_s >= -self.heap[0][0])
+        slow = np.flatnonzero(bounds.time_s >= max(-self.heap[0][0], self.rank_s))
         values = np.stack([bounds.time_s, bounds.memory_bytes, energy_j], axis=1)[slow]
         out[slow] = reached(values, self.values)
         return out
@@ -210,6 +216,7 @@ class _Keep:
         if not rows.size:
             return
         values = np.stack([steps.time_s, steps.memory_bytes, energy_j(steps)], axis=1)[rows]
+        self.num_faster += int((values[:, 0] < self.rank_s).sum())
         limit = -self.heap[0][0] if len(self.heap) == self.count else np.inf
         fastest = np.argsort(values[:, 0], kind="stable")[: self.count]
         for i in fastest[values[fastest, 0] < limit]:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.modules import mask_of
 from orrery.training.allowed import head_counts, num_experts
 from orrery.training.columns import RECOMPUTES, SHARDINGS, Columns
@@ -73,7 +72,8 @@ class Family:
     etp: int
 
     def __str__(self) -> str:
-        return str(TrainingLayout(tp=self.tp, cp=self.cp, pp=self.pp, dp=self.dp, ep=self.ep, etp=self.etp))[:-4]
+        words = [f"{k}{v}" for k in ("tp", "cp", "pp", "ep", "etp", "dp") if (v := getattr(self, k)) > 1]
+        return " ".join(words) or "one device"
 
 
 def divisors(n: int, most: int = 1 << 30) -> list[int]:
