@@ -173,6 +173,17 @@ MODES = st.sampled_from(("closed", "static", "offline", "open"))
 @settings(max_examples=60)
 @given(data=st.data())
 def test_no_interval_breaks_an_identity_or_a_bound(deploy_any, data):
+    any_interval_holds_together(deploy_any, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(data=st.data())
+def test_no_interval_of_a_thousand_breaks_an_identity_or_a_bound(deploy_any, data):
+    any_interval_holds_together(deploy_any, data)
+
+
+def any_interval_holds_together(deploy_any, data):
     model, weights = data.draw(st.sampled_from((
         ("meta-llama/Llama-3.1-8B", "bf16"), ("meta-llama/Llama-3.1-70B", "fp8"), ("Qwen/Qwen3-30B-A3B", "bf16"),
     )))  # fmt: skip

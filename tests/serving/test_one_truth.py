@@ -86,11 +86,54 @@ def test_estimate_and_simulate_agree(deploy_any, count):
 
 @pytest.mark.parametrize("count", [SOME, MANY])
 def test_tokens_are_never_quicker_among_more_requests(deploy_any, count):
-    ladder = np.unique(np.round(np.geomspace(1, 1024, 25)))
+    """Within 1 %, but where the kernels themselves are: as measured on B200, vLLM's FP8 products of one token take 2.2
+    times as long as those of two (median of 483 shapes), and some of small models fall by a few percent from one token
+    to six. There a step of decodes alone is quicker, too, and by as much."""
+    ladder, excused = np.unique(np.round(np.geomspace(1, 1024, 25))), 0
     for deployment, memory, inputs, outputs, _ in drawn(deploy_any, count, 6):
         points = sweep(deployment, memory, inputs, outputs, ladder)
         slowest = np.maximum.accumulate(points.tpot_s)
-        assert (points.tpot_s >= 0.985 * slowest).all(), (deployment.model.name, inputs, outputs)
+        if (points.tpot_s >= 0.99 * slowest).all():
+            continue
+        kernels = points.state.decode_s / np.maximum.accumulate(points.state.decode_s)
+        assert (points.tpot_s >= 0.99 * slowest * kernels).all(), (deployment.model.name, inputs, outputs)
+        excused += 1
+    assert excused <= 0.05 * count
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+@pytest.mark.parametrize("roofs", [
+    ("memory_bandwidth_bytes_per_s",), ("dense_flops_per_s", "vector_flops_per_s"),
+    ("memory_bandwidth_bytes_per_s", "dense_flops_per_s", "vector_flops_per_s"),
+], ids=["memory", "arithmetic", "both"])  # fmt: skip
+def test_a_faster_device_never_serves_fewer(deploy_any, roofs, count):
+    """Within 1 %, but where a kernel itself is slower: what was learned of measured kernels looks at how the roofs
+    stand to each other, and its trees have steps."""
+    excused = 0
+    for deployment, memory, inputs, outputs, concurrency in drawn(deploy_any, count, 9):
+        before = sweep(deployment, memory, inputs, outputs, np.array([float(concurrency)]))
+        rate = float(before.requests_per_s[0])
+        faster = _with_roofs(deployment, roofs, 1.25)
+        room = memory_of(faster)
+        assert isinstance(room, Memory)
+        points = sweep(faster, room, inputs, outputs, np.array([float(concurrency)]))
+        found = float(points.requests_per_s[0])
+        assert found <= 1.26 * rate, "nothing grows by more than the roofs"
+        if found >= 0.99 * rate:
+            continue
+        parts = zip(before.state.ticks.done.parts, points.state.ticks.done.parts, strict=True)
+        assert any((after.time_s > 1.01 * part.time_s).any() for part, after in parts), deployment.model.name
+        excused += 1
+    assert excused <= 0.01 * count
+
+
+def _with_roofs(deployment, names, factor):
+    """The same on a device whose roofs are so much higher."""
+    device, raised = deployment.cluster.device, {}
+    for name in names:
+        roof = getattr(device, name)
+        raised[name] = roof * factor if isinstance(roof, float) else {k: v * factor for k, v in roof.items()}
+    return replace(deployment, cluster=replace(deployment.cluster, device=replace(device, **raised)))
 
 
 @pytest.mark.parametrize("count", [SOME, MANY])

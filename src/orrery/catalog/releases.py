@@ -40,6 +40,7 @@ def _released(engine: str) -> Mapping[str, str]:
     return tables[0] if tables else {}
 
 
+@cache
 def newest_at(engine: str, date: str = "") -> str:
     """The newest release by a day (ISO, as far as it goes: of a bare month, by its first day), or of all where none is
     said; "" where no date of the engine's releases is known. Of two lines kept up at once the higher version counts."""
