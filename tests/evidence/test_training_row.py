@@ -30,7 +30,7 @@ def read(**cells):
 
 def test_a_row_that_states_everything_takes_no_defaults():
     job, layout, assumed = read()
-    assert str(layout) == "tp2 dp8 mb1 zero1"
+    assert str(layout) == "tp2 sp dp8 mb1 zero1"
     assert (job.global_batch, job.seq_len, job.num_micro_batches(layout)) == (64, 4096, 8)
     assert (job.framework.name, job.recipe.name, job.task) == ("nemo", "bf16", "pretrain")
     assert assumed == []
@@ -39,18 +39,46 @@ def test_a_row_that_states_everything_takes_no_defaults():
 @pytest.mark.parametrize(
     ("cells", "layout"),
     [
-        ({"tp": "", "dp": "8"}, "tp2 dp8 mb1 zero1"),
-        ({"num_devices": "", "dp": "4"}, "tp2 dp4 mb1 zero1"),
-        ({"num_devices": "64", "tp": "4", "pp": "4", "vp": "5"}, "tp4 pp4 vp5 dp4 mb1 zero1 interleaved"),
+        ({"tp": "", "dp": "8"}, "tp2 sp dp8 mb1 zero1"),
+        ({"num_devices": "", "dp": "4"}, "tp2 sp dp4 mb1 zero1"),
+        ({"num_devices": "64", "tp": "4", "pp": "4", "vp": "5"}, "tp4 sp pp4 vp5 dp4 mb1 zero1 interleaved"),
         ({"tp": "", "pp": "", "cp": "", "sharding": "fsdp"}, "dp16 mb1 zero3"),
-        ({"sharding": ""}, "tp2 dp8 mb1 zero1"),  # NeMo's distributed optimizer
+        ({"sharding": ""}, "tp2 sp dp8 mb1 zero1"),  # NeMo's distributed optimizer
         ({"framework": "megatron-lm", "sharding": ""}, "tp2 dp8 mb1"),
-        ({"framework": "torchtitan", "sharding": "", "recompute": ""}, "tp2 dp8 mb1 zero3 recompute-selective"),
-        ({"tp": "16", "num_devices": "16", "sharding": ""}, "tp16 mb1"),
+        ({"framework": "torchtitan", "sharding": "", "recompute": ""}, "tp2 sp dp8 mb1 zero3 recompute-selective"),
+        ({"tp": "16", "num_devices": "16", "sharding": ""}, "tp16 sp mb1"),
     ],
 )
 def test_degrees_follow_from_one_another(cells, layout):
     assert str(read(**cells)[1]) == layout
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "modules"),
+    [
+        ({"recompute": "moe_act,layernorm"}, "selective", ("moe_act", "layernorm")),
+        ({"recompute": "selective", "recompute_modules": "attention mlp"}, "selective", ("core_attn", "mlp")),
+        ({"recompute": "selective", "recompute_as_published": "selective//[layernorm mla_up_proj mlp moe_act]"},
+         "selective", ("moe_act", "layernorm", "mla_up_proj", "mlp")),
+        ({"recompute": "selective", "recompute_as_published": "selective (attention)"}, "selective", ()),
+        ({"recompute": "selective", "recompute_as_published": "custom or offloaded remat policy"}, "full", ()),
+        ({"recompute": "full", "recompute_modules": "mlp"}, "full", ()),
+    ],
+)  # fmt: skip
+def test_modules_are_read_from_the_cell_from_beside_it_or_as_the_source_lists_them(cells, kind, modules):
+    layout = read(**cells)[1]
+    assert (layout.recompute, layout.recompute_modules) == (kind, modules)
+
+
+def test_what_a_run_leaves_open_is_as_little_as_makes_it_fit():
+    """Llama-3 70B on 16 devices of 80 GB: state leaves no room for the activations of four sequences of 8192."""
+    cells = {"model": "llama-3-70b", "num_devices": "16", "tp": "8", "pp": "2", "dp": "1", "micro_batch": "1",
+             "global_batch": "16", "seq_len": "8192", "sharding": "zero1"}  # fmt: skip
+    stated = read(**cells, recompute="none")[1]
+    assert stated.recompute == "none"
+    _, chosen, assumed = read(**cells | {"micro_batch": "4"}, recompute="")
+    assert chosen.recompute != "none"
+    assert any(note.startswith("sharding and recompute") for note in assumed)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +89,7 @@ def test_degrees_follow_from_one_another(cells, layout):
         ({"global_batch": "", "micro_batch": ""}, (1, 8 * 122)),  # 4M tokens are 976.6 sequences of 4096
         ({"global_batch": "", "micro_batch": "", "task": "full_finetune"}, (1, 8)),
         ({"micro_batch": ""}, (1, 64)),
+        ({"micro_batch": "", "framework": "maxtext"}, (8, 64)),  # does not accumulate: a rank's whole share at once
         ({"gradient_accumulation": "3"}, (1, 64)),  # contradicts the layout, which wins
     ],
 )
@@ -79,7 +108,7 @@ def test_a_small_test_without_a_number_of_devices_ran_on_a_node():
 
 def test_the_batch_tells_how_many_copies_there_are():
     cells = {"tp": "", "pp": "", "cp": "", "num_devices": "8", "global_batch": "8", "gradient_accumulation": "4"}
-    assert str(read(**cells)[1]) == "tp4 dp2 mb1 zero1"
+    assert str(read(**cells)[1]) == "tp4 sp dp2 mb1 zero1"
 
 
 def test_a_layout_that_nobody_states_is_the_smallest_cut_that_can_have_run():

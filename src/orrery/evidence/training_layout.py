@@ -55,7 +55,8 @@ def layout_of(
     """The layout and the global batch."""
     stated = _sharding(row)
     degrees = _degrees(row, model, device, framework, recipe, task, stated)
-    micro_batch, global_batch = _batch(row, degrees, BATCH_TOKENS / seq_len if task == "pretrain" else 0.0)
+    usual = BATCH_TOKENS / seq_len if task == "pretrain" else 0.0
+    micro_batch, global_batch = _batch(row, degrees, usual, accumulates=framework.accumulates)
     ranks = degrees.dp * degrees.cp
     sharding = stated or (_default_sharding(row, framework) if ranks > 1 else "none")
     vp = max(row.count("vp"), 1) if degrees.pp > 1 else 1
@@ -99,6 +100,9 @@ def _recompute(row: Row, framework: Framework) -> tuple[Recompute, tuple[str, ..
         return framework.recompute, ()
     if word not in get_args(Recompute):
         return "selective", read_modules(word)
+    if word == "selective" and "offload" in row.word("recompute_as_published").casefold():
+        row.default("recompute", "full (what else is kept goes to the host)")
+        return "full", ()
     listed = _LISTED.search(row.word("recompute_as_published"))
     names = row.word("recompute_modules") or (listed[1] if listed else "")
     return word, read_modules(names) if word == "selective" else ()  # pyright: ignore[reportReturnType]
@@ -205,13 +209,16 @@ def _held(need: tuple[float, float, float], kind: Sharding, ways: int, dp: int) 
     return weights + gradients / (dp if kind == "zero2" else 1) + optimizer / (1 if kind == "none" else dp)
 
 
-def _batch(row: Row, degrees: Degrees, usual: float) -> tuple[int, int]:
+def _batch(row: Row, degrees: Degrees, usual: float, *, accumulates: bool) -> tuple[int, int]:
     """Micro-batch of a rank and global batch; accumulation ties them: global = micro x accumulation x dp.
+
+    A framework that does not accumulate takes a rank's share of the batch at once.
 
     Where neither batch nor accumulation is stated: some ``usual`` sequences, and enough to keep a pipeline busy.
     """
     micro, total, steps = (row.count(c) for c in ("micro_batch", "global_batch", "gradient_accumulation"))
     if not micro:
+        steps = steps or (0 if accumulates else 1)
         each = total / (steps * degrees.dp) if total and steps else 0.0
         micro = int(each) if each >= 1 and each == int(each) else 1
         row.default("micro_batch", str(micro))

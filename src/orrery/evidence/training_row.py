@@ -1,6 +1,7 @@
 """One row of a training table as a job and a layout; every default that a blank takes is written down."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -17,6 +18,7 @@ from orrery.execution.train.experts import DISPATCHERS
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import FROZEN, Task, TrainingJob
 from orrery.execution.train.layout import Sharding, TrainingLayout
+from orrery.execution.train.modules import modules_in
 from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
@@ -46,7 +48,7 @@ CONTEXT_BYTES = 1.5e9
 """Of a GPU's memory that the driver's context and communication libraries hold outside the allocator; assumed."""
 
 CLEARLY = 1.1
-"""A default is only overruled where it needs that much more memory than there is."""
+"""A default is only overruled where it needs that much more memory than there is, and no sooner said not to fit."""
 
 PADDED_FRAC = 0.5
 """Half of the tokens of BERT's samples of 512 are padding, which packing and unpadding leave out. [krell-2021]"""
@@ -70,7 +72,7 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
         _adapter_rank(row, framework) if task in FROZEN else 16, longest, _dispatcher(row),
         expert_loads(row.word("expert_loads"), model),
     )  # fmt: skip
-    if not row.word("recompute") and layout.num_devices > 1:
+    if leaves_recompute_open(row, layout):
         layout = _as_little_again_as_fits(row, job, layout)
     return job, layout
 
@@ -79,21 +81,40 @@ def _as_little_again_as_fits(row: Row, job: TrainingJob, layout: TrainingLayout)
     """A run at scale that does not say what it shares or recomputes: as little as fits, where its default clearly does
     not. Sharing the optimizer costs least, whole parameters most."""
     layers = -(-job.model.num_layers // layout.pp)
+    modules = [replace(layout, recompute="selective", recompute_modules=m) for m in _modules(job)]
     more: tuple[Sharding, ...] = ("zero1", "zero3") if layout.pp == 1 else ("zero1",)
     is_open = not row.word("sharding") and layout.num_data_ranks > 1
     shardings = [layout.sharding, *(s for s in more if is_open and s != layout.sharding)]
     partly = [replace(layout, recompute="full", recompute_layers=n) for n in range(1, layers)]
-    again = (layout, *partly, replace(layout, recompute="full"))
+    again = (layout, *modules, *partly, replace(layout, recompute="full"))
     cheap = [s for s in shardings if s != "zero3" or s == layout.sharding]
     tried = [replace(x, sharding=s) for x in again for s in cheap]
-    tried += [replace(x, sharding=s) for s in shardings if s not in cheap for x in again]
-    memory = step_of(job, columns_of(tried)).memory_bytes
+    last = [replace(x, sharding=s) for s in shardings if s not in cheap for x in again]
+    steps = step_of(job, columns_of([*tried, *last]))
     usable = usable_bytes(job.cluster.device)
-    if memory[0] <= CLEARLY * usable or not (fits := np.flatnonzero(memory <= usable)).size:
+    if steps.memory_bytes[0] <= CLEARLY * usable or not (fits := np.flatnonzero(steps.memory_bytes <= usable)).size:
         return layout
-    chosen = tried[int(fits[0])]
+    first = fits[fits < len(tried)] if fits[0] < len(tried) else fits
+    chosen = (*tried, *last)[int(first[np.argmin(steps.time_s[first])])]
     row.default("sharding and recompute", "as little as it takes to fit")
     return chosen
+
+
+def _modules(job: TrainingJob) -> Iterator[tuple[str, ...]]:
+    """Modules that Megatron's recipes recompute where memory is short, in the order of what they cost: activations and
+    norms first, then what latent vectors expand to, feed-forward parts last. Only its own core names modules."""
+    if not job.framework.names_modules:
+        return
+    chosen: tuple[str, ...] = ()
+    for name in ("moe_act", "layernorm", "mla_up_proj", "shared_experts", "mlp", "moe"):
+        if name in modules_in(job.model):
+            chosen = (*chosen, name)
+            yield chosen
+
+
+def leaves_recompute_open(row: Row, layout: TrainingLayout) -> bool:
+    """Whether a run at scale does not say what it computes again, so that a little more of it may make it fit."""
+    return not row.word("recompute") and layout.num_devices > 1
 
 
 def usable_bytes(device: Device) -> float:
@@ -170,3 +191,8 @@ def stated_metrics(row: Row) -> tuple[str, ...]:
 def counts_full_attention(row: Row) -> bool:
     """Whether the row's operations count every pair of tokens, though attention is causal (the note says so)."""
     return "full s^2 attention" in row.word("note")
+
+
+def leaves_device(row: Row) -> bool:
+    """Whether activations go to the host by a policy that the row does not spell out: what stays is not known."""
+    return "offload" in row.word("recompute_as_published").casefold()

@@ -9,7 +9,14 @@ from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.metrics import FITS, METRICS, OUTCOME_COLUMNS
 from orrery.evidence.row import Row
 from orrery.evidence.tables import Table
-from orrery.evidence.training_row import counts_full_attention, read_training_row, usable_bytes
+from orrery.evidence.training_row import (
+    CLEARLY,
+    counts_full_attention,
+    leaves_device,
+    leaves_recompute_open,
+    read_training_row,
+    usable_bytes,
+)
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import SoftmaxAttention
@@ -72,8 +79,10 @@ def read(table: Table, rows: Rows, answers: Answers) -> list[Read]:
 def _note(answers: Answers, table: Table, member: Read, steps: Steps, index: int) -> None:
     """Write one row's answer down."""
     memory = float(steps.memory_bytes[index])
-    if any(c in table.columns for c in OUTCOME_COLUMNS):
-        answers.predict_one(FITS, member.number, float(memory <= usable_bytes(member.job.cluster.device)))
+    if any(c in table.columns for c in OUTCOME_COLUMNS) and not leaves_device(member.row):
+        slack = CLEARLY if leaves_recompute_open(member.row, member.layout) else 1.0
+        fits = memory <= slack * usable_bytes(member.job.cluster.device)
+        answers.predict_one(FITS, member.number, float(fits))
     answers.assumed.update(member.row.assumed)
     for metric in METRICS["training"]:
         if member.row.word(metric):

@@ -33,7 +33,7 @@ KIN: dict[str, tuple[str, ...]] = {
 }
 """Formats whose kernels are built most alike, nearest first."""
 
-ENGINES = ("tensorrt-llm", "vllm", "sglang", "aiter", "flashinfer", "nccl", "pytorch")
+ENGINES = ("tensorrt-llm", "vllm", "sglang", "aiter", "flashinfer", "nccl", "pytorch", "xla")
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
 
 BACKENDS = ("triton", "cutlass", "trtllm-gen", "marlin", "triton-kernels", "deepgemm", "aiter", "xpu")

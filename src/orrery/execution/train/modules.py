@@ -45,8 +45,8 @@ def read_modules(text: str) -> tuple[str, ...]:
     return tuple(name for name in MODULES if name in names)
 
 
-def check_modules(model: Model, modules: Iterable[str]) -> None:
-    """Refuse to recompute what no layer of the model has."""
+def modules_in(model: Model) -> tuple[str, ...]:
+    """What the model's layers have of them."""
     blocks = model.blocks
     has = {
         "moe_act": any(b.experts for b in blocks), "moe": any(b.experts for b in blocks),
@@ -54,8 +54,13 @@ def check_modules(model: Model, modules: Iterable[str]) -> None:
         "mlp": any(x.role == "mlp" for b in blocks for x in b.linears),
         "shared_experts": any(x.role == "shared_expert" for b in blocks for x in b.linears),
     }  # fmt: skip
-    if lacking := [name for name in modules if not has.get(name, True)]:
-        left = [name for name in MODULES if has.get(name, True)]
+    return tuple(name for name in MODULES if has.get(name, True))
+
+
+def check_modules(model: Model, modules: Iterable[str]) -> None:
+    """Refuse to recompute what no layer of the model has."""
+    left = modules_in(model)
+    if lacking := [name for name in modules if name not in left]:
         raise ScenarioError(
             f"recompute: {model.name} has no {', '.join(lacking)}; write some of {', '.join(left)}, or full."
         )
