@@ -321,6 +321,30 @@ def test_uneven_stages_hold_all_layers_and_ranks_hold_what_memory_is_counted_of(
     assert tuple(sum(counts[rank::pp]) for rank in range(pp)) == by_rank(layers, pp, vp)
 
 
+@pytest.mark.parametrize(
+    ("model", "flags"),
+    [
+        ("llama-3.1-8b", {"--rotary-base": "500000", "--use-rope-scaling": "", "--rope-scaling-factor": "8"}),
+        ("meta-llama/Meta-Llama-3-8B", {"--rotary-base": "500000"}),
+        ("qwen3-30b-a3b", {"--rotary-base": "1000000"}),
+        ("deepseek-v3", {"--rotary-base": "10000", "--rope-type": "yarn", "--rotary-scaling-factor": "40"}),
+    ],
+)  # fmt: skip
+def test_rotations_are_those_of_the_models_config(model: str, flags: dict[str, str]) -> None:
+    layout = TrainingLayout(dp=8)
+    found = options(launches(job(model, layout, "bf16"), layout)["megatron-lm"])
+    names = ("--rotary-base", "--use-rope-scaling", "--rope-scaling-factor", "--rope-type", "--rotary-scaling-factor")
+    assert {name: found[name] for name in names if name in found} == flags
+
+
+def test_a_model_whose_rotations_are_not_known_asks_for_their_base() -> None:
+    layout = TrainingLayout(dp=8)
+    plain = job("llama-3.1-8b", layout, "bf16")
+    text = launches(replace(plain, model=replace(plain.model, rotation=None)), layout)["megatron-lm"]
+    assert "ROTARY_BASE:?" in text
+    assert "10000" not in text
+
+
 def test_a_chunk_without_layers_holds_its_end_alone() -> None:
     """Llama 3 405B: 126 layers in 128 chunks."""
     stages = uneven_stages(126, 16, 8).split("|")

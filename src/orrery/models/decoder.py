@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from orrery.models.fields import Fields
 from orrery.models.model import Block, Linear, Model
 from orrery.models.parts import Part, QkNorm, attention, layer, mlp, stack
+from orrery.models.rotation import rotation_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,7 @@ def assemble(
         other_parameters=final_norm * hidden + other_parameters + (vocab if tied and head_bias else 0),
         encoder=encoder,
         draft_parameters=draft_parameters,
+        rotation=rotation_of(c),
     )
 
 

@@ -7,6 +7,8 @@ one token mixer (attention, latent attention, or a recurrent state), and possibl
 from dataclasses import dataclass, field
 from typing import Literal
 
+from orrery.models.rotation import Rotation
+
 Shard = Literal["column", "row", "vocab", "replicated"]
 """How tensor parallelism cuts a linear layer: by outputs, by inputs, by vocabulary, or not at all."""
 
@@ -202,6 +204,7 @@ class Model:
     weights_format: str = "bf16"  # what the published checkpoint holds
     experts_format: str = ""  # what the routed experts are stored in where it differs from ``weights_format``
     kept_16bit_roles: frozenset[Role] = field(default_factory=lambda: frozenset[Role]({"router", "head"}))
+    rotation: Rotation | None = None  # of queries and keys; None where the config names no base
     published: tuple[tuple[str, str], ...] = ()  # provenance: (field, where), for `orrery why`
 
     @property

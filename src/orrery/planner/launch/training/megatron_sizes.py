@@ -158,12 +158,36 @@ def _all_biased(linears: list[Linear]) -> bool:
 
 
 def _embeddings(model: Model, mixer: Mixer | None, draft: Draft) -> str:
-    """The tokenizer says how many words there are; the base of rotations is no part of a model's sizes."""
+    """The tokenizer says how many words there are."""
     if not model.is_head_tied:
         draft.add("--untie-embeddings-and-output-weights")
     if isinstance(mixer, SoftmaxAttention) and not mixer.rotary:
         draft.add("--position-embedding-type", "learned_absolute")
         return ""
     draft.add("--position-embedding-type", "rope")
-    draft.variable("--rotary-base", "ROTARY_BASE", "rope_theta of the model's config.json", default="10000")
+    return _rotation(model, mixer, draft)
+
+
+def _rotation(model: Model, mixer: Mixer | None, draft: Draft) -> str:
+    """The base of rotations and how sequences became longer; latent attention has YaRN alone, Megatron's default."""
+    turned = model.rotation
+    if turned is None:
+        draft.variable("--rotary-base", "ROTARY_BASE", "rope_theta of the config.json")
+        return ""
+    draft.add("--rotary-base", round(turned.base))
+    if turned.share != 1.0:
+        draft.add("--rotary-percent", f"{turned.share:g}")
+    if isinstance(mixer, LatentAttention):
+        if turned.kind not in ("", "yarn"):
+            return f"{model.name} stretches rotations by {turned.kind}, latent attention by YaRN; use megatron-bridge"
+        draft.add("--rope-type", turned.kind or "rope")
+        if turned.kind:
+            draft.add("--rotary-scaling-factor", f"{turned.factor:g}")
+    elif turned.kind == "llama3":
+        draft.add("--use-rope-scaling")
+        draft.add("--rope-scaling-factor", f"{turned.factor:g}")
+    elif turned.kind == "linear" and turned.factor == round(turned.factor):
+        draft.add("--rotary-seq-len-interpolation-factor", round(turned.factor))
+    elif turned.kind:
+        return f"{model.name} stretches rotations by {turned.kind}, for which no flag stands; use megatron-bridge"
     return ""
