@@ -24,7 +24,7 @@ def test_every_framework_loads_and_cites_each_of_its_numbers(name):
     framework = get_framework(name)
     own = {f.name for f in fields(Framework)} - {"name", "kernels", "spreads", "facts"}
     has_default = {
-        "selective", "has_flat_gradients", "dispatcher", "rack_dispatcher", "cuts_experts", "keeps_wide_layers",
+        "selective", "has_flat_gradients", "dispatcher", "cuts_experts", "keeps_wide_layers",
         "fuses_gradient_sums", "keeps_unread_gradients", "names_modules", "accumulates",
     }  # fmt: skip
     assert own - has_default <= framework.facts.keys() <= own
@@ -35,7 +35,6 @@ def test_every_framework_loads_and_cites_each_of_its_numbers(name):
     assert framework.recompute in ("none", "selective", "full")
     assert framework.selective in ("attention", "operators")
     assert framework.dispatcher in DISPATCHERS
-    assert framework.rack_dispatcher in ("", *DISPATCHERS)
 
 
 @pytest.mark.parametrize(

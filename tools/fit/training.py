@@ -33,6 +33,7 @@ from orrery.training.step import Steps, step_of
 
 Floats = NDArray[np.float64]
 Theta = dict[str, float]
+Known = dict[tuple[str, str, str], Theta]
 
 Errors = Callable[["Sequence[Run]", Sequence[Theta]], Floats]
 
@@ -72,7 +73,7 @@ LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "n
        "scaleout_ratio": 0.7, "contention_ratio": 1.0, "host_layer_s": 1e-5, "host_backward_ratio": 0.7,
        "host_collective_s": 1e-6, "host_expert_s": 1e-5, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
        "update_bytes": 0.01}  # fmt: skip
-HIGH = {"matrix_ratio": 1.8, "attention_ratio": 3.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
+HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
         "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 2e-3, "host_backward_ratio": 4.0,
         "host_collective_s": 1e-3, "host_expert_s": 2e-2, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
         "update_bytes": 16.0}  # fmt: skip
@@ -80,7 +81,7 @@ PULL = (
     dict.fromkeys(LOW, 0.25)
     | dict.fromkeys(FRAMEWORK[:4], 1.0)
     | {
-        "attention_ratio": 0.5,
+        "attention_ratio": 0.35,
         "host_layer_s": 0.5,
         "host_backward_ratio": 0.4,
         "step_s": 3.0,
@@ -97,13 +98,13 @@ MOST_PER_FILE = 60
 """Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
 
 MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
-ATTENTION_FRAC = 0.15
+ATTENTION_FRAC = 0.08
 """A run that spends a smaller share of its step in attention says more of everything else than of attention."""
 
 HOST_BOUND_FRAC = 0.05
 """A run that waits for its host for a larger share of its step says nothing of the device."""
 
-ROUNDS = 3
+ROUNDS = 2
 OTHER_COUNT = "flops counted"
 """Words of a note that says that a source counts operations in a way of its own."""
 
@@ -236,13 +237,17 @@ def fitted(
     return {n: float(f"{v:.4g}") for n, v in values(found.x).items()}
 
 
-def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
-    """Constants by (framework, generation, precision); blanks pool. In turns: devices, frameworks, their attention."""
+def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
+    """Constants by (framework, generation, precision); blanks pool. In turns: devices, frameworks, their attention.
+
+    What ``begin`` already holds stays as it is: only what it lacks is fitted.
+    """
     timed = even(r for r in runs if r.side == FIT and r.time_s > 0 and not is_guessed(r))
-    pooled: Theta = dict(START)
-    devices: dict[tuple[str, str], Theta] = {}
-    hosts: dict[str, Theta] = {}
-    cores: dict[tuple[str, str], Theta] = {}
+    stays = begin or {}
+    pooled: Theta = START | stays.get(("", "", ""), {})
+    devices = {(g, p): theta for (name, g, p), theta in stays.items() if not name and g}
+    hosts = {name: theta for (name, g, _), theta in stays.items() if name and not g}
+    cores = {(name, g): theta for (name, g, _), theta in stays.items() if name and g}
 
     def known(run: Run) -> Theta:
         name, generation, precision = run.key
@@ -250,20 +255,20 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
             pooled | devices.get((generation, precision), {}) | hosts.get(name, {}) | cores.get((name, generation), {})
         )
 
-    for turn in range(ROUNDS):
-        for name in sorted({r.key[0] for r in timed}):
+    for turn in range(1 if stays else ROUNDS):
+        for name in sorted({r.key[0] for r in timed if (r.key[0], "", "") not in stays}):
             if len(mine := [r for r in timed if r.key[0] == name]) >= MIN_FIT:
                 rest = [known(r) for r in mine]
                 first = pooled if turn == 0 else pooled | hosts.get(name, {})
-                anew = turn in (0, ROUNDS - 1)  # what was settled first may be a dead end once the devices are known
+                anew = turn == ROUNDS - 1  # what was settled first may be a dead end once the devices are known
                 starts = [first, *(first | other for other in HOST_STARTS)] if anew else [first]
                 tries = [fitted(mine, FRAMEWORK, pooled, rest, time_errors, begin=b) for b in starts]
                 hosts[name] = min(tries, key=lambda t: cost(mine, rest, t, time_errors))
-        for key in sorted({r.key[:2] for r in timed}):
+        for key in sorted({r.key[:2] for r in timed if (*r.key[:2], "") not in stays}):
             mine = [r for r in timed if r.key[:2] == key and attention_share(r, known(r)) > ATTENTION_FRAC]
             if len(mine) >= MIN_FIT:
                 cores[key] = fitted(mine, ("attention_ratio",), pooled, [known(r) for r in mine], time_errors)
-        for key in sorted({r.key[1:] for r in timed}):
+        for key in sorted({r.key[1:] for r in timed if ("", *r.key[1:]) not in stays}):
             mine = [r for r in timed if r.key[1:] == key and launch_share(r, known(r)) < HOST_BOUND_FRAC]
             if len(mine) >= MIN_FIT:
                 begin = pooled | devices.get(key, {})
@@ -271,10 +276,12 @@ def fit(runs: Sequence[Run]) -> dict[tuple[str, str, str], Theta]:
         found = time_errors(timed, [known(r) for r in timed])
         print(f"turn {turn}: median {np.median(np.abs(found)):.4f}, mean {np.mean(np.abs(found)):.4f}", flush=True)
         for names, tables in ((DEVICE, devices), (FRAMEWORK, hosts), (("attention_ratio",), cores)):
+            if stays:
+                break
             for name in (n for n in names if n not in OWN):  # the middle of what was found serves the unmeasured
                 values = [t[name] for t in tables.values()]
                 pooled[name] = float(f"{np.exp(np.median(np.log(values))):.4g}") if values else pooled[name]
-    out: dict[tuple[str, str, str], Theta] = {("", "", ""): pooled}
+    out: Known = {("", "", ""): pooled}
     out |= {("", *key): theta for key, theta in devices.items()}
     out |= {(name, "", ""): theta for name, theta in hosts.items()}
     out |= {(name, generation, ""): theta for (name, generation), theta in cores.items()}
@@ -304,7 +311,7 @@ def cost(runs: Sequence[Run], rest: Sequence[Theta], theta: Theta, errors: Error
     return float(np.mean(np.log1p((found / TYPICAL) ** 2)))
 
 
-def fit_memory(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta]) -> None:
+def fit_memory(runs: Sequence[Run], known: Known) -> None:
     """What allocators lose, pooled and by framework; written into ``known``."""
     held = even(r for r in runs if r.side == FIT and r.memory_bytes > 0)
     pooled = known[("", "", "")]
@@ -323,7 +330,7 @@ def _memory(runs: Sequence[Run], pooled: Theta) -> Theta:
     return tries[1] if other < MUCH_BETTER * one else tries[0]
 
 
-def theta_of(run: Run, known: dict[tuple[str, str, str], Theta]) -> Theta:
+def theta_of(run: Run, known: Known) -> Theta:
     """The constants that the catalogue will give this run."""
     name, generation, precision = run.key
     out: Theta = {}
@@ -341,9 +348,7 @@ def spread(errors: Floats, factor: float = 1.0) -> dict[str, float]:
     return dict(zip(("low_80", "high_80", "low_95", "high_95"), (float(f"{x:.4g}") for x in q), strict=True))
 
 
-def spreads(
-    runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: str
-) -> dict[tuple[str, str, str], dict]:
+def spreads(runs: Sequence[Run], known: Known, side: str) -> dict[tuple[str, str, str], dict]:
     """Of every entry with rows enough on the calibration side, by task and metric; the widest pools everything."""
     out: dict[tuple[str, str, str], dict] = defaultdict(dict)
     for metric, errors in (("step_time_s", time_errors), ("peak_memory_bytes", memory_errors)):
@@ -361,7 +366,7 @@ def spreads(
     return out
 
 
-def report(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: str) -> None:
+def report(runs: Sequence[Run], known: Known, side: str) -> None:
     """Errors of one side by file and metric."""
     for metric, errors in (("time", time_errors), ("memory", memory_errors)):
         ok = [r for r in runs if r.side == side and (r.time_s if metric == "time" else r.memory_bytes) > 0]
@@ -373,7 +378,7 @@ def report(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta], side: 
                   f"mean {size.mean():6.3f}  p90 {np.quantile(size, 0.9):6.3f}  bias {np.median(e):+.3f}")  # fmt: skip
 
 
-def document(runs: Sequence[Run], known: dict[tuple[str, str, str], Theta]) -> str:
+def document(runs: Sequence[Run], known: Known) -> str:
     """The fact file."""
     found = spreads(runs, known, CALIBRATE)
     entries = []

@@ -5,7 +5,8 @@
 Twice: once every constant is fitted again from the fit rows of the other devices, so that a framework that ran on
 this device alone is unknown too; and once only what speaks of its generation is, while the frameworks keep what
 the catalogue says of their hosts (this device's fit rows had a part in that). What no other row speaks of takes the
-pooled values. The device's test rows are scored. The errors are printed, and written to
+pooled values. The device's test rows are scored. With
+``--models`` whole models are left out instead, and all of their rows scored. The errors are printed, and written to
 src/orrery/evidence/accuracy.toml, from where the scorecard quotes them.
 """
 
@@ -24,8 +25,8 @@ from training import (
     DEVICE,
     HOST_BOUND_FRAC,
     MIN_FIT,
+    Known,
     Run,
-    Theta,
     even,
     fit,
     fitted,
@@ -35,8 +36,6 @@ from training import (
     time_errors,
 )
 
-Known = dict[tuple[str, str, str], Theta]
-
 LEFT_OUT, STEP = "training, a device left out", "step"
 """Where that file keeps the errors, by device."""
 
@@ -44,6 +43,15 @@ DEVICES: dict[str, tuple[str, ...]] = {
     "h100-sxm": ("h100-sxm",), "a100-sxm-80gb": ("a100-sxm-80gb",), "b200 and gb200": ("b200", "gb200"),
 }  # fmt: skip
 """What is left out together, as the page calls it."""
+
+
+MODELS: dict[str, tuple[str, ...]] = {
+    "grok-1": ("xai-org/grok-1",), "qwen3-30b-a3b": ("Qwen/Qwen3-30B-A3B",), "gpt-oss-120b": ("openai/gpt-oss-120b",),
+    "llama-3.1-405b": ("meta-llama/Llama-3.1-405B",), "nemotron-4-15b": ("nvidia/nemotron-4-15b",),
+    "llama-3-70b": ("meta-llama/Meta-Llama-3-70B", "meta-llama/Llama-3.1-70B"),
+    "llama-3-8b": ("meta-llama/Meta-Llama-3-8B", "meta-llama/Llama-3.1-8B"),
+}  # fmt: skip
+"""Models that are left out, whole and cut short, in every table."""
 
 
 def shipped() -> Known:
@@ -66,6 +74,14 @@ def refitted(others: Sequence[Run], known: Known, generations: set[str]) -> Know
     return out
 
 
+def without(runs: Sequence[Run], known: Known, models: Sequence[str]) -> Known:
+    """Every constant that rows of these models had a part in once more, from the rows of the others."""
+    mine = [r for r in runs if r.member.job.model.name in models and r.side == FIT]
+    spoke = {k for r in mine for k in ((r.key[0], "", ""), (*r.key[:2], ""), ("", *r.key[1:]))}
+    others = [r for r in runs if r.member.job.model.name not in models]
+    return fit(others, {key: theta for key, theta in known.items() if key not in spoke})
+
+
 def score(test: Sequence[Run], known: Known) -> dict[str, float]:
     """The errors on some rows, also by table."""
     error = np.exp(-time_errors(test, [theta_of(r, known) for r in test])) - 1.0
@@ -84,6 +100,12 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
     runs = read_runs(arguments.data)
+    if arguments.models:
+        known = shipped()
+        for name, models in MODELS.items():
+            mine = [r for r in runs if r.member.job.model.name in models and r.time_s > 0]
+            print(name, score(mine, without(runs, known, models)), flush=True)
+        return
     found: dict[str, dict[str, float]] = {}
     for name, devices in DEVICES.items():
         mine = [r for r in runs if r.member.job.cluster.device.name in devices]

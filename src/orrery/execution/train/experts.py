@@ -29,7 +29,6 @@ from orrery.execution.train.passes import (
 from orrery.execution.train.products import Passes, grouped_times
 from orrery.kernels.ops import Elementwise
 from orrery.models.model import Experts
-from orrery.network.group import LARGEST_CHASSIS_DEVICES
 
 GATHER, SEND, DEEPEP, HYBRIDEP = "all-gather", "all-to-all", "deepep", "hybridep"
 DISPATCHERS = (GATHER, SEND, DEEPEP, HYBRIDEP)
@@ -111,10 +110,8 @@ def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
 
 
 def dispatcher_of(job: TrainingJob) -> str:
-    """How tokens travel: as told, else as the framework does, which may have another way for a rack of fast links."""
-    f = job.framework
-    is_rack = job.cluster.device.scaleup.num_devices > LARGEST_CHASSIS_DEVICES
-    return job.dispatcher or (f.rack_dispatcher if is_rack and f.rack_dispatcher else f.dispatcher)
+    """How tokens travel: as told, else as the framework does."""
+    return job.dispatcher or job.framework.dispatcher
 
 
 def _add_s(job: TrainingJob, rows: Floats, width: int) -> Floats:

@@ -52,7 +52,6 @@ class Framework:
     keeps_unread_gradients: bool = False  # Transformer Engine's fused sums leave a tensor for every size of weight
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
     dispatcher: str = "all-to-all"  # how tokens reach their experts, one of experts.DISPATCHERS
-    rack_dispatcher: str = ""  # the same where fast links join more devices than a chassis holds; "" = alike
     fuses_gradient_sums: bool = False  # products add weight gradients to the sum of earlier micro-batches
     keeps_wide_layers: bool = True  # narrow recipes leave their share of layers in 16 bits; False: none
     cuts_experts: bool = False  # default etp: as everything else is cut (tp); False: experts stay whole
