@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import device_names, get_device
 from orrery.hardware.device import Device
 from orrery.kernels.moe import RANDOM, _kernel, predict
-from orrery.kernels.moe.rule import activation_bytes
+from orrery.kernels.moe.rule import activation_bytes, columns, constants_vector
 from orrery.kernels.ops import MoE
 from orrery.kernels.residual import CAP
 from orrery.kernels.resolve import find
@@ -43,8 +43,8 @@ def oracle(op: MoE, device: Device, engine: str) -> float:
     def products(height: int) -> float:
         tiles = sum(math.ceil(load / height) for load in loads) + wasted / height
         total = 0.0
-        for columns, depth in ((ups * ffn, op.hidden_size), (op.hidden_size, ffn)):
-            waves = max(1.0, tiles * math.ceil(columns / 128) / device.num_compute_units)
+        for width, depth in ((ups * ffn, op.hidden_size), (op.hidden_size, ffn)):
+            waves = max(1.0, tiles * math.ceil(width / 128) / device.num_compute_units)
             work = 2 * height * 128 * (depth + c["fill_elements"])
             total += waves * work * device.num_compute_units / (c["peak_frac"] * peak)
         return total
@@ -58,7 +58,8 @@ def oracle(op: MoE, device: Device, engine: str) -> float:
     kept = min(1, max(0, 1.5 - weights / (c["cache_ratio"] * device.last_level_cache_bytes)))
     dram = weights * (1 - 0.5 * kept) / (c["bandwidth_frac"] * bandwidth)
     act = activation_bytes(number)
-    row_bytes = rows * (op.hidden_size * (2 + 2 * act) + ffn * (2 * ups + act))
+    passed = op.tokens * op.experts_per_token if c.get("passes_all") else rows
+    row_bytes = passed * (op.hidden_size * (2 + 2 * act) + ffn * (2 * ups + act))
     token_bytes = op.tokens * op.hidden_size * (4 + act)
     return (
         c["overhead_s" if op.is_gated else "plain_overhead_s"] + c["expert_s"] * experts
@@ -87,6 +88,20 @@ def block(tokens, **other) -> MoE:
     """A Qwen3-235B block."""
     sizes = {"hidden_size": 4096, "ffn_size": 1536, "num_experts": 128, "experts_per_token": 8, "format": "bf16"}
     return MoE(tokens=tokens, **(sizes | other))
+
+
+def test_rows_of_other_ranks_are_passed_over_where_a_kernel_does_so():
+    """256 tokens to 8 of 128 experts over 8 ranks: 256 rows land here, and 2048 are gathered, activated and combined.
+
+    A row moves hidden x (2 + 2 x 2) + ffn x (2 x 2 + 2) = 4096 x 6 + 1536 x 6 bytes through ``row_ratio`` of 3.35 TB/s.
+    """
+    constants = dict.fromkeys(_kernel.CONSTANTS, 1.0) | {"sees_all": 0.0, "runs_all": 0.0, "passes_all": 0.0}
+    machine = np.array([132.0, 989e12, 3.35e12, 50e6, 2.0, 2.0])
+    none, every = (
+        columns(block(256, ep=8), constants_vector(constants | {"passes_all": x}), machine)[_kernel.TIME]
+        for x in (0.0, 1.0)
+    )
+    assert every - none == pytest.approx((2048 - 256) * (4096 * 6 + 1536 * 6) / 3.35e12, rel=1e-9)
 
 
 def test_arrays_and_single_numbers_agree():

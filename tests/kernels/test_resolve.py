@@ -14,11 +14,11 @@ from orrery.kernels.resolve import find
 SPREAD = Spread(low_80_ratio=0.9, high_80_ratio=1.1, low_95_ratio=0.8, high_95_ratio=1.25)
 
 
-def knowing(device: Device, *entries: tuple[str, str, str]) -> Device:
+def knowing(device: Device, *entries: tuple[str, str, str], op: str = "gemm") -> Device:
     """The device with entries of (format, engine, origin) alone."""
     found = {
-        ("gemm", format, engine): Calibration(
-            op="gemm", format=format, engine=engine, origin=origin, constants={}, spread=SPREAD
+        (op, format, engine): Calibration(
+            op=op, format=format, engine=engine, origin=origin, constants={}, spread=SPREAD
         )
         for format, engine, origin in entries
     }
@@ -45,6 +45,24 @@ def knowing(device: Device, *entries: tuple[str, str, str]) -> Device:
 def test_the_nearest_constants_answer(entries, format, engine, expected):
     found = find(knowing(get_device("h100-sxm"), *entries), "gemm", format, engine)
     assert (found.format, found.engine) == expected
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        # the very kernel on the device, or on a relative, before any other kernel
+        ([("mxfp4_weight_only", "marlin@vllm", "generation"), ("mxfp4_weight_only", "triton@vllm", "device")], 0),
+        # then the kernel in a format as wide, by any caller, before another kernel in the very format
+        ([("int4_weight_only", "marlin@sglang", "device"), ("mxfp4_weight_only", "triton-kernels@vllm", "device")], 0),
+        # and before what all architectures told of the very kernel
+        ([("int4_weight_only", "marlin@sglang", "device"), ("mxfp4_weight_only", "marlin@vllm", "any")], 0),
+        # but not the kernel in a format of another width
+        ([("mxfp4_weight_only", "triton-kernels@vllm", "device"), ("bf16", "marlin@vllm", "device")], 0),
+    ],
+)
+def test_the_nearest_kernel_of_experts_answers(entries, expected):
+    found = find(knowing(get_device("h100-sxm"), *entries, op="moe"), "moe", "mxfp4_weight_only", "marlin@vllm")
+    assert (found.format, found.engine) == entries[expected][:2]
 
 
 def test_pools_of_a_vendors_own_kernels_come_first_on_its_devices():

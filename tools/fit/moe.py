@@ -17,10 +17,14 @@ from moe_rows import SIZES, Rows, on, read, screen, sizes_of
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from orrery.base.sources import read_toml
+from orrery.catalog.residuals import read_forests
 from orrery.evidence.split import CALIBRATE, FIT, TEST
 from orrery.hardware.calibration import ResidualTrees
 from orrery.kernels.moe import _kernel as kernel
+from orrery.kernels.moe.rule import constants_vector
 from orrery.kernels.residual import correction
+from orrery.kernels.resolve import is_as_wide
 
 Floats = NDArray[np.float64]
 
@@ -33,8 +37,9 @@ START = {
 """Lowest, first and highest value of every constant; rates may not pass the datasheet."""
 
 LOW, FIRST, HIGH = (np.log([START[n][i] for n in START]) for i in range(3))
-CHOICES = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
-"""Values of sees_all and runs_all."""
+Choice = tuple[float, float, float]
+CHOICES: tuple[Choice, ...] = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+"""Values of sees_all, runs_all and passes_all."""
 
 SIZE = residual.Size(max_leaf_nodes=12, max_depth=5, learning_rate=0.25, max_trees=24)
 MIN_SLICES = 8  # with fewer slices of experts, inner folds cannot tell learning from remembering
@@ -42,6 +47,10 @@ MIN_SLICES = 8  # with fewer slices of experts, inner folds cannot tell learning
 WORTH = 0.97  # of the error without them: trees that bring less are left out
 
 MOST_LEARNED = 900  # rows of a group that its trees learn from
+
+LEAST_SLICES = 4
+"""Slices of experts below which constants have to show that they are better than those of the same kernel called by
+another engine, or in a format as wide: fewer slices may not tell bandwidth, products and overheads apart."""
 
 LEAST_FITTED = 10  # rows that the constants of a device, their interval and their error rest on, at least
 
@@ -52,7 +61,7 @@ PRIOR_SLICES = 0.3
 LOSS_SCALE = 0.1  # relative error beyond which a row counts less: mistuned kernels in the tables are up to 10x slow
 
 
-def fit(parts: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, float]:
+def fit(parts: Sequence[Rows], choice: Choice) -> tuple[Floats, float]:
     """The constants that serve all parts best, every part with the same say, and the loss that is left."""
     parts = [thinned(p) for p in parts if p.time_s.size]
     pull = np.sqrt(PRIOR_SLICES / sum(int(p.slices().max()) + 1 for p in parts))
@@ -76,7 +85,7 @@ def thinned(rows: Rows) -> Rows:
     return rows if keep.all() else rows.take(keep)
 
 
-def choose(parts: Sequence[Rows]) -> tuple[float, float]:
+def choose(parts: Sequence[Rows]) -> Choice:
     """How the kernels of a format and engine pick tiles and treat remote experts: what serves all devices best."""
     return min(CHOICES, key=lambda choice: fit([on(p, FIT) for p in parts], choice)[1])
 
@@ -104,7 +113,7 @@ def ratios(rows: Rows, constants: Floats) -> Floats:
     return rows.time_s / rows.predict(constants)
 
 
-def left_out(parts: Sequence[Rows], choice: tuple[float, float], key: Callable[[Rows], str]) -> Floats:
+def left_out(parts: Sequence[Rows], choice: Choice, key: Callable[[Rows], str]) -> Floats:
     """Measured/predicted on calibrate rows of every part, by constants of the parts with another key."""
     out: list[Floats] = []
     for name in sorted({key(p) for p in parts}):
@@ -148,7 +157,7 @@ def score(rows: Rows, predicted_s: Floats) -> Score:
     )  # fmt: skip
 
 
-def own(job: tuple[Rows, tuple[float, float]]) -> tuple[dict[str, object], ResidualTrees | None, Score, Score]:
+def own(job: tuple[Rows, Choice]) -> tuple[dict[str, object], ResidualTrees | None, Score, Score]:
     """The entry of one device, its trees, and its errors without and with them."""
     rows, choice = job
     constants, _ = fit([on(rows, FIT)], choice)
@@ -162,15 +171,63 @@ def own(job: tuple[Rows, tuple[float, float]]) -> tuple[dict[str, object], Resid
     return entry_, trees, *scores
 
 
+Fitted = tuple[Rows, Floats, ResidualTrees | None]
+
+
+def kin_of(rows: Rows, fitted: Sequence[Fitted]) -> Fitted | None:
+    """What answers where a device, format and back end has no constants of its own: the same kernel on the device or a
+    relative, by another caller or in a format as wide; None without one that enough slices stand behind."""
+
+    def is_kin(one: Rows) -> bool:
+        return (
+            one.generation == rows.generation and backend_of(one.engine) == backend_of(rows.engine)
+            and (one.format, one.engine) != (rows.format, rows.engine) and slices_fitted(one) >= LEAST_SLICES
+            and (one.format == rows.format or is_as_wide(one.format, rows.format))
+        )  # fmt: skip
+
+    def far(one: Fitted) -> tuple[bool, bool, str]:
+        return one[0].format != rows.format, one[0].device != rows.device, one[0].engine
+
+    return min((f for f in fitted if is_kin(f[0])), key=far, default=None)
+
+
+def backend_of(engine: str) -> str:
+    """The kernel of ``kernel@caller``."""
+    return engine.partition("@")[0]
+
+
+def slices_fitted(rows: Rows) -> int:
+    """How many slices of experts the fit rows hold."""
+    train = on(rows, FIT)
+    return int(train.slices().max()) + 1 if train.time_s.size else 0
+
+
+def is_left_to_kin(one: Fitted, fitted: Sequence[Fitted]) -> bool:
+    """Whether constants of few slices serve the rows for the interval worse than those that would answer without."""
+    rows, constants, trees = one
+    if slices_fitted(rows) >= LEAST_SLICES or (kin := kin_of(rows, fitted)) is None:
+        return False
+    held = on(rows, CALIBRATE)
+    borrowed = predicted(held, kin[1], kin[2] if kin[0].format == rows.format else None)
+    off = [float(np.median(np.abs(s / held.time_s - 1))) for s in (predicted(held, constants, trees), borrowed)]
+    print(f"{rows.device} {rows.format} {rows.engine}: {slices_fitted(rows)} slices to fit, error {off[0]:.3f}; "
+          f"{kin[0].format} {kin[0].engine}: {off[1]:.3f}", flush=True)  # fmt: skip
+    return off[1] < off[0]
+
+
 def main() -> None:
     """Fit everything, print the errors, write the constants and the trees."""
     parser = argparse.ArgumentParser(description=__doc__)
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data")
-    data = parser.parse_args().data
+    parser.add_argument("--only", help="fit this back end alone; keep the constants of the others")
+    arguments = parser.parse_args()
+    data, only = arguments.data, arguments.only
     whole: dict[Key, list[Rows]] = {}
     screened = 0
     for raw in read(data):
+        if only and backend_of(raw.engine) != only:
+            continue
         rows, beaten = screen(raw)
         screened += beaten
         if min((rows.side == s).sum() for s in (FIT, CALIBRATE, TEST)) < LEAST_FITTED:
@@ -183,15 +240,29 @@ def main() -> None:
     learned: list[Score] = []
     jobs = [(rows, choices[rows.format, rows.engine]) for parts in whole.values() for rows in parts]
     with Pool(WORKERS) as pool:
-        for (rows, _), (one, trees, bare, corrected) in zip(jobs, pool.imap(own, jobs), strict=True):
-            if trees:
-                forests[f"{rows.device}|{rows.format}|{rows.engine}"] = trees
-            entries.append(one)
-            physical.append(bare)
-            print(corrected.line(), flush=True)
-            learned.append(corrected)
+        made = list(pool.imap(own, jobs))
+    fitted = [
+        (rows, constants_vector(one["constants"]), trees)
+        for (rows, _), (one, trees, _, _) in zip(jobs, made, strict=True)
+    ]
+    for (rows, _), (one, trees, bare, corrected), mine in zip(jobs, made, fitted, strict=True):
+        if is_left_to_kin(mine, fitted):
+            whole[rows.format, rows.engine].remove(rows)
+            continue
+        if trees:
+            forests[f"{rows.device}|{rows.format}|{rows.engine}"] = trees
+        entries.append(one)
+        physical.append(bare)
+        print(corrected.line(), flush=True)
+        learned.append(corrected)
+    whole = {key: parts for key, parts in whole.items() if parts}
     facts = root / "src/orrery/catalog/facts"
     entries += pooled(whole, choices, forests)
+    if only:
+        old = read_toml(facts / "calibrations/moe.toml")["calibration"]
+        entries = [*(e for e in old if backend_of(e["engine"]) != only), *entries]
+        known = read_forests(facts / "residuals/moe.npz")
+        forests = {k: v for k, v in known.items() if backend_of(k.rpartition("|")[2]) != only} | forests
     residual.save(facts / "residuals/moe.npz", forests)
     write_calibrations(facts / "calibrations/moe.toml", "python tools/fit/moe.py", entries)
     print("physics alone")
@@ -206,7 +277,7 @@ WORKERS = 2
 SIBLING_ROWS = 500  # of each device, for the trees of its generation
 
 
-def siblings(kin: Sequence[Rows], choice: tuple[float, float]) -> tuple[Floats, ResidualTrees | None]:
+def siblings(kin: Sequence[Rows], choice: Choice) -> tuple[Floats, ResidualTrees | None]:
     """Measured/predicted of devices left out of their generation, and its trees where those bring that nearer to 1."""
     bare: list[Floats] = []
     learned: list[Floats] = []
@@ -234,7 +305,7 @@ def _few(rows: Rows, most: int) -> Rows:
 
 
 def pooled(
-    whole: dict[Key, list[Rows]], choices: dict[Key, tuple[float, float]], forests: dict[str, ResidualTrees]
+    whole: dict[Key, list[Rows]], choices: dict[Key, Choice], forests: dict[str, ResidualTrees]
 ) -> list[dict[str, object]]:
     """Entries for generations and for everybody; trees for generations of which several devices were measured."""
     anybody = {key: left_out(parts, choices[key], lambda p: p.generation) for key, parts in whole.items()}
@@ -248,7 +319,7 @@ def pooled(
     return out
 
 
-Job = tuple[list[Rows], tuple[float, float], Floats, Floats]
+Job = tuple[list[Rows], Choice, Floats, Floats]
 
 
 def generations(job: Job) -> tuple[list[dict[str, object]], dict[str, ResidualTrees]]:

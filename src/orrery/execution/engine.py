@@ -13,7 +13,8 @@ class Engine:
     """Defaults that a blank cell or flag takes, and the constants of the host's part of a step.
 
     A step costs the host ``step_s`` + ``per_sequence_s`` x sequences; with asynchronous scheduling
-    (``overlap_frac`` = 1) only what exceeds the device's time is exposed.
+    (``overlap_frac`` = 1) only what exceeds the device's time is exposed. A step of at most ``max_num_graph_seqs``
+    decodes is one CUDA graph; any other is launched kernel by kernel (``launch_s`` each) while the device works.
     """
 
     name: str  # "vllm"
@@ -29,10 +30,12 @@ class Engine:
     has_prefix_caching: bool
     step_s: float
     per_sequence_s: float
-    per_layer_s: float  # launches between measured kernels, per layer; small under CUDA graphs
+    per_layer_s: float  # on the device between measured kernels, per layer: starts, and small kernels nobody measured
     overlap_frac: float
     request_s: float  # front end: from the request's arrival to its place in the queue, and back with the first token
     context_bytes: float  # driver context, library workspaces, CUDA graphs: outside weights, cache and activations
+    launch_s: float = 0.0  # the host's work for one kernel, in a step that is no CUDA graph
+    max_num_graph_seqs: int = 512  # the largest captured batch of decodes; larger ones are launched kernel by kernel
     handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say
     compute_ratio: float = 1.0  # the same for compute-bound ones

@@ -111,8 +111,8 @@ def _tier(found: Calibration, format: str) -> int:
 
 
 def _experts_ranked(device: Device, format: str, backend: str) -> Ranked:
-    """Experts: the same kernels on relatives come before other kernels on the device itself, because back ends differ
-    by more than devices of one generation do."""
+    """Experts: the same kernels on relatives, and in a format as wide, come before other kernels on the device itself,
+    because back ends differ by more than devices of one generation do, and than scales of 4 bits do."""
     makers = _makers(backend)
     origins = ("device", "generation", "any")
     found: Ranked = []
@@ -120,8 +120,16 @@ def _experts_ranked(device: Device, format: str, backend: str) -> Ranked:
         for place, maker in enumerate(makers):
             if (one := device.calibrations.get(("moe", name, maker))) and not one.law:
                 far, is_same = origins.index(one.origin), maker.partition("@")[0] == backend.partition("@")[0]
-                found.append(((rank, far if is_same and far < 2 else far + 2, place), one))
+                is_near = is_same and far < 2
+                tier = 0 if is_near and not rank else 1 if is_near and is_as_wide(name, format) else 2 + rank
+                found.append(((tier, rank, far if is_near else far + 2, place), one))
     return found
+
+
+def is_as_wide(one: str, other: str) -> bool:
+    """Whether weights of two formats have as many bits, scales aside, and both or neither leave activations wide."""
+    a, b = get_format(one), get_format(other)
+    return int(8 * a.bytes_per_element) == int(8 * b.bytes_per_element) and a.weight_only == b.weight_only
 
 
 def _makers(asked: str) -> tuple[str, ...]:

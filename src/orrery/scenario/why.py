@@ -96,7 +96,7 @@ def _ttft(a: Answer) -> Reason:
             Reason(name="further steps, host and waiting: time_s", value=rest,
                    rule="what is left: chunks of a long prompt, prompts ahead, the step under way; less than 0 where "
                      "the step shown is fuller than the one that carries the first token",
-                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s")),
+                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s", "launch_s")),
         ),
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ def _tpot(a: Answer) -> Reason:
             of_cost(e.cost),
             Reason(name="host, and steps that carry prompts: time_s", value=rest,
                    rule="mean over all steps, less the pure decode step",
-                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s", "overlap_frac")),
+                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s", "launch_s", "overlap_frac")),
         ),
     )  # fmt: skip
 

@@ -11,7 +11,8 @@ A device holds ``experts = num_experts / ep`` experts with ``ffn = ffn_size / tp
 
 Row bytes pass once an assignment (gather, activation, combine), token bytes once a token (quantise, result).
 ``uneven``: what loads that differ cost beyond their tiles. The tile height is the best one, or (``sees_all``) the one
-that fits if every assignment landed on this rank; with ``runs_all`` a token's other experts are computed for nothing.
+that fits if every assignment landed on this rank; with ``runs_all`` a token's other experts are computed for nothing;
+with ``passes_all`` gather, activation and combine pass over the rows of all assignments, whichever rank they belong to.
 ``CONSTANTS`` and ``MACHINE`` name the entries of the two vectors; rule.py fills them.
 """
 
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 
 CONSTANTS = (
     "overhead_s", "plain_overhead_s", "expert_s", "peak_frac", "bandwidth_frac", "row_ratio", "token_ratio",
-    "fill_elements", "cache_ratio", "uneven_frac", "sees_all", "runs_all",
+    "fill_elements", "cache_ratio", "uneven_frac", "sees_all", "runs_all", "passes_all",
 )  # fmt: skip
 MACHINE = ("units", "flops", "bandwidth", "cache", "activation_bytes", "weight_bytes")
 
@@ -129,7 +130,8 @@ def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, consta
     bandwidth, ba, bw = machine[2], machine[4], machine[5]
     weights = hit * (ups + 1.0) * hidden * ffn * bw
     ends = (min(tokens, rows) + tokens) * hidden * SIXTEEN_BIT_BYTES
-    between = rows * (hidden * (SIXTEEN_BIT_BYTES + 2.0 * ba) + ffn * (ups * SIXTEEN_BIT_BYTES + ba))
+    passed = tokens * topk if constants[12] > 0.0 else rows
+    between = passed * (hidden * (SIXTEEN_BIT_BYTES + 2.0 * ba) + ffn * (ups * SIXTEEN_BIT_BYTES + ba))
     kept = min(1.0, max(0.0, 1.5 - weights / (constants[8] * machine[3])))
     dram = weights * (1.0 - CACHE_GAIN_FRAC * kept) / (constants[4] * bandwidth)
     overhead = (constants[0] if ups > 1.0 else constants[1]) + constants[2] * experts

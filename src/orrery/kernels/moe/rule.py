@@ -114,7 +114,7 @@ def predict(op: MoE, device: Device, engine: str = "") -> Timing:
         time_s = _corrected(op, rows, ready)
     return Timing(
         time_s=time_s, compute_s=rows[kernel.COMPUTE], memory_s=rows[kernel.MEMORY],
-        overhead_s=rows[kernel.OVERHEAD], flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
+        overhead_s=np.minimum(rows[kernel.OVERHEAD], time_s), flops=rows[kernel.FLOPS], bytes=rows[kernel.BYTES],
     )  # fmt: skip
 
 

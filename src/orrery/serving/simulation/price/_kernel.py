@@ -18,9 +18,11 @@ from orrery.serving.simulation.tables._kernel import (
     DEVICE_WAYS,
     FAR,
     FINETUNED,
+    GRAPH_SEQS,
     HOST_BOUND,
     HOST_BYTES_PER_S,
     HOST_LATENCY_S,
+    HOST_LAUNCH_S,
     HOST_OVERLAP_FRAC,
     HOST_PER_SEQUENCE_S,
     HOST_STEP_S,
@@ -150,7 +152,7 @@ def _variant(w, unit, lane):
 def price_step(w, overlap, swap, unit, now_s):
     """Start the step that was scheduled: when it ends."""
     first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
-    device_s = host_s = delay_s = load_s = network_s = 0.0
+    device_s = host_s = launch_s = delay_s = load_s = network_s = 0.0
     w.units[unit, MATRIX_WORK_S] = w.units[unit, MEMORY_WORK_S] = 0.0
     for lane in range(first, end):
         row = w.step[lane]
@@ -158,6 +160,8 @@ def price_step(w, overlap, swap, unit, now_s):
         if sequences > 0.0:
             device_s = max(device_s, _lane_s(w, overlap, _variant(w, unit, lane), lane))
             network_s = max(network_s, w.cost[0, surface.NETWORK])
+        if row[N_PROMPTS] > 0.0 or row[N_EXTRA] > 0.0 or row[N_DECODES] > w.rates[lane, GRAPH_SEQS]:
+            launch_s = max(launch_s, w.rates[lane, HOST_LAUNCH_S])
         host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)
         delay_s += row[N_DELAY_S]
         if row[N_LOAD] > 0.0:
@@ -169,8 +173,8 @@ def price_step(w, overlap, swap, unit, now_s):
         network_s += w.cost[0, surface.NETWORK]
         _add_work(w, unit, float(end - first))
     exposed_s = (1.0 - w.rates[first, HOST_OVERLAP_FRAC]) * host_s
-    step_s = max(device_s + exposed_s, host_s)
-    if host_s > device_s:
+    step_s = max(max(device_s, launch_s) + exposed_s, host_s + launch_s)
+    if host_s + launch_s > device_s:
         w.totals[HOST_BOUND] += step_s
     if load_s > 0.0:
         step_s = max(step_s, load_s) if w.rules.load_hides else step_s + load_s

@@ -1,0 +1,81 @@
+"""From the device's time of a step to the wall's: the host's work and its launches, worked out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from orrery.execution.batch import Batch
+from orrery.execution.shard import num_kernels
+from orrery.serving.clock import is_graph, launches_s, tick, wall_s
+
+
+@pytest.fixture
+def engine(deploy):
+    """2 ms a step, 10 us a sequence, 100 us a kernel; graphs of up to 512 sequences."""
+    return replace(
+        deploy().engine, step_s=2e-3, per_sequence_s=1e-5, launch_s=1e-4, has_cuda_graphs=True,
+        max_num_graph_seqs=512, overlap_frac=0.0,
+    )  # fmt: skip
+
+
+def wall(engine, device_s, seqs, launch_s):
+    return float(wall_s(engine, np.array([device_s]), np.array([seqs]), launch_s)[0])
+
+
+def test_a_graph_pays_the_hosts_step_and_no_launches(engine):
+    assert wall(engine, 10e-3, 100, 0.0) == pytest.approx(10e-3 + 2e-3 + 1e-3)
+
+
+def test_launches_run_beside_the_device(engine):
+    """32 kernels x 100 us = 3.2 ms: hidden behind 10 ms of kernels, and all that there is beside 1 ms of them."""
+    assert wall(engine, 10e-3, 0, 3.2e-3) == pytest.approx(10e-3 + 2e-3)
+    assert wall(engine, 1e-3, 0, 3.2e-3) == pytest.approx(3.2e-3 + 2e-3)
+
+
+def test_with_asynchronous_scheduling_one_thread_does_both(engine):
+    """2 ms of scheduling and 3.2 ms of launches for each step: the device waits where it needs less than 5.2 ms."""
+    ahead = replace(engine, overlap_frac=1.0)
+    assert wall(ahead, 10e-3, 0, 3.2e-3) == pytest.approx(10e-3)
+    assert wall(ahead, 4e-3, 0, 3.2e-3) == pytest.approx(5.2e-3)
+    half = replace(engine, overlap_frac=0.5)  # half of the scheduling shows
+    assert wall(half, 10e-3, 0, 3.2e-3) == pytest.approx(10e-3 + 1e-3)
+
+
+def steps(prompts, decodes):
+    p, d = np.array(prompts), np.array(decodes)
+    return Batch(
+        prompt_sequences=p, prompt_tokens=64 * (p > 0), prompt_context_tokens=64 * (p > 0), decode_sequences=d,
+        decode_context_tokens=1000 * (d > 0),
+    )  # fmt: skip
+
+
+def test_decodes_alone_are_a_graph_up_to_the_largest_captured(engine):
+    batch = steps([0, 0, 0, 1, 1], [1, 512, 513, 0, 8])
+    assert is_graph(engine, batch).tolist() == [True, True, False, False, False]
+    assert not is_graph(replace(engine, has_cuda_graphs=False), batch).any()
+
+
+def test_kernels_of_a_pass_are_counted(deploy):
+    """Llama 70B over 4 devices, 80 layers: 4 products, rotary and attention, 2 norms, an activation, 2 all-reduces; and
+    the head. Alone there is no all-reduce. Qwen3 30B, 48 layers: 3 products (the router's, too), 7 for the experts."""
+    assert num_kernels(deploy(tp=4)) == 80 * (4 + 2 + 2 + 1 + 2) + 1
+    assert num_kernels(deploy(tp=1, device="h200-sxm", weights="fp8")) == 80 * (4 + 2 + 2 + 1) + 1
+    assert num_kernels(deploy(model="Qwen/Qwen3-30B-A3B", tp=1)) == 48 * (3 + 2 + 7 + 2) + 1
+
+
+def test_a_step_of_a_deployment_waits_for_its_launches(deploy, engine):
+    """A prompt of 64 tokens takes 4 H100 less than 881 kernels take to be launched at 100 us each."""
+    slow = replace(deploy(tp=4), engine=engine)
+    assert launches_s(slow) == pytest.approx(88.1e-3)
+    found = tick(slow, steps([1, 0], [0, 1]))
+    assert found.time_s[0] == pytest.approx(88.1e-3 + 2e-3 + 1e-5)
+    assert found.time_s[1] == pytest.approx(found.done.time_s[1] + 2e-3 + 1e-5)
+    assert found.host_s == pytest.approx([90.11e-3, 2.01e-3])
+
+
+def test_stages_of_a_pipeline_launch_their_own_layers(deploy, engine):
+    one = replace(deploy(tp=4), engine=engine)
+    cut = replace(one, layout=replace(one.layout, pp=2))
+    found = tick(cut, steps([1], [0]))
+    assert found.stage_s[0] == pytest.approx(88.1e-3 / 2 + 2e-3 + 1e-5)
