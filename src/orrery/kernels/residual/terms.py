@@ -23,11 +23,14 @@ SHARES = (
 SIGNED = ("skew",)
 """Sizes that may be zero or negative, taken as they are."""
 
+UNKNOWN = ("result_bytes", "popularity")
+"""What no table of measured kernels tells apart, so that nothing learned knows of it."""
+
 
 @cache
 def sizes_of(kind: type[Op]) -> tuple[str, ...]:
     """The fields of an op class that are sizes or switches, not words."""
-    return tuple(f.name for f in fields(kind) if f.type is not str and f.type != "str")
+    return tuple(f.name for f in fields(kind) if f.type not in (str, "str") and f.name not in UNKNOWN)
 
 
 def names_of(kind: type[Op]) -> tuple[str, ...]:
