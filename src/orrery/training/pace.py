@@ -1,6 +1,7 @@
 """Seconds of one layer and of the ends once a framework runs them: its ratios, its overlaps, its host."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class Pace:
     host_backward_s: Floats
 
 
+@lru_cache(maxsize=16)  # bounds and costs of many families ask for the same layers
 def layer_pace(units: Units) -> Pace:
     """Of the average layer."""
     job, x, f = units.job, units.layer, units.job.framework

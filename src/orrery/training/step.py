@@ -80,12 +80,13 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     kinds = kinds.mixed(0.5 * is_mirrored(x))
     fuller = _mixed(_mixed(stage_first, stage_last, np.maximum), stage_middle, np.maximum)
     sync = sync_of(job, x, fuller)
-    sends, joined = _sent_and_joined(x, m)
+    schedules = list(_numbers(x, m))
+    sends, joined = _sent_and_joined(x, schedules)
     each = _layer_parts(job, found, x, pace, which, sync, joined)
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
-    in_flight, in_flight_last, copies = in_flight_of(x, m)
-    parts["bubble"] = _idle_s(x, m, idle_base) * _chunk_ratio(found.num_layers, x)
+    in_flight, in_flight_last, copies = in_flight_of(x, m, schedules)
+    parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
     parts |= _exposed(job, x, busy, sync, fuller)
     parts["update"] = update_s(job, x, fuller)
@@ -229,18 +230,22 @@ def is_mirrored(x: Columns) -> Floats:
     return (mirrored[x.schedule] & (x.pp > 1)).astype(np.float64)
 
 
-def _sent_and_joined(x: Columns, m: Floats) -> tuple[Floats, Floats]:
+Numbers = list[tuple[NDArray[np.bool_], Pipeline]]
+"""Layouts with a pipeline by schedule, and the schedule's numbers for them."""
+
+
+def _sent_and_joined(x: Columns, schedules: Numbers) -> tuple[Floats, Floats]:
     """Hand-overs a micro-batch, and the share of micro-batches beside each other, by each layout's schedule."""
     sends, joined = np.zeros(len(x)), np.zeros(len(x))
-    for here, numbers in _numbers(x, m):
+    for here, numbers in schedules:
         sends[here], joined[here] = numbers.sends_ratio, numbers.joined_ratio
     return sends, joined
 
 
-def _idle_s(x: Columns, m: Floats, base: Triple) -> Floats:
+def _idle_s(x: Columns, schedules: Numbers, base: Triple) -> Floats:
     """Idle seconds by each layout's schedule."""
     idle = np.zeros(len(x))
-    for here, numbers in _numbers(x, m):
+    for here, numbers in schedules:
         idle[here] = numbers.idle_s(base[0][here], base[1][here], base[2][here])
     return idle
 
@@ -259,10 +264,10 @@ def _numbers(x: Columns, m: Floats) -> Iterator[tuple[NDArray[np.bool_], Pipelin
             yield here, get_schedule(name)(x.pp[here], x.vp[here], m[here].astype(np.int64))
 
 
-def in_flight_of(x: Columns, m: Floats) -> tuple[Floats, Floats, Floats]:
+def in_flight_of(x: Columns, m: Floats, schedules: Numbers | None = None) -> tuple[Floats, Floats, Floats]:
     """Micro-batches in flight on the fullest and on the last rank, and copies of the parameters, by schedule."""
     most, least, copies = np.ones(len(x)), np.ones(len(x)), np.ones(len(x))
-    for here, numbers in _numbers(x, m):
+    for here, numbers in _numbers(x, m) if schedules is None else schedules:
         most[here], least[here] = numbers.in_flight_ratio, numbers.last_in_flight_ratio
         copies[here] = numbers.parameter_copies_ratio
     return most, least, copies

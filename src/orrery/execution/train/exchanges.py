@@ -30,16 +30,13 @@ class Exchanges:
 
 def collective_s(job: TrainingJob, kind: str, ranks: Ints, stride: Ints, message_bytes: Floats) -> Floats:
     """One collective among ``ranks`` that stand ``stride`` apart; 0 for groups of one."""
-    out = np.zeros(np.shape(message_bytes))
-    for n, step in sorted(set(zip(ranks.tolist(), stride.tolist(), strict=True))):
-        if n > 1:
-            here = (ranks == n) & (stride == step)
-            work = network.Collective(
-                kind=kind, num_devices=n, message_bytes=message_bytes[here], stride=step, library="nccl",
-                devices_per_node=job.cluster.devices_per_node, has_peer_to_peer=True,
-            )  # fmt: skip
-            out[here] = network.predict(work, device_across(job, n * step)).time_s
-    return out
+    pairs = list(zip(ranks.tolist(), stride.tolist(), strict=True))
+    groups = tuple(sorted({pair for pair in pairs if pair[0] > 1}))
+    if not groups:
+        return np.zeros(np.shape(message_bytes))
+    place = {pair: i for i, pair in enumerate(groups)}
+    group = np.array([place.get(pair, 0) for pair in pairs], dtype=np.int64)
+    return np.where(ranks > 1, curves_of(job, kind, groups).time_s(group, message_bytes), 0.0)
 
 
 def layer_exchanges(job: TrainingJob, block: Block, choice: Choice, cuts: int = 1) -> Exchanges:

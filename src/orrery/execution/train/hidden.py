@@ -1,6 +1,7 @@
 """What collectives of a layer add to its products once an overlap technique has hidden what it can."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,7 @@ def _blocks(units: Units) -> list[tuple[float, Block]]:
     return [(b.count / units.num_layers, b) for b in blocks]
 
 
+@lru_cache(maxsize=64)  # both directions ask for the same pieces
 def _cut(units: Units, rows: int, columns: int) -> Passes:
     """All products of the average layer with tokens cut into ``rows`` pieces and weights into ``columns``."""
     total = nothing(units.choice)
@@ -99,6 +101,7 @@ def _narrower(p: Product, columns: int) -> Product:
     return p if columns == 1 else replace(p, n=np.maximum(-(-p.n // columns), 1))
 
 
+@lru_cache(maxsize=64)
 def _cut_tensor(units: Units, cuts: int) -> Floats:
     total = np.zeros(units.choice.tp.shape)
     for share, block in _blocks(units):

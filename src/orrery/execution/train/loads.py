@@ -48,8 +48,13 @@ def fullest(share: Floats, num_ranks: int) -> Floats:
 
 def fullest_ratio(job: TrainingJob, experts: Experts, ep: Ints) -> Floats:
     """Assignments of the fullest of ``ep`` ranks over those of the mean rank; 1 where loads are even."""
-    share = shares(job, experts)
+    law = job.expert_loads or Popularity(is_dealt=True)
     out = np.ones(ep.shape)
     for ranks in set(ep.tolist()):
-        out[ep == ranks] = ranks * float(fullest(share, ranks).mean())
+        out[ep == ranks] = _fullest_ratio(experts.num_experts, experts.experts_per_token, law, ranks)
     return np.maximum(out, 1.0)
+
+
+@lru_cache(maxsize=4096)
+def _fullest_ratio(num_experts: int, experts_per_token: int, law: Popularity, num_ranks: int) -> float:
+    return num_ranks * float(fullest(_shares(num_experts, experts_per_token, law), num_ranks).mean())
