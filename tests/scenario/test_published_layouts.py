@@ -12,8 +12,9 @@ from orrery.training.step import step_of
 
 WITHIN = 0.15
 
-SLOW = {"llama-3-8b-16-h100": 0.35}
-"""Further off than that, with how far: attention's constant for FP8 on Hopper was fitted while a ring cost nothing."""
+FURTHER = {"llama-3-8b-16-h100": 0.35, "qwen3-235b-256-h100": 0.25}
+"""Off by more, with how much: attention's constant for FP8 on Hopper was fitted while a ring cost nothing; and the same
+layout of Qwen3 ran at 1,204 and at 1,575 tokens a second in two releases two months apart."""
 
 TOO_FULL = ("llama-3-405b-16k-h100", "deepseek-v3-2k-h800")
 """Ran on trainers of their own, which drop more activations and keep narrower states than any framework known here."""
@@ -52,4 +53,4 @@ def test_its_time_is_the_published_one(name):
         "model_flops_per_s_per_device": lambda: float(steps.model_flops[0]) / devices / one.value,
         "hardware_flops_per_s_per_device": lambda: float(steps.hardware_flops[0]) / one.value,
     }[one.metric]()
-    assert time_s == pytest.approx(published_s, rel=SLOW.get(name, WITHIN))
+    assert time_s == pytest.approx(published_s, rel=FURTHER.get(name, WITHIN))
