@@ -196,3 +196,46 @@ def test_modules_are_recomputed_by_name():
 def test_modules_that_are_none_are_refused(recompute, remedy):
     with pytest.raises(ScenarioError, match=remedy):
         orrery.train(model="llama-3-70b", device="b200", devices=8, global_batch=8, seq_len=4096, recompute=recompute)
+
+
+MIXTURE = {
+    "model": "mixtral-8x7b", "device": "h100-sxm", "devices": 64, "tp": 2, "ep": 8, "global_batch": 512,
+    "seq_len": 4096, "sharding": "zero1", "recompute": "full",
+}  # fmt: skip
+
+
+def test_how_tokens_reach_their_experts_is_the_frameworks_or_yours():
+    megatron = orrery.train(**MIXTURE, framework="megatron-lm").to_json()
+    bridge = orrery.train(**MIXTURE, framework="megatron-bridge").to_json()
+    assert (megatron["layout"]["etp"], bridge["layout"]["etp"]) == (2, 1)
+    assert any(n.startswith("etp: 2 (as megatron-lm does") for n in megatron["notes"])
+    assert (megatron["job"]["dispatcher"], bridge["job"]["dispatcher"]) == ("all-to-all", "hybridep")
+    told = orrery.train(**MIXTURE, framework="megatron-lm", etp=1, dispatcher="all-gather").to_json()
+    assert (told["layout"]["etp"], told["job"]["dispatcher"]) == (1, "all-gather")
+    assert told["parts"]["expert parallel"] != megatron["parts"]["expert parallel"]
+    assert "dispatcher" not in orrery.train(**FITS).to_json()["job"], "there are no experts to reach"
+
+
+def test_uneven_loads_make_a_step_longer():
+    even, said = (orrery.train(**MIXTURE, **more).to_json() for more in ({}, {"expert_loads": "balanced"}))
+    skewed = orrery.train(**MIXTURE, expert_loads="zipf:1").to_json()
+    gathered = orrery.train(**MIXTURE, expert_loads="zipf:1", expert_overlap="sparse-materialisation").to_json()
+    assert (even["job"]["expert_loads"], skewed["job"]["expert_loads"]) == ("balanced", "zipf:1")
+    assert even["step_time_s"] == said["step_time_s"] < gathered["step_time_s"] <= skewed["step_time_s"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dispatcher": "pigeon"}, "dispatcher"), ({"expert_loads": "zipf:9"}, "zipf:S with S from 0 to 4"),
+        ({"expert_loads": "nowhere.csv"}, "no file"), ({"etp": 3}, "3"), ({"etp": 0}, "etp"),
+    ],
+)  # fmt: skip
+def test_senseless_experts_are_refused(change, said):
+    with pytest.raises(OrreryError, match=said):
+        orrery.train(**MIXTURE, **change)
+
+
+def test_loads_of_a_model_without_experts_are_refused():
+    with pytest.raises(OrreryError, match="has no experts"):
+        orrery.train(**FITS, expert_loads="zipf:1")

@@ -33,6 +33,13 @@ def expert_loads(word: str | None, model: Model) -> Popularity | None:
     return found
 
 
+def loads_word(loads: Popularity | None) -> str:
+    """A law as a user writes it; what training takes where nothing is written."""
+    if loads is None or loads.is_dealt:
+        return "balanced"
+    return "file" if loads.shares else f"zipf:{loads.exponent:g}"
+
+
 @cache
 def read_loads(word: str) -> Popularity:
     """``balanced``, ``zipf:S``, or a file."""

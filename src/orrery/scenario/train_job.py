@@ -7,6 +7,7 @@ from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, framework_notes, get_framework
 from orrery.catalog.models import get_model
+from orrery.execution.train.experts import dispatcher_of
 from orrery.execution.train.job import Islands, Task, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
 from orrery.execution.train.layout_name import read_name
@@ -14,7 +15,7 @@ from orrery.execution.train.modules import check_modules, read_modules
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
-from orrery.scenario.expert_loads import expert_loads
+from orrery.scenario.expert_loads import expert_loads, loads_word
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
 from orrery.training.schedules.registry import get_schedule, schedules
@@ -95,11 +96,14 @@ def _islands(scenario: Scenario, devices: int) -> Islands | None:
 
 
 def job_json(job: TrainingJob) -> dict[str, Any]:
-    """What was trained, by name."""
+    """What was trained, by name; of models with experts also how their tokens travel and fall."""
+    has_experts = any(b.experts for b in job.model.blocks)
+    routed = {"dispatcher": dispatcher_of(job), "expert_loads": loads_word(job.expert_loads)} if has_experts else {}
     return {
         "model": job.model.name, "device": job.cluster.device.name, "num_devices": job.cluster.num_devices,
         "devices_per_node": job.cluster.devices_per_node, "framework": job.framework.name,
         "precision": job.recipe.name, "task": job.task, "seq_len": job.seq_len, "global_batch": job.global_batch,
+        **routed,
     }  # fmt: skip
 
 
