@@ -1,5 +1,6 @@
 """Layers of stages that do not come out even, worked by hand, and the time and memory that follow."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
+from orrery.execution.train.exchanges import curves_of
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.recipe_registry import get_recipe
@@ -123,3 +125,25 @@ def test_every_rank_of_a_mirrored_pipeline_carries_half_of_both_ends():
     job = job_of("deepseek-v3", 2048, 15360, 4096, "h800-sxm")
     ranks = ranks_of(job, TrainingLayout(pp=16, dp=128, ep=64, schedule="dualpipe"))
     assert ranks[0].parts["weights"] == pytest.approx(ranks[-1].parts["weights"])
+
+
+def test_activations_are_handed_over_in_cut_pieces():
+    """2 s h bytes over tp x cp with sequence parallelism, over cp alone without; pp - 1 times to fill, twice a step."""
+    job = job_of("llama-3.1-8b", 64, 64)
+    assert job.framework.overlaps_pipeline
+    found = {}
+    for is_cut in (True, False):
+        layout = TrainingLayout(tp=2, cp=2, pp=4, dp=4, is_sequence_parallel=is_cut)
+        message = 2.0 * 8192 * 4096 / (2 * (2 if is_cut else 1))
+        once = curves_of(job, "send_recv", ((2, 16),)).time_s(np.zeros(1, dtype=np.int64), np.array([message]))[0]
+        found[is_cut] = step_of(job, columns_of([layout])).parts["hand-overs"][0]
+        assert found[is_cut] == pytest.approx(2 * 3 * once * job.framework.scaleout_ratio)
+    assert found[True] < found[False]
+
+
+def test_the_pipeline_fills_at_the_pace_of_its_fullest_chunk():
+    """32 layers in 4 x 5 chunks of two or one: fills take 2 / 1.6 as long as with 20 chunks of 1.6 layers."""
+    job = job_of("llama-3.1-8b", 4, 16)
+    x = columns_of([TrainingLayout(pp=4, vp=vp, schedule="interleaved") for vp in (5, 8)])
+    idle = step_of(job, x).parts["bubble"]
+    assert idle[0] / idle[1] == pytest.approx((2 / 1.6) * 8 / 5, rel=1e-9)

@@ -22,6 +22,7 @@ from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Floats, Schedule
 from orrery.training.schedules.timeline import PieceSeconds, Timeline, play_schedule
 from orrery.training.schedules.trace_events import trace_events
+from orrery.training.stage_layers import by_chunk
 
 MOST_MICRO_BATCHES = 64
 """That are drawn: a trace of more is slow to open, and shows nothing more."""
@@ -98,7 +99,8 @@ def piece_seconds(job: TrainingJob, layout: TrainingLayout, schedule: Schedule) 
     backward = p["input_gradient_s"] + sum(p[f"{n}_backward_s"] for n in ("tensor", "context", "expert", "host"))
     position = _positions(schedule, layout)
     groups = int(position.max()) + 1
-    layers = found.num_layers // groups + (position < found.num_layers % groups).astype(np.float64)
+    counts = np.array(by_chunk(found.num_layers, layout.pp, groups // layout.pp), dtype=np.float64)
+    layers = counts[position.astype(np.int64)]
     repeated = np.minimum(layers, layout.recompute_layers / position.shape[1]) if layout.recompute_layers else layers
     below, above = (end_pace(found, end) for end in (found.embedding, found.head))
     ends = [(position == 0) * float(b[0]) + (position == groups - 1) * float(a[0])

@@ -42,10 +42,18 @@ def stage_layers(num_layers: int, x: Columns) -> StageLayers:
     return StageLayers(first=middle - (over >= 2), middle=middle, last=middle - (over >= 1))
 
 
+def by_chunk(num_layers: int, pp: int, vp: int) -> tuple[int, ...]:
+    """Layers of every chunk in the order of the model; chunk c of rank r is the (c pp + r)-th.
+
+    Those left over go to the chunks after the first, or from the first on where but one rank goes short: the last.
+    """
+    chunks = pp * vp
+    base, over = divmod(num_layers, chunks)
+    start = 0 if (chunks - over) % pp == 1 else 1
+    return tuple(base + (start <= i < start + over) for i in range(chunks))
+
+
 def by_rank(num_layers: int, pp: int, vp: int) -> tuple[int, ...]:
     """Layers of every rank of one layout, first to last; they add up to ``num_layers``."""
-    chunks = pp * vp
-    each = -(-num_layers // chunks) * vp
-    everywhere, over = divmod(each * pp - num_layers, pp)
-    short = [pp - 1, 0, *range(pp - 2, 0, -1)][:over]
-    return tuple(each - everywhere - (rank in short) for rank in range(pp))
+    counts = by_chunk(num_layers, pp, vp)
+    return tuple(sum(counts[rank::pp]) for rank in range(pp))

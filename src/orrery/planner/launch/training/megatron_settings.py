@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of, shard_ranks
+from orrery.training.stage_layers import by_chunk
 
 STRATEGIES = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
 """Megatron-FSDP's words for what is sharded beside the optimizer's state."""
@@ -54,15 +55,8 @@ def settings(job: TrainingJob, layout: TrainingLayout) -> tuple[Setting, ...]:
 
 
 def uneven_stages(num_layers: int, pp: int, vp: int) -> str:
-    """Layers of each chunk in Megatron's letters; ranks then hold what ``training.stage_layers`` says.
-
-    Those left over go to the chunks after the first, which embeds, or from the first on where one rank goes short: that
-    is then the last one, with the loss. E embeds, t is a layer, L the loss; ``|`` ends a chunk.
-    """
-    chunks = pp * vp
-    base, over = divmod(num_layers, chunks)
-    start = 0 if (chunks - over) % pp == 1 else 1
-    counts = [base + (start <= i < start + over) for i in range(chunks)]
+    """Layers of each chunk in Megatron's letters: E embeds, t is a layer, L the loss; ``|`` ends a chunk."""
+    counts, chunks = by_chunk(num_layers, pp, vp), pp * vp
     parts = [f"t*{n}" if n else "" for n in counts]
     return "|".join(("E" if i == 0 else "") + p + ("L" if i == chunks - 1 else "") for i, p in enumerate(parts))
 
