@@ -25,7 +25,8 @@ def test_every_framework_loads_and_cites_each_of_its_numbers(name):
     own = {f.name for f in fields(Framework)} - {"name", "kernels", "spreads", "facts"}
     has_default = {
         "selective", "has_flat_gradients", "dispatcher", "cuts_experts", "keeps_wide_layers",
-        "fuses_gradient_sums", "keeps_unread_gradients", "names_modules", "accumulates",
+        "fuses_gradient_sums", "keeps_unread_gradients", "names_modules", "accumulates", "reports_memory",
+        "compiled_logits_bytes", "compiles_loss_since", "keeps_stage_outputs",
     }  # fmt: skip
     assert own - has_default <= framework.facts.keys() <= own
     for key, fact in framework.facts.items():

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.evidence.row import Row
-from orrery.evidence.training_row import counts_full_attention, is_out_of_memory, read_training_row, stated_metrics
+from orrery.evidence.training_row import (
+    counts_full_attention,
+    is_out_of_memory,
+    memory_tool,
+    read_training_row,
+    stated_metrics,
+)
 from orrery.models.model import SoftmaxAttention
 
 DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data")) / "training"
@@ -46,6 +52,10 @@ def test_a_row_that_states_everything_takes_no_defaults():
         ({"sharding": ""}, "tp2 sp dp8 mb1 zero1"),  # NeMo's distributed optimizer
         ({"framework": "megatron-lm", "sharding": ""}, "tp2 dp8 mb1"),
         ({"framework": "torchtitan", "sharding": "", "recompute": ""}, "tp2 sp dp8 mb1 zero3 recompute-selective"),
+        (
+            {"device": "trainium1", "tp": "32", "pp": "4", "dp": "2", "num_devices": "128"},
+            "tp16 sp pp4 dp2 mb1 zero1 1f1b",
+        ),  # tp counts cores, two to a chip
         ({"tp": "16", "num_devices": "16", "sharding": ""}, "tp16 sp mb1"),
     ],
 )
@@ -338,3 +348,37 @@ def test_rows_of_the_tables(table):
             assert job.model.num_layers == int(cells["num_layers"])
     assert len(rows) == total
     assert total - declined >= least
+
+
+@pytest.mark.parametrize(
+    ("cells", "tool"),
+    [
+        ({}, "allocated"),
+        ({"framework": "torchtitan"}, "reserved"),
+        ({"note": "memory read from nvidia-smi"}, "device"),
+        ({"framework": "torchtitan", "memory_tool": "allocator"}, "allocated"),
+    ],
+)
+def test_who_measured_the_memory(cells, tool):
+    row = Row(PLAIN | cells)
+    assert memory_tool(row, read_training_row(row)[0].framework) == tool
+
+
+def test_an_unknown_tool_is_refused():
+    row = Row(PLAIN | {"memory_tool": "top"})
+    with pytest.raises(ScenarioError, match="unknown memory_tool top; write allocated, reserved, or device"):
+        memory_tool(row, read_training_row(Row(PLAIN))[0].framework)
+
+
+@pytest.mark.parametrize(
+    ("cells", "logits_bytes"),
+    [
+        ({"torch_compile": "no"}, 12),
+        ({"torch_compile": "yes", "measured_date": "2024-12"}, 12),
+        ({"torch_compile": "yes", "measured_date": "2025-08-15"}, 4),
+        ({"torch_compile": "yes", "framework_version": "torch 2.9.0.dev20250815+cu128"}, 4),
+        ({"torch_compile": "yes"}, 4),
+    ],
+)
+def test_a_compiled_run_compiles_its_loss_since_the_framework_does(cells, logits_bytes):
+    assert read(**cells, framework="torchtitan")[0].framework.logits_bytes == logits_bytes

@@ -20,6 +20,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.models.shape import resized
 from orrery.training.columns import columns_of
 from orrery.training.ranks import ranks_of
+from orrery.training.reported import reported_bytes
 from orrery.training.stage_kinds import stage_kinds
 from orrery.training.stage_layers import stage_layers
 from orrery.training.step import step_of
@@ -228,3 +229,25 @@ def test_kinds_that_alternate_are_on_every_stage():
     found = units(job, choice_of([TrainingLayout(pp=4, dp=16, ep=16)]))
     kinds = stage_kinds(found, x, stage_layers(found.num_layers, x))
     assert [c[0] for c in kinds.first] == [c[0] for c in kinds.middle] == [c[0] for c in kinds.last] == [6.0, 3.0, 3.0]
+
+
+def test_torchtitan_keeps_every_other_product_and_attentions_output():
+    """Llama-3 8B by operator: half of what seven products make (3 h + 2 kv + 2 ffn), attention's output, the input."""
+    h, kv, ffn = 4096, 1024, 14336
+    layer = units(job_of("llama-3-8b", 0, "torchtitan"), choice_of([TrainingLayout()])).layer
+    assert layer.selective_bytes[0] == pytest.approx(2 * S * ((3 * h + 2 * kv + 2 * ffn) / 2 + h + h))
+
+
+def test_a_pipeline_that_keeps_outputs_holds_one_more_of_each_micro_batch():
+    layout = TrainingLayout(pp=4, dp=2, recompute="full")
+    kept, plain = (held(job_of(keeps_stage_outputs=k, batch=16), layout)["activations"] for k in (True, False))
+    assert kept - plain == pytest.approx(4 * 2 * S * H), "four micro-batches in flight on the first rank"
+
+
+@pytest.mark.parametrize(
+    ("tool", "bytes"),
+    [("allocated", 40e9), ("reserved", 42e9), ("device", 42e9 + 0.5e9 + 3 * 0.25e9)],
+)
+def test_what_tools_report(tool, bytes):
+    """The driver also counts its context and the buffers of tensor, pipeline and data groups."""
+    assert reported_bytes(40e9, tool, TrainingLayout(tp=8, pp=4, dp=4)) == pytest.approx(bytes)

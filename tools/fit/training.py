@@ -199,7 +199,8 @@ def time_errors(runs: Sequence[Run], thetas: Sequence[Theta]) -> Floats:
 def memory_errors(runs: Sequence[Run], thetas: Sequence[Theta]) -> Floats:
     """log(measured / predicted) of the peak."""
     return np.array([
-        np.log(r.memory_bytes / float(steps_of(r, t).memory_bytes[0])) for r, t in zip(runs, thetas, strict=True)
+        np.log(r.memory_bytes / metric_of(steps_of(r, t), 0, "peak_memory_bytes", r.member))
+        for r, t in zip(runs, thetas, strict=True)
     ])  # fmt: skip
 
 

@@ -28,6 +28,7 @@ SWITCHES = {
 }  # fmt: skip
 """Megatron's flags, and what they switch on."""
 
+_NIGHTLY = re.compile(r"dev(20\d\d)(\d\d)\d\d")
 _ARXIV = re.compile(r"arXiv:(\d\d)\d\d\.")
 
 
@@ -95,6 +96,14 @@ def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | f
     return out
 
 
+def _month(row: Row) -> str:
+    """Year and month of a run, as far as its date or the build of PyTorch that it ran on says them."""
+    if len(day := row.word("measured_date")) >= 7:
+        return day[:7]
+    found = _NIGHTLY.search(row.word("framework_version"))
+    return f"{found[1]}-{found[2]}" if found else ""
+
+
 def _year(row: Row) -> str:
     """The year of the run, or of the paper that reports it; blank where neither is known."""
     if day := row.word("measured_date"):
@@ -117,6 +126,8 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
         out |= dict.fromkeys(TUNED, True)
     if row.word("torch_compile").casefold() in ("yes", "true", "1") or "compile" in technique:
         out["is_fused"] = True
+        if framework.compiled_logits_bytes and (not _month(row) or _month(row) >= framework.compiles_loss_since):
+            out["logits_bytes"] = framework.compiled_logits_bytes
     if "eager" in note:
         out["has_fused_attention"] = False
     version = row.word("framework_version")

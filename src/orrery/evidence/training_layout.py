@@ -132,6 +132,11 @@ def _degrees(
     devices = row.count("num_devices") or row.count("num_nodes") * row.count("devices_per_node")
     if not devices:
         devices = _devices(row, model, device, known, has_dp=bool(stated["dp"]))
+    cores = device.num_compute_units if device.kind == "npu" else 1
+    if devices % known and devices * cores % known == 0 and stated["tp"] % cores == 0 and cores > 1:
+        stated["tp"] //= cores  # a chip's cores work on one tensor together
+        known //= cores
+        row.default("tp", f"{stated['tp']} (counts cores, {cores} to a device)")
     if devices % known:
         raise ScenarioError("num_devices is not tp x cp x pp x dp")
     rest = devices // known

@@ -27,6 +27,7 @@ from orrery.models.model import Model
 from orrery.scenario.expert_loads import expert_loads
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
+from orrery.training.reported import Tool
 from orrery.training.step import step_of
 
 TASKS: dict[str, Task] = {
@@ -49,6 +50,12 @@ CONTEXT_BYTES = 1.5e9
 
 CLEARLY = 1.1
 """A default is only overruled where it needs that much more memory than there is, and no sooner said not to fit."""
+
+TOOLS: dict[str, Tool] = {
+    "allocated": "allocated", "allocator": "allocated", "reserved": "reserved", "device": "device",
+    "nvidia-smi": "device", "rocm-smi": "device",
+}  # fmt: skip
+"""Words of the column memory_tool."""
 
 PADDED_FRAC = 0.5
 """Half of the tokens of BERT's samples of 512 are padding, which packing and unpadding leave out. [krell-2021]"""
@@ -196,3 +203,13 @@ def counts_full_attention(row: Row) -> bool:
 def leaves_device(row: Row) -> bool:
     """Whether activations go to the host by a policy that the row does not spell out: what stays is not known."""
     return "offload" in row.word("recompute_as_published").casefold()
+
+
+def memory_tool(row: Row, framework: Framework) -> Tool:
+    """Who measured a row's memory: as the row says, else as the framework's logs do."""
+    word = row.word("memory_tool").casefold()
+    if not word:
+        return "device" if "nvidia-smi" in row.word("note").casefold() else framework.reports_memory
+    if word not in TOOLS:
+        raise ScenarioError(f"unknown memory_tool {word}; write allocated, reserved, or device (nvidia-smi)")
+    return TOOLS[word]

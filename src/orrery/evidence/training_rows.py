@@ -14,6 +14,7 @@ from orrery.evidence.training_row import (
     counts_full_attention,
     leaves_device,
     leaves_recompute_open,
+    memory_tool,
     read_training_row,
     usable_bytes,
 )
@@ -22,6 +23,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import SoftmaxAttention
 from orrery.scenario.train import spread_of
 from orrery.training.columns import columns_of
+from orrery.training.reported import reported_bytes
 from orrery.training.step import Steps, step_of
 from orrery.training.worth import peak_flops_per_s
 
@@ -101,7 +103,7 @@ def metric_of(steps: Steps, index: int, metric: str, member: Read) -> float:
     if metric == "tokens_per_s_per_device":
         return float(steps.tokens_per_s_per_device[index])
     if metric == "peak_memory_bytes":
-        return float(steps.memory_bytes[index])
+        return reported_bytes(float(steps.memory_bytes[index]), memory_tool(member.row, job.framework), layout)
     flops = float(steps.model_flops[index])
     if counts_full_attention(member.row):
         flops += uncounted_flops(job)

@@ -67,7 +67,8 @@ def held_bytes(
     longest = max(job.longest_seq_len, job.seq_len) / job.seq_len
     logits = longest * np.where(has_head, f.logits_bytes * units.head.logit_elements[which], 0.0)
     kept, moment = activations_of(job, x, units, which, counts, layers)
-    activations = longest * in_flight * kept + np.maximum(longest * moment - logits, 0.0)
+    sent = np.where((x.pp > 1) & ~has_head, units.layer.boundary_bytes[which], 0.0) * f.keeps_stage_outputs
+    activations = longest * in_flight * (kept + sent) + np.maximum(longest * moment - logits, 0.0)
     gathered = (
         recipe.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )

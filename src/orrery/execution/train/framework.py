@@ -47,6 +47,10 @@ class Framework:
     fixed_bytes: float  # of each device: workspaces that the allocator counts
     update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
     has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
+    reports_memory: Literal["allocated", "reserved", "device"] = "allocated"  # whose figure its logs print
+    compiled_logits_bytes: float = 0.0  # of one logit where the loss is compiled; 0 = it is not
+    compiles_loss_since: str = ""  # month from which a compiled run compiles its loss
+    keeps_stage_outputs: bool = False  # a pipeline rank keeps what it sent on until the gradient comes back
     accumulates: bool = True  # a blank micro-batch may be less than a rank's share of the batch
     names_modules: bool = False  # parts of a layer can be recomputed by name
     keeps_unread_gradients: bool = False  # Transformer Engine's fused sums leave a tensor for every size of weight

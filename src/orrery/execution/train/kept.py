@@ -46,15 +46,16 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
     activations = _activations(job, block, products, choice, t, element)
     cores, scores = _core(job, block, choice, t), 0.0
     if isinstance(block.mixer, SoftmaxAttention) and not job.framework.has_fused_attention:
-        each = SCORES_BYTES + (SCORES_BYTES + MASK_BYTES if job.framework.has_dropout else 0.0)
-        scores = each * t * heads(block.mixer, choice.tp)[0] * job.seq_len
+        score = SCORES_BYTES + (SCORES_BYTES + MASK_BYTES if job.framework.has_dropout else 0.0)
+        scores = score * t * heads(block.mixer, choice.tp)[0] * job.seq_len
     everything = saved * inputs + element * wide + norms + masks + activations + cores + scores
     everything = everything + _apart(job, block, products, choice, t, element)
     everything = everything + saved * sum((t * p.k for p in _read_again(job, products) if is_latent(job, p)), 0.0 * t)
+    each = widths(job, block, products, choice, stream)
     selective = everything - scores
     if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
-        selective = 0.5 * element * (inputs + wide) + cores + element * stream
-    each = widths(job, block, products, choice, stream)
+        made = _outputs(products, t) + each.routed_in + each.received
+        selective = element * (stream + 0.5 * made + _mixed(block, choice, t))
     return Kept(
         everything_bytes=everything,
         selective_bytes=selective,
@@ -75,6 +76,19 @@ def _apart(
         return np.zeros(choice.tp.shape)
     norms = 4.0 * t * block.norm_elements / choice.norm_ways
     return norms + element * t * block.activation_elements / choice.tp
+
+
+def _outputs(products: list[Product], t: Floats) -> Floats:
+    """Elements that leave the products of dense parts."""
+    return sum((t * p.n * p.groups for p in products if p.linear.role != "router"), 0.0 * t)
+
+
+def _mixed(block: Block, choice: Choice, t: Floats) -> Floats:
+    """Elements that leave attention."""
+    mixer = block.mixer
+    if isinstance(mixer, SoftmaxAttention | LatentAttention):
+        return t * heads(mixer, choice.tp)[0] * mixer.value_head_size
+    return 0.0 * t
 
 
 def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:
