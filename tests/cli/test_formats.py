@@ -70,7 +70,7 @@ def test_the_list_fits_the_terminal(said, monkeypatch, columns):
     _, page, _ = said("formats", "list")
     assert max(map(len, page.splitlines())) <= int(columns)
     assert "mxfp4_weight_only" in page
-    assert ("QServe" in page) == (columns == "140")
+    assert "QServe" in page  # a source has a line of its own where there is no column for it
 
 
 def test_everything_in_the_list_can_be_shown():

@@ -107,10 +107,29 @@ def with_prefix(prefix: str, sign: str) -> str:
     return f"{shown}{sign}" if sign.partition("/")[0] in _SYMBOLS.values() else f"{shown} {sign}".strip()
 
 
+_LARGE = (("T", 1e12), ("B", 1e9), ("M", 1e6))
+"""What people abbreviate counts by, in place of an exponent."""
+
+
+def figures(value: float, digits: int = 3) -> str:
+    """A number as a person writes it: thousands set apart, millions abbreviated, never ``1.478e+04``.
+
+    >>> figures(14780.4, 4), figures(2.5e9), figures(0.0123), figures(1e24)
+    ('14,780', '2.5 B', '0.0123', '1e24')
+    """
+    if not math.isfinite(value):
+        return f"{value}"
+    size = abs(float(f"{value:.{digits}g}"))
+    if 1e7 <= size < 1e15:
+        letter, scale = next((letter, scale) for letter, scale in _LARGE if size >= scale)
+        return f"{_plain(value / scale, digits)} {letter}"
+    return _plain(value, digits).replace("e+", "e")
+
+
 def _plain(number: float, digits: int) -> str:
     """Few digits, thousands set apart, and no exponent where a person would write none."""
     rounded = float(f"{number:.{digits}g}")
-    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < 1e7 else f"{rounded:.{digits}g}"
+    return f"{rounded:,.0f}" if 10**digits <= abs(rounded) < 1e7 else f"{rounded:.{digits}g}"
 
 
 def prefix_of(value: float, sign: str, digits: int = 3) -> tuple[str, float]:

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import fields
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.scatter import LETTERS, can_plot, lettered
+from orrery.cli.sheet import Sheet
 from orrery.scenario.answer_ways import Reasoned, Way, spent
 
 COLUMNS, HEIGHT = 96, 14
@@ -27,9 +26,7 @@ def print_answer(found: Reasoned) -> None:
     out.print(f"\n[bold]One answer by {found.shape}[/]{f' ({knobs})' if knobs else ''}; "
               f"{found.num_questions} asked at once", highlight=False)  # fmt: skip
     ways = (found.one_call, *found.ways)
-    table = Table(box=SIMPLE, pad_edge=False)
-    for heading in ("", "one call", *(_heading(way) for way in found.ways)):
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=bool(heading))
+    table = Sheet("", "one call", *(_heading(way) for way in found.ways))
     for label, said in _rows(found):
         table.add_row(label, *map(said, ways))
     out.print(table)
@@ -45,7 +42,7 @@ def _rows(found: Reasoned) -> list[Row]:
     """Lines of the table; those that say nothing here are left out."""
     ways = (found.one_call, *found.ways)
     rows: list[Row] = [
-        ("calls", lambda w: f"{w.num_calls:,.4g}"), ("prompt tokens", lambda w: f"{w.prompt_tokens:,.0f}"),
+        ("calls", lambda w: figures(w.num_calls, 4)), ("prompt tokens", lambda w: f"{w.prompt_tokens:,.0f}"),
         ("  of them shared", lambda w: f"{w.shared_tokens:,.0f}"),
         ("tokens written", lambda w: f"{w.answer_tokens:,.0f}"), ("time to the answer", lambda w: text(w.time_s, "s")),
     ]  # fmt: skip
@@ -86,7 +83,7 @@ def _draw(out: Console, found: Reasoned, ways: tuple[Way, ...]) -> None:
 
 
 def _usd(value: float | None) -> str:
-    return "?" if value is None else f"${value:.3g}"
+    return "?" if value is None else f"${figures(value)}"
 
 
 def _share(value: float | None) -> str:

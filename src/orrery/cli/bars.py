@@ -12,8 +12,6 @@ CATEGORIES = (
 """Letter, name, field, colour; what is left is free."""
 
 LEAST_CELLS, MOST_CELLS = 10, 48
-FIGURES_COLUMNS = 42
-"""Room for the figures behind the bar."""
 
 
 def legend() -> str:
@@ -23,15 +21,17 @@ def legend() -> str:
 
 def memory_bar(memory: Memory, columns: int) -> Text:
     """``[WWWWWKKKKK···] W 35.5 K 30.1 A 1.2 of 85.5`` for the fullest device."""
-    width = max(LEAST_CELLS, min(MOST_CELLS, columns - FIGURES_COLUMNS))
-    bar, figures = Text("["), Text()
-    used = 0
-    for letter, _, field, colour in CATEGORIES:
-        size: float = getattr(memory, field)
-        if size <= 0:
-            continue
-        cells = min(round(size / memory.capacity_bytes * width), width - used)
+    sizes: list[tuple[str, float, str]] = [(letter, getattr(memory, field), colour)
+                                           for letter, _, field, colour in CATEGORIES]  # fmt: skip
+    figures = Text()
+    for letter, size, colour in sizes:
+        if size > 0:
+            figures.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
+    figures.append(f" of {memory.capacity_bytes / 1e9:.3g}")
+    width = max(LEAST_CELLS, min(MOST_CELLS, columns - figures.cell_len - 2))
+    bar, used = Text("["), 0
+    for letter, size, colour in sizes:
+        cells = max(0, min(round(size / memory.capacity_bytes * width), width - used))
         used += cells
         bar.append(letter * cells, style=colour)
-        figures.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
-    return bar.append("·" * (width - used) + "]").append_text(figures).append(f" of {memory.capacity_bytes / 1e9:.3g}")
+    return bar.append("·" * (width - used) + "]").append_text(figures)

@@ -9,8 +9,7 @@ from orrery.cli.question import question_flags, settings_from
 from orrery.scenario.fields_bits import BITS_SETTINGS
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from orrery.cli.sheet import Sheet
     from orrery.scenario.bits import BitsAnswer
 
 EXAMPLES = """\b
@@ -61,26 +60,17 @@ def print_bits(answer: "BitsAnswer") -> None:
         out.print(front_plot(answer, min(out.width, 90)), markup=False, highlight=False)
 
 
-def _table(title: str, *columns: str) -> "Table":
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left")
-    return table
-
-
-def _wholes(answer: "BitsAnswer") -> "Table":
-    from orrery.base.units import text
+def _wholes(answer: "BitsAnswer") -> "Sheet":
+    from orrery.base.units import figures, text
+    from orrery.cli.sheet import Sheet
     from orrery.planner.bits.options import UNITS
     from orrery.scenario.bits import whole
 
-    table = _table("", "", "perturbation", "latency", "size", "energy")
+    table = Sheet("", "perturbation", "latency", "size", "energy")
     for w in (whole("mixed", answer.best), *answer.uniform):
         is_mixed = w.name == "mixed"
         table.add_row(
-            w.name if is_mixed else f"all {w.name}", f"{w.perturbation_ratio:.4g}", text(w.latency_s, "s"),
+            w.name if is_mixed else f"all {w.name}", figures(w.perturbation_ratio, 4), text(w.latency_s, "s"),
             text(w.size_bytes, "bytes"), text(w.energy_j, "j"), style="bold" if is_mixed else None,
         )  # fmt: skip
     limits = {metric: text(limit, UNITS[metric]) for metric, limit in answer.limits.items()}
@@ -92,9 +82,11 @@ def _wholes(answer: "BitsAnswer") -> "Table":
 MOST_GROUPS = 40
 
 
-def _groups(answer: "BitsAnswer") -> "Table":
+def _groups(answer: "BitsAnswer") -> "Sheet":
+    from orrery.cli.sheet import Sheet
+
     formats = answer.best.options.formats
-    table = _table("Layers by group and format", "group", *formats)
+    table = Sheet("group", *formats, title="Layers by group and format")
     for name, counts in list(answer.groups.items())[:MOST_GROUPS]:
         table.add_row(name, *(f"{counts[f]}" if counts[f] else "" for f in formats))
     if (more := len(answer.groups) - MOST_GROUPS) > 0:

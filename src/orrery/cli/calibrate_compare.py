@@ -92,12 +92,10 @@ def print_comparison(answer: "Comparison") -> None:
 
 def _print_causes(out: "Console", answer: "Comparison") -> None:
     """The ranked causes as bars, and those that cannot be it."""
-    from rich.box import SIMPLE
-    from rich.table import Table
+    from orrery.cli.sheet import Sheet
 
-    table = Table(box=SIMPLE, pad_edge=False)
-    for column in ("cause", "evidence", "", "explains", "severity"):
-        table.add_column(column, justify="right" if column in ("", "explains") else "left")
+    table = Sheet("cause", "evidence", "", "explains", left=2)
+    table.add_column("severity", justify="left", wraps=True)
     for s in (s for i, s in enumerate(answer.suspects) if i < FEWEST_CAUSES or s.evidence_frac >= LEAST_FRAC):
         table.add_row(
             s.cause, "#" * round(EVIDENCE_COLUMNS * s.evidence_frac), f"{s.evidence_frac:.0%}",

@@ -9,9 +9,8 @@ from orrery.calibrate.runs.settings import RUN_SETTINGS
 from orrery.cli.question import question_flags, settings_from
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from orrery.calibrate.runs.answer import RunsAnswer
+    from orrery.cli.sheet import Sheet
 
 EXAMPLES = """\b
 Examples:
@@ -80,36 +79,32 @@ def print_runs(answer: "RunsAnswer") -> None:
         out.print(line, markup=False, highlight=False)
 
 
-def _table(*columns: str) -> "Table":
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    table = Table(box=SIMPLE, pad_edge=False)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 or column == "needs" else "right")
-    return table
-
-
-def _constants(answer: "RunsAnswer") -> "Table":
+def _constants(answer: "RunsAnswer") -> "Sheet":
+    from orrery.base.units import figures
     from orrery.calibrate.runs.answer import NOT_IDENTIFIED
+    from orrery.cli.sheet import Sheet
 
-    table = _table("constant", "shipped", "corrected", "+-", "told by the runs", "needs")
+    table = Sheet("constant", "shipped", "corrected", "+-")
+    table.add_column("told by the runs", wraps=True)
+    table.add_column("needs", justify="left", wraps=True, minor=1)
     for c in answer.constants:
         is_open = c.word == NOT_IDENTIFIED
         table.add_row(
-            c.name, f"{c.before:.4g}", "stays" if is_open else f"{c.after:.4g}", "" if is_open else f"{c.sd_log:.0%}",
-            c.word, c.needs if is_open else "", style="dim" if is_open else None,
+            c.name, figures(c.before, 4), "stays" if is_open else figures(c.after, 4),
+            "" if is_open else f"{c.sd_log:.0%}", c.word, c.needs if is_open else "", style="dim" if is_open else None,
         )  # fmt: skip
     return table
 
 
-def _errors(answer: "RunsAnswer") -> "Table":
-    table = _table("each run left out", "rows", "median", "", "mean", "", "p90", "", "bias", "")
+def _errors(answer: "RunsAnswer") -> "Sheet":
+    from orrery.cli.sheet import Sheet
+
+    table = Sheet("each run left out", "rows", "median", "mean", "p90", "bias")
     for metric, (before, after) in answer.scores.items():
         cells: list[str] = []
         for field in ("median_abs_error_frac", "mean_abs_error_frac", "p90_abs_error_frac", "bias_frac"):
             sign = "+" if field == "bias_frac" else ""
-            cells += [f"{getattr(before, field):{sign}.1%}", f"-> {getattr(after, field):{sign}.1%}"]
+            cells.append(f"{getattr(before, field):{sign}.1%} -> {getattr(after, field):{sign}.1%}")
         table.add_row(metric, f"{before.rows}", *cells)
     return table
 

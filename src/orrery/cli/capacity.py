@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE
-from rich.table import Table
-
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console, print_infeasible, print_json, print_notes
 from orrery.cli.progress import bar, patience
 from orrery.cli.serving_result import print_serving_result
+from orrery.cli.sheet import Sheet
 from orrery.cli.simulate_report import write_result
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.capacity import Capacity, find_capacity
@@ -48,20 +46,22 @@ def run_capacity(scenario: "Scenario", is_json: bool, out: tuple[Path, ...]) -> 
 def print_capacity(found: Capacity) -> None:
     """The answer in a sentence, and every rate that was tried."""
     out = console()
-    table = Table(box=SIMPLE, pad_edge=False, title="Rates tried", title_justify="left")
-    for column in ("requests/s", "within the objectives", "goodput", "p99 TTFT", "p99 TPOT", ""):
-        table.add_column(column, justify="left" if not column else "right")
+    table = Sheet("requests/s", "within the objectives", "goodput", "p99 TTFT", "p99 TPOT", title="Rates tried", left=0)
+    table.add_column("", justify="left", wraps=True)
     for p in found.probes:
+        is_best = p.requests_per_s == found.requests_per_s
         said = "holds" if p.is_met else f"{p.limited_by}" + ("" if p.is_sustained else ", the queue grows")
         table.add_row(
-            f"{p.requests_per_s:.4g}", "-" if p.attained_frac is None else f"{p.attained_frac:.1%}",
-            "-" if p.goodput_requests_per_s is None else f"{p.goodput_requests_per_s:.4g}/s", text(p.p99_ttft_s, "s"),
-            text(p.p99_tpot_s, "s"), said, style="bold" if p.requests_per_s == found.requests_per_s else None,
+            figures(p.requests_per_s, 4), "-" if p.attained_frac is None else f"{p.attained_frac:.1%}",
+            "-" if p.goodput_requests_per_s is None else f"{figures(p.goodput_requests_per_s, 4)}/s",
+            text(p.p99_ttft_s, "s"), text(p.p99_tpot_s, "s"), said + ", the highest" * (is_best and p.is_met),
+            style="bold" if is_best else None,
         )  # fmt: skip
     out.print(table)
     needed = found.answer.attained
     share = f" with {needed.needed_frac:.0%} of the requests in time" if needed.attained_frac is not None else ""
+    each = figures(found.requests_per_s_per_device, 4)
     out.print(
-        f"It takes [bold]{found.requests_per_s:.4g} requests/s[/]{share} "
-        f"({found.requests_per_s_per_device:.4g} for each device); beyond that, {found.limited_by} is the limit."
+        f"It takes [bold]{figures(found.requests_per_s, 4)} requests/s[/]{share} ({each} for each device); "
+        f"beyond that, {found.limited_by} is the limit."
     )

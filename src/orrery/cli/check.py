@@ -46,16 +46,16 @@ def COMMAND(tables: tuple[Path, ...], by: str, out: Path | None, is_json: bool) 
 
 def print_report(report: "Report") -> None:
     """Errors by metric and group, then what was declined and why."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
     from orrery.cli.output import console
+    from orrery.cli.sheet import Sheet
     from orrery.evidence.report import most_first
 
     out = console()
-    table = Table(title=f"{report.rows:,} rows", title_justify="left", box=SIMPLE, pad_edge=False)
-    for column in ("group", "metric", "rows", "median", "mean", "p90", "bias", "in 80 %"):
-        table.add_column(column, justify="left" if column in ("group", "metric") else "right")
+    table = Sheet(title=f"{report.rows:,} rows")
+    table.add_column("group", justify="left", wraps=True)
+    table.add_column("metric", justify="left")
+    for column in ("rows", "median", "mean", "p90", "bias", "in 80 %"):
+        table.add_column(column)
     for group in report.groups:
         said, score = ", ".join(f"{k} {v}" for k, v in group.by.items()) or "all", group.score
         errors = (score.median_abs_error_frac, score.mean_abs_error_frac, score.p90_abs_error_frac, score.bias_frac)

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rich.table import Table
-
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console
-from orrery.cli.quantize import decibels, table
+from orrery.cli.quantize import decibels
 from orrery.cli.scatter import LETTERS, can_plot, lettered
+from orrery.cli.sheet import Sheet
 from orrery.scenario.compare_formats import Compared, Comparison
 
 HEIGHT = 14
@@ -52,11 +51,11 @@ def _pictures(found: Comparison) -> Iterator[tuple[str, list[tuple[str, float, f
             yield f"x bf16, {name}", points
 
 
-def _signal(found: Comparison) -> Table:
+def _signal(found: Comparison) -> Sheet:
     names = list(dict.fromkeys(name for r in found.results for name in r.errors))
-    drawn = table("", 2, "", "format", "bits", *(f"SQNR {Path(n).name}" for n in names), "largest error", "to zero",
-                  "front")  # fmt: skip
-    drawn.columns[-1].justify = "left"
+    sqnr = (f"SQNR {Path(n).name}" for n in names)
+    drawn = Sheet("", "format", "bits", *sqnr, "largest error", "to zero", left=2)
+    drawn.add_column("front", justify="left")
     for letter, r in _rows(found):
         first = next(iter(r.errors.values()), None)
         drawn.add_row(
@@ -68,24 +67,24 @@ def _signal(found: Comparison) -> Table:
     return drawn
 
 
-def _speeds(found: Comparison) -> Table:
-    drawn = table(f"On {found.device}, against bf16", 4, "", "format", "runs as", "rate", "TFLOP/s", "prefill",
-                  "decode", "memory", whole=("format", "runs as"))  # fmt: skip
+def _speeds(found: Comparison) -> Sheet:
+    headings = ("", "format", "runs as", "rate", "TFLOP/s", "prefill", "decode", "memory")
+    drawn = Sheet(*headings, title=f"On {found.device}, against bf16", left=4)
     for letter, r in _rows(found):
         if (s := r.speed) is None:
             drawn.add_row(letter, r.format, "no kernel known")
             continue
         drawn.add_row(
-            letter, r.format, s.runs_as, s.rate or "vector", f"{s.peak_flops_per_s / 1e12:,.4g}",
+            letter, r.format, s.runs_as, s.rate or "vector", figures(s.peak_flops_per_s / 1e12, 4),
             f"x {s.prefill.speedup_ratio:.2f}", f"x {s.decode.speedup_ratio:.2f}", f"x {s.memory_ratio:.2f}",
             style=None if letter else "dim",
         )  # fmt: skip
     return drawn
 
 
-def _casts(found: Comparison) -> Table:
-    drawn = table("Products, and casting their activations", 2, "", "format", "prefill product", "cast",
-                  "decode product", "cast", "bytes each", "scales each")  # fmt: skip
+def _casts(found: Comparison) -> Sheet:
+    headings = ("", "format", "prefill product", "its cast", "decode product", "its cast", "bytes each", "scales each")
+    drawn = Sheet(*headings, title="Products, and casting their activations", left=2)
     for letter, r in _rows(found):
         if (s := r.speed) is None:
             continue
@@ -98,8 +97,8 @@ def _casts(found: Comparison) -> Table:
     return drawn
 
 
-def _served(found: Comparison) -> Table:
-    drawn = table("The model, served", 2, "", "format", "output tokens/s", "TTFT", "TPOT")
+def _served(found: Comparison) -> Sheet:
+    drawn = Sheet("", "format", "output tokens/s", "TTFT", "TPOT", title="The model, served", left=2)
     for letter, r in _rows(found):
         if e := r.served:
             drawn.add_row(letter, r.format, f"{e.output_tokens_per_s:,.0f}", text(e.ttft_s, "s"), text(e.tpot_s, "s"),
@@ -107,13 +106,16 @@ def _served(found: Comparison) -> Table:
     return drawn
 
 
-def _crests(found: Comparison) -> Table:
+def _crests(found: Comparison) -> Sheet:
     crests = list(dict.fromkeys(row.crest_factor for row in found.by_crest))
     rows: dict[str, list[str]] = {}
     for row in found.by_crest:
         rows.setdefault(row.format, []).append(f"{row.sqnr_db:.1f}")
-    drawn = table(f"SQNR in dB by crest factor (largest over RMS) of blocks of {found.crest_block_elements}, all "
-                  "formats scaled by such blocks", 1, "format", *(f"{c:g}" for c in crests))  # fmt: skip
+    title = (
+        f"SQNR in dB by crest factor (largest over RMS) of blocks of {found.crest_block_elements}, all formats scaled "
+        "by such blocks"
+    )
+    drawn = Sheet("format", *(f"{c:g}" for c in crests), title=title)
     for name, cells in rows.items():
         drawn.add_row(name, *cells)
     return drawn

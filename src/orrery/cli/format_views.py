@@ -2,13 +2,11 @@
 
 from rich.console import Console
 
+from orrery.base.units import figures
 from orrery.cli.output import console
-from orrery.cli.quantize import table
 from orrery.cli.scatter import can_plot, plot
+from orrery.cli.sheet import Sheet
 from orrery.scenario.formats import FormatList, Shown
-
-SOURCE_COLUMNS = 110
-"""Terminals narrower than this do without the sources of the list; ``show`` has them."""
 
 HEIGHT = 14
 VALUES_A_LINE, LONG_VALUES_A_LINE, LONG_CHARACTERS = 8, 4, 7
@@ -23,21 +21,18 @@ TITLES = {
 def print_list(found: FormatList) -> None:
     """A table for each group."""
     out = console()
-    has_room = out.width >= SOURCE_COLUMNS
     for group, title in TITLES.items():
-        columns = ("name", "bits", "largest", "normal", "smallest", "decades", "values", "element")
-        drawn = table(title, 1, *columns, *(["source"] if has_room else []), whole=columns[:-1])
+        drawn = Sheet("name", "bits", "largest", "normal", "smallest", "decades", "values", title=title)
+        drawn.add_column("element", justify="left", wraps=True, minor=1)
+        drawn.add_column("source", justify="left", wraps=True, minor=2)
         for row in (r for r in found.rows if r.group == group):
             e = row.element
             numbers = ("", "", "", "", "", "mixture") if e is None else (
-                f"{e.highest:.2g}" if e.highest >= 1e6 else f"{e.highest:,.5g}",
+                figures(e.highest, 2 if e.highest >= 1e6 else 5),
                 "" if e.smallest_normal is None else f"{e.smallest_normal:.2g}", f"{e.smallest:.2g}",
-                f"{e.range_decades:.1f}", f"{e.num_values:.2g}" if e.num_values >= 1e6 else f"{e.num_values:,}", e.name,
+                f"{e.range_decades:.1f}", figures(e.num_values, 5 if e.num_values < 1e5 else 2), e.name,
             )  # fmt: skip
-            source = [row.source] if has_room else []
-            drawn.add_row(row.name, f"{row.bits_per_element:.4g}", *numbers, *source)
-        for column in drawn.columns[len(columns) - 1 :]:
-            column.justify = "left"
+            drawn.add_row(row.name, f"{row.bits_per_element:.4g}", *numbers, row.source)
         out.print(drawn)
     out.print("normal, smallest: the smallest normal number, and the smallest above zero")
 
@@ -46,8 +41,8 @@ def print_shown(found: Shown) -> None:
     """Facts, values, and the relative error over the largest binades."""
     out, f = console(), found.format
     out.print(f"[bold]{f.name}[/]: {f.title}", highlight=False)
-    facts = table("", 2, "", "")
-    facts.show_header = False
+    facts = Sheet("", has_header=False)
+    facts.add_column("", justify="left", wraps=True)
     for name, value in _facts(found):
         facts.add_row(name, value)
     out.print(facts)
@@ -101,7 +96,7 @@ def _print_values(out: Console, values: tuple[float, ...]) -> None:
     is_long = max(map(len, words)) > LONG_CHARACTERS
     a_line = LONG_VALUES_A_LINE if is_long else VALUES_A_LINE
     title = "Values by code" + (", the rest with the sign turned" if is_mirrored else "")
-    drawn = table(title, 0, "code", *(f"+{i}" for i in range(a_line)))
+    drawn = Sheet("code", *(f"+{i}" for i in range(a_line)), title=title, left=0)
     for start in range(0, len(shown), a_line):
         drawn.add_row(f"{start}", *words[start : start + a_line])
     out.print(drawn)

@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from orrery.cli.output import console
 from orrery.cli.scatter import raster
+from orrery.cli.sheet import Sheet
 from orrery.evidence.amounts import amount, input_name, input_text, metric_name
 from orrery.evidence.find.crossing import Point, Reading
 from orrery.evidence.find.entry import Mechanism, PaperEntry
@@ -28,12 +27,6 @@ MOST_MISSING = 6
 """Reasons for what is not predicted, likewise."""
 
 PLOT_COLUMNS = 48
-WHOLE = ("ratio", "verdict")
-"""Columns that a narrow terminal does not break into lines."""
-
-CLAIM_LETTERS = 22
-"""Of a claim's name on one line."""
-
 STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
 
 
@@ -117,13 +110,14 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
     if not shown:
         out.print("It claims no number.")
         return
-    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("claim", "of what", "reported", "predicted", "ratio", "verdict"):
-        justify = "right" if column in ("ratio", "predicted") else "left"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in WHOLE)
-    table.columns[0].width = min(CLAIM_LETTERS, max(len(j.claim.id) for j in shown))
+    table = Sheet()
+    for column in ("claim", "of what", "reported"):
+        table.add_column(column, justify="left", wraps=True)
+    table.add_column("predicted")
+    table.add_column("ratio")
+    table.add_column("verdict", justify="left")
     for j in shown:
-        table.add_row(*map(escape, _cells(j)), f"[{STYLES[j.verdict]}]{_verdict(j)}[/]")
+        table.add_row(*_cells(j), Text(_verdict(j), style=STYLES[j.verdict]))
     out.print(table)
     if (more := len(entry.claims) - len(shown)) > 0:
         out.print(f"… {more} more; --json lists every one")

@@ -18,10 +18,6 @@ Examples:
   orrery papers list --metric throughput_ratio --json"""
 
 
-LEAST_TITLE, OTHER_COLUMNS = 24, 92
-"""Of a line: what a title gets at least, and what stands before it."""
-
-
 @click.command("list", epilog=EXAMPLES)
 @filter_flags
 @as_json
@@ -43,18 +39,16 @@ def COMMAND(is_json: bool, **filters: str) -> None:  # noqa: N802 - the seam tha
 
 def print_papers(found: Sequence["Document"], num_all: int) -> None:
     """A line a paper, by layer and year."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
     from orrery.cli.output import console
+    from orrery.cli.sheet import Sheet
 
     out = console()
-    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("key", "year", "layer", "kind", "fit", "claims"):
-        table.add_column(column, justify="right" if column == "claims" else "left", no_wrap=True)
-    table.add_column("title", no_wrap=True, max_width=max(LEAST_TITLE, out.width - OTHER_COLUMNS))
+    table = Sheet("key", "year", left=2)
+    table.add_column("title", justify="left", wraps=True)
+    for column, minor in (("layer", 1), ("claims", 2), ("kind", 3), ("fit", 4)):
+        table.add_column(column, justify="right" if column == "claims" else "left", minor=minor)
     for d in sorted(found, key=lambda d: (d.layer, d.year or 0, d.key)):
-        table.add_row(d.key, str(d.year or ""), d.layer, d.kind, d.fit, str(len(d.claims) or ""), d.title)
+        table.add_row(d.key, str(d.year or ""), d.title, d.layer, str(len(d.claims) or ""), d.kind, d.fit)
     if found:
         out.print(table)
     out.print(f"{len(found)} of {num_all} papers; orrery papers show KEY tells of one.", markup=False)

@@ -21,9 +21,10 @@ Examples:
     is_flag=True,
     help="Serve the best plans their traffic step by step; objectives may then be percentiles: p99_ttft:MS.",
 )
+@click.option("--all-plans", is_flag=True, help="Every plan that works, not only the best of each device.")
 @scenario_flags("plan")
 def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, simulate: bool, **flags: Any
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, simulate: bool, all_plans: bool, **flags: Any
 ) -> int:
     """The best ways to serve a model on some devices, for your traffic and objectives.
 
@@ -38,12 +39,12 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     from orrery.cli.output import print_json, print_notes
     from orrery.scenario.ask import plan
 
-    answer = plan(scenario)
+    answer = plan(scenario, all_plans=all_plans)
     if is_json:
         print_json(answer.to_json())
     else:
         from orrery.cli.views import print_plans
 
-        print_plans(answer)
+        print_plans(answer, is_every=all_plans)
     print_notes(n for n in answer.notes if is_json or not n.startswith("price:"))  # the page has prices already
     return 3 if answer.infeasible else 0

@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE
-from rich.table import Table
-
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console, print_json, print_notes
 from orrery.cli.progress import bar, patience
+from orrery.cli.sheet import Sheet
 from orrery.cli.views import print_plans
 from orrery.scenario.plan_simulated import SimulatedPlan, plan_simulated
 
@@ -22,7 +20,7 @@ def run_plan_simulated(scenario: "Scenario", is_json: bool) -> int:
     if is_json:
         print_json(found.to_json())
     else:
-        print_plans(found.answer)
+        print_plans(found.answer, is_every=True)
         if found.simulated:
             print_simulated(found.simulated)
     print_notes(n for n in found.answer.notes if is_json or not n.startswith("price:"))
@@ -31,9 +29,11 @@ def run_plan_simulated(scenario: "Scenario", is_json: bool) -> int:
 
 def print_simulated(simulated: tuple[SimulatedPlan, ...]) -> None:
     """A row for each plan; the closed form's means stand in brackets."""
-    table = Table(box=SIMPLE, pad_edge=False, title="Simulated (in brackets the closed form)", title_justify="left")
-    for column in ("", "devices", "TTFT", "p99", "TPOT", "p99", "tok/s", "in time", "goodput", ""):
-        table.add_column(column, justify="right" if column else "left")
+    table = Sheet(title="Simulated (in brackets the closed form)")
+    for column, minor in (("", 0), ("devices", 0), ("TTFT", 0), ("p99 TTFT", 0), ("TPOT", 0), ("p99 TPOT", 0),
+                          ("tok/s", 1), ("in time", 0), ("goodput", 1)):  # fmt: skip
+        table.add_column(column, justify="right" if column else "left", minor=minor)
+    table.add_column("", justify="left")
     for number, one in enumerate(simulated, 1):
         s, o = one.answer.summary, one.operation
         table.add_row(
@@ -42,7 +42,7 @@ def print_simulated(simulated: tuple[SimulatedPlan, ...]) -> None:
             text(s.tpot.percentile_s(99.0), "s"),
             f"{s.output_tokens_per_s:,.0f} ({one.plan.output_tokens_per_s:,.0f})",
             _in_time(one),
-            f"{s.goodput.requests_per_s:.3g}/s" if s.goodput else "-", _verdict(one),
+            f"{figures(s.goodput.requests_per_s)}/s" if s.goodput else "-", _verdict(one),
         )  # fmt: skip
     console().print(table)
 

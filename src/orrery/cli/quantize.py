@@ -10,8 +10,7 @@ from orrery.cli.question import question_flags, settings_from
 from orrery.scenario.fields_quantize import QUANTIZE_SETTINGS
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from orrery.cli.sheet import Sheet
     from orrery.scenario.quantize_answer import QuantizeAnswer
     from orrery.scenario.quantize_layers import Measurement
 
@@ -120,26 +119,16 @@ def print_quantized(answer: "QuantizeAnswer") -> None:
         out.print(f"declined: {where} ({d.source}): {d.reason}", markup=False)
 
 
-def table(title: str, left: int, *columns: str, whole: tuple[str, ...] = ("format",)) -> "Table":
-    """A table whose first ``left`` columns are words; ``whole`` columns are never broken."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    drawn = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    for i, column in enumerate(columns):
-        is_whole = column in whole
-        drawn.add_column(column, justify="left" if i < left else "right", overflow="fold", no_wrap=is_whole)
-    return drawn
-
-
-def _totals(answer: "QuantizeAnswer") -> "Table":
+def _totals(answer: "QuantizeAnswer") -> "Sheet":
     from orrery.base.units import text
     from orrery.cli.scatter import LETTERS
+    from orrery.cli.sheet import Sheet
 
     numbers = answer.totals[0].error.num_elements
     count = max(t.num_tensors for t in answer.totals)
     title = f"{count} tensor{'s' * (count > 1)}, {numbers:,} numbers; * keeps most at its bits"
-    drawn = table(title, 2, "", "format", "bits", "size", "SQNR", "largest error", "mean error", "to zero")
+    headings = ("", "format", "bits", "size", "SQNR", "largest error", "mean error", "to zero")
+    drawn = Sheet(*headings, title=title, left=2)
     for i, t in enumerate(answer.totals):
         e = t.error
         drawn.add_row(
@@ -155,27 +144,30 @@ def decibels(sqnr_db: float) -> str:
     return "exact" if sqnr_db == float("inf") else f"{sqnr_db:.1f} dB"
 
 
-def _tensors(answer: "QuantizeAnswer") -> "Table":
+def _tensors(answer: "QuantizeAnswer") -> "Sheet":
     """SQNR of each tensor in each format, those that lose most first."""
+    from orrery.cli.sheet import Sheet
+
     formats = [t.format for t in answer.totals]
     rows: dict[tuple[str, str], dict[str, float]] = {}
     for r in answer.results:
         rows.setdefault((r.source, r.tensor), {})[r.format] = r.error.sqnr_db
     worst = sorted(rows, key=lambda key: min(rows[key].values()))
     more = f", {TENSORS_SHOWN} of {len(rows)}" if len(rows) > TENSORS_SHOWN else ""
-    drawn = table(f"SQNR by tensor in dB, most lost first{more}", 1, "tensor", *formats)
+    drawn = Sheet("tensor", *formats, title=f"SQNR by tensor in dB, most lost first{more}")
     for key in worst[:TENSORS_SHOWN]:
         found = rows[key]
         drawn.add_row(key[1], *(decibels(found[f]).removesuffix(" dB") if f in found else "-" for f in formats))
     return drawn
 
 
-def _layer(tensor: str, measured: "Sequence[Measurement]") -> "Table":
+def _layer(tensor: str, measured: "Sequence[Measurement]") -> "Sheet":
     """Recipes on one layer, format by format, the least error first."""
     from orrery.base.units import text
+    from orrery.cli.sheet import Sheet
 
-    drawn = table(f"Output of {tensor} after a recipe", 2, "format", "recipe", "output SQNR", "weights error", "bytes",
-                  "work a token", whole=("format", "recipe"))  # fmt: skip
+    headings = ("format", "recipe", "output SQNR", "weights error", "bytes", "work a token")
+    drawn = Sheet(*headings, title=f"Output of {tensor} after a recipe", left=2)
     for m in sorted(measured, key=lambda m: (m.bits_per_element, m.format, -m.output_sqnr_db)):
         drawn.add_row(
             m.format, m.recipe, decibels(m.output_sqnr_db), f"{m.weights_error_frac:.3g}",

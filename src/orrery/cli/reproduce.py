@@ -8,7 +8,6 @@ import click
 from orrery.cli.options import as_json
 
 if TYPE_CHECKING:
-    from orrery.evidence.judge.judged import Judged
     from orrery.evidence.judge.run import Rerun
 
 EXAMPLES = """\b
@@ -96,22 +95,24 @@ def print_claims(found: "Rerun") -> None:
     """A table of what was run again, what is missing for the rest, and the count."""
     from collections import Counter
 
-    from rich.box import SIMPLE
-    from rich.table import Table
+    from rich.text import Text
 
     from orrery.cli.output import console
+    from orrery.cli.sheet import Sheet
     from orrery.evidence.amounts import amount
     from orrery.evidence.judge.page import reported
 
     out = console()
-    table = Table(box=SIMPLE, pad_edge=False)
-    for column in ("paper", "claim", "reported", "predicted", "ratio", "verdict", "because"):
-        table.add_column(column, justify="right" if column == "ratio" else "left", overflow="fold")
+    table = Sheet()
+    for column, minor in (("paper", 0), ("claim", 0), ("reported", 1), ("predicted", 0), ("ratio", 0), ("verdict", 0)):
+        is_words = column in ("paper", "claim", "reported")
+        table.add_column(column, justify="left" if column != "ratio" else "right", wraps=is_words, minor=minor)
+    table.add_column("because", justify="left", minor=2)
     for j in found.judged:
         predicted = "" if j.predicted is None else amount(j.predicted, j.claim.unit)
         ratio = "" if j.ratio is None else f"{j.ratio:.2f}"
         style = STYLES[j.verdict]
-        table.add_row(j.paper, j.claim.id, reported(j), predicted, ratio, f"[{style}]{j.verdict}[/]", _plain(j))
+        table.add_row(j.paper, j.claim.id, reported(j), predicted, ratio, Text(j.verdict, style), j.because)
     if found.judged:
         out.print(table)
     count = Counter(j.verdict for j in found.judged)
@@ -119,9 +120,3 @@ def print_claims(found: "Rerun") -> None:
 
 
 STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
-
-
-def _plain(j: "Judged") -> str:
-    from rich.markup import escape
-
-    return escape(j.because)

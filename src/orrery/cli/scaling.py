@@ -45,35 +45,36 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
 
 def print_formats(answer: "FormatAnswer") -> None:
     """The loss of the run, every width's best split, and the best width as the budget grows."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
+    from orrery.base.units import figures
     from orrery.cli.output import console
+    from orrery.cli.sheet import Sheet
 
     out, run, spent = console(), answer.run, answer.budget
     out.print(
-        f"[bold]{run.num_parameters:.3g} parameters, {run.num_tokens:.3g} tokens[/] in E{run.exponent_bits}"
+        f"[bold]{figures(run.num_parameters)} parameters, {figures(run.num_tokens)} tokens[/] in E{run.exponent_bits}"
         f"M{run.mantissa_bits}, blocks of {run.block_elements}: loss [bold]{run.loss:.4f}[/] "
         f"({run.loss - run.lossless:+.4f} against exact arithmetic)"
     )
-    out.print(f"More than {run.critical_tokens:.3g} tokens make this model worse in this format.")
-    table = Table(title="Every width, best split", title_justify="left", box=SIMPLE, pad_edge=False)
-    for column in ("bits", "split", "loss", "added", "critical tokens"):
-        table.add_column(column, justify="left" if column == "split" else "right")
+    out.print(f"More than {figures(run.critical_tokens)} tokens make this model worse in this format.")
+    table = Sheet("bits", "split", "loss", "added", "critical tokens", title="Every width, best split", left=0)
     for s in answer.splits:
         table.add_row(
             f"{s.bits}", f"E{s.exponent_bits}M{s.mantissa_bits}", f"{s.loss:.4f}", f"{s.loss - s.lossless:.4f}",
-            f"{s.critical_tokens:.3g}",
+            figures(s.critical_tokens),
         )  # fmt: skip
     out.print(table)
+    size, tokens = figures(spent.num_parameters), figures(spent.num_tokens)
     out.print(
-        f"A budget of {spent.compute_flops:.3g} FLOP (16-bit operations; cost in proportion to bits) is best spent in "
-        f"[bold]{spent.bits} bits[/] (E{spent.exponent_bits}M{spent.mantissa_bits}): {spent.num_parameters:.3g} "
-        f"parameters, {spent.num_tokens:.3g} tokens, loss {spent.loss:.4f}."
+        f"A budget of {figures(spent.compute_flops)} FLOP (16-bit operations; cost in proportion to bits) is best "
+        f"spent in [bold]{spent.bits} bits[/] (E{spent.exponent_bits}M{spent.mantissa_bits}): {size} parameters, "
+        f"{tokens} tokens, loss {spent.loss:.4f}."
     )
     out.print("\nBest width by budget")
     for b in answer.budgets:
-        out.print(f"  {b.compute_flops:.0e} FLOP  {'#' * b.bits:<16} {b.bits} bits, loss {b.loss:.4f}", markup=False)
+        out.print(
+            f"  {figures(b.compute_flops, 1):>6} FLOP  {'#' * b.bits:<16} {b.bits} bits, loss {b.loss:.4f}",
+            markup=False,
+        )
 
 
 LETTERS = ("8", "f", "b", "4")
@@ -82,20 +83,18 @@ LETTERS = ("8", "f", "b", "4")
 
 def print_widths(answer: "WidthAnswer") -> None:
     """The four choices at the asked point, from where FP4 wins, and the map around it."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
+    from orrery.base.units import figures
     from orrery.cli.output import console
+    from orrery.cli.sheet import Sheet
 
     out, best, size = console(), answer.best, answer.best.num_parameters
     grows = "grows until its forward pass costs as much" if best.is_resized else "keeps its size and sees more tokens"
     out.print(
-        f"[bold]In the time that FP8 takes for {size:.3g} parameters and {best.num_tokens:.3g} tokens[/], "
+        f"[bold]In the time that FP8 takes for {figures(size)} parameters and {figures(best.num_tokens)} tokens[/], "
         f"FP4 products {best.fp4_ratio:.3g} x as fast; the model {grows}"
     )
-    table = Table(box=SIMPLE, pad_edge=False)
-    for column in ("forward", "backward", "forward speed", "step speed", "loss", ""):
-        table.add_column(column, justify="left" if column in ("forward", "backward", "") else "right")
+    table = Sheet("forward", "backward", "forward speed", "step speed", "loss", left=2)
+    table.add_column("", justify="left")
     for t in answer.trials:
         forward, step = t.speedups
         row = (t.choice.forward, t.choice.backward, f"{forward:.3g} x", f"{step:.3g} x", f"{t.loss:.4f}")
@@ -104,8 +103,8 @@ def print_widths(answer: "WidthAnswer") -> None:
     low, high = answer.fp4_wins_tokens
     if low == low:
         out.print(
-            f"FP4 both ways beats FP8 both ways from {low:.3g} to {high:.3g} tokens ({low / size:.3g} to "
-            f"{high / size:.3g} a parameter; looked for between 1 and a million)."
+            f"FP4 both ways beats FP8 both ways from {figures(low)} to {figures(high)} tokens ({figures(low / size)} "
+            f"to {figures(high / size)} a parameter; looked for between 1 and a million)."
         )
     else:
         out.print("FP4 both ways beats FP8 both ways at no amount of data.")
@@ -114,12 +113,13 @@ def print_widths(answer: "WidthAnswer") -> None:
 
 def _map(answer: "WidthAnswer") -> str:
     """A letter for the best choice at every model size (up) and number of tokens a parameter (to the right)."""
+    from orrery.base.units import figures
     from orrery.scenario.scaling import MAP_PARAMETERS, MAP_TOKENS_PER_PARAMETER
 
     sizes = list(zip(MAP_PARAMETERS, answer.choices, strict=True))[::-1]
     lines = ["Best choice: 8 all FP8, f FP4 forward, b FP4 backward, 4 all FP4", "parameters"]
-    lines += [f"{size:10.1e} |" + "".join(f" {LETTERS[i]}" for i in row) for size, row in sizes]
-    ticks = [f"{x:<16.3g}" for x in MAP_TOKENS_PER_PARAMETER[::8]]
+    lines += [f"{figures(size, 2):>10} |" + "".join(f" {LETTERS[i]}" for i in row) for size, row in sizes]
+    ticks = [f"{figures(x, 2):<16}" for x in MAP_TOKENS_PER_PARAMETER[::8]]
     lines.append(" " * 11 + "+" + "-" * (2 * len(MAP_TOKENS_PER_PARAMETER)))
     lines += [" " * 13 + "".join(ticks).rstrip(), " " * 13 + "tokens a parameter"]
     return "\n".join(lines)

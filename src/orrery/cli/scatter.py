@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
+from orrery.base.units import figures
+from orrery.cli.sheet import Sheet
 from orrery.planner.plan import FrontPoint, Operation
 from orrery.planner.why_not import described
 
@@ -103,14 +103,12 @@ def _round_up(value: float) -> float:
     return next(s * scale for s in (1, 1.5, 2, 3, 4, 5, 8, 10, 100) if s * scale >= value)
 
 
-def _table(title: str, points: Sequence[FrontPoint]) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    for column in ("plan", "in flight", "tok/s/user", "tok/s/device", "meets"):
-        table.add_column(column, justify="left" if column == "plan" else "right")
+def _table(title: str, points: Sequence[FrontPoint]) -> Sheet:
+    table = Sheet("plan", "in flight", "tok/s/user", "tok/s/device", "meets", title=title)
     steps = min(ROWS, len(points))
     for p in (points[i * (len(points) - 1) // max(1, steps - 1)] for i in range(steps)):
         table.add_row(
-            described(p.candidate), f"{p.concurrency:.3g}", f"{p.output_tokens_per_s_per_user:,.0f}",
+            described(p.candidate), figures(p.concurrency), f"{p.output_tokens_per_s_per_user:,.0f}",
             f"{p.output_tokens_per_s_per_device:,.0f}", "yes" if p.meets_objectives else "no",
         )  # fmt: skip
     return table

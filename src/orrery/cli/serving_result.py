@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
 
 WIDTH, LABEL = 50, 40
 """Characters of a line of the block, and of its label, as in ``vllm bench serve``."""
@@ -63,10 +62,8 @@ def _line(label: str, value: float | int | str) -> str:
 
 def _print_ours(out: Console, answer: Mapping[str, Any]) -> None:
     """Where the time went, what filled up, energy and money."""
-    table = Table(box=SIMPLE, pad_edge=False, show_header=False)
-    table.add_column("")
-    table.add_column("", justify="right")
-    table.add_column("")
+    table = Sheet("", "", has_header=False)
+    table.add_column("", justify="left", wraps=True)
     for row in (*_latency_rows(answer), *_load_rows(answer), *_cost_rows(answer)):
         table.add_row(*row)
     out.print(table)
@@ -107,7 +104,8 @@ def _latency_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def _load_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     cache = (f"{answer['kv_use_mean_frac']:.1%}", f"peak {answer['kv_use_peak_frac']:.1%}")
     return [
-        ("in the batch", f"{answer['running_mean_requests']:.3g}", f"{answer['waiting_mean_requests']:.3g} waiting"),
+        ("in the batch", figures(answer["running_mean_requests"]),
+         f"{figures(answer['waiting_mean_requests'])} waiting"),
         ("cache in use", *cache), ("preemptions", f"{answer['preemptions']:,}", ""),
         ("prompt tokens from the cache", f"{answer['prefix_hit_rate_frac']:.1%}", ""),
     ]  # fmt: skip
@@ -120,5 +118,7 @@ def _cost_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if (energy_j := answer["energy_j_per_output_token"]) is not None:
         rows.append(("energy per output token", text(energy_j, "j"), ""))
     if (usd := answer["usd_per_million_tokens"]) is not None:
-        rows.append(("a million output tokens", f"${usd:.3g}", f"${answer['usd_per_million_total_tokens']:.3g} all"))
+        rows.append(
+            ("a million output tokens", f"${figures(usd)}", f"${figures(answer['usd_per_million_total_tokens'])} all")
+        )
     return rows

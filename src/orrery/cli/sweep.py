@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.box import SIMPLE
-from rich.table import Table
 
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
+from orrery.base.units import figures
 from orrery.cli.output import console, print_json
 from orrery.cli.progress import bar, patience
+from orrery.cli.sheet import Sheet
 from orrery.cli.simulate_report import report_html
 from orrery.cli.simulate_report.parquet import parquet_bytes
 from orrery.scenario.sweep import Swept, sweep
@@ -31,11 +31,16 @@ COLUMNS = (
     ("capacity_requests_per_s", "capacity req/s", ".4g"), ("limited_by", "limited by", ""),
     ("request_throughput", "req/s", ".4g"), ("output_throughput", "tok/s", ",.0f"),
     ("output_tokens_per_s_per_device", "/device", ",.0f"), ("output_tokens_per_s_per_user", "/user", ",.0f"),
-    ("mean_ttft_ms", "TTFT ms", ",.0f"), ("p99_ttft_ms", "p99", ",.0f"), ("mean_tpot_ms", "TPOT ms", ".3g"),
-    ("p99_tpot_ms", "p99", ".3g"), ("slo_attainment", "in time", ".1%"), ("request_goodput", "goodput", ".4g"),
+    ("mean_ttft_ms", "TTFT ms", ",.0f"), ("p99_ttft_ms", "p99 TTFT ms", ",.0f"), ("mean_tpot_ms", "TPOT ms", ".3g"),
+    ("p99_tpot_ms", "p99 TPOT ms", ".3g"), ("slo_attainment", "in time", ".1%"), ("request_goodput", "goodput", ".4g"),
     ("usd_per_million_tokens", "$/M out", ".3g"), ("saturated_first", "saturated first", ""),
 )  # fmt: skip
 """Key, heading and format of the columns on the page; those that nobody has are left out."""
+
+
+MATTERS = ("capacity_requests_per_s", "request_throughput", "output_throughput", "mean_ttft_ms", "mean_tpot_ms",
+           "slo_attainment", "usd_per_million_tokens")  # fmt: skip
+"""Keys of the columns that keep their place on narrow terminals."""
 
 
 def run_sweep(
@@ -96,13 +101,13 @@ def columns_of(rows: Sequence[Mapping[str, Cell]]) -> dict[str, np.ndarray[Any, 
 def print_sweep(found: Swept, rows: Sequence[Mapping[str, Cell]]) -> None:
     """The runs as a table, in the order of the grid; below it, what came to nothing."""
     out = console()
-    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Sheet()
     varied = list(found.points[0].values)
     shown = [c for c in COLUMNS if any(row.get(c[0]) is not None for row in rows)]
     for name in varied:
-        table.add_column(name, justify="right", no_wrap=True)
-    for _, name, form in shown:
-        table.add_column(name, justify="right" if form else "left")
+        table.add_column(name)
+    for key, name, form in shown:
+        table.add_column(name, justify="right" if form else "left", minor=0 if key in MATTERS else 1)
     for row in rows:
         if row["status"] == "done":
             table.add_row(
@@ -121,5 +126,5 @@ def _said(cell: Cell, form: str) -> str:
     if cell is None:
         return "-"
     if form and not isinstance(cell, str):
-        return format(cell, form)
-    return f"{cell:g}" if isinstance(cell, float) else str(cell)
+        return figures(float(cell), int(form[1])) if form.endswith("g") else format(cell, form)
+    return figures(cell, 6) if isinstance(cell, float) else str(cell)

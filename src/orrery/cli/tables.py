@@ -1,40 +1,30 @@
 """Facts as tables in the terminal."""
 
 from collections.abc import Mapping
-from textwrap import fill
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.table import Table as RichTable
-
+from orrery.base.units import figures
 from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
 from orrery.scenario.show import Table, readable
-
-TEXT_COLUMNS = 8
-"""A column of words is no narrower than this where it could be wider."""
-
-HEADING_COLUMNS = 10
-"""Headings of numbers break here, so that they are hardly wider than their numbers."""
 
 MANY = 1_000_000
 """Counts from here on are said in billions."""
 
+WHOLE = ("name", "fact")
+"""Columns of words that are never broken into lines."""
+
 
 def print_facts(table: Table) -> None:
-    """A table of what is known, columns as the rows have them; wide values wrap."""
+    """A table of what is known, columns as the rows have them; wide values wrap, or stand below their row."""
     out = console()
     columns = list(dict.fromkeys(key for row in table.rows for key in row))
-    drawn = RichTable(title=table.title, title_justify="left", box=SIMPLE, pad_edge=False)
+    drawn = Sheet(title=table.title)
     for column in columns:
         is_number = all(isinstance(row.get(column), int | float) for row in table.rows)
-        longest = max((len(str(row.get(column, ""))) for row in table.rows), default=0)
-        drawn.add_column(
-            fill(heading(column), HEADING_COLUMNS, break_long_words=False) if is_number else heading(column),
-            justify="right" if is_number else "left",
-            overflow="fold",
-            no_wrap=is_number or column in ("name", "fact"),
-            min_width=None if is_number else min(longest, TEXT_COLUMNS),
-        )
+        is_words = not (is_number or column in WHOLE)
+        drawn.add_column(heading(column), justify="right" if is_number else "left", wraps=is_words,
+                         minor=0 if is_number or column in WHOLE else 1)  # fmt: skip
     for row in table.rows:
         drawn.add_row(*(_cell(column, row) for column in columns))
     out.print(drawn)
@@ -46,7 +36,7 @@ def _cell(column: str, row: Mapping[str, Any]) -> str:
     """One cell; in lists, large counts are in billions."""
     value = row.get(column)
     if column.startswith("num_") and isinstance(value, int) and value >= MANY:
-        return f"{value / 1e9:.3g} B"
+        return f"{figures(value / 1e9)} B"
     return readable(_unit_name(column, row), value)
 
 

@@ -1,15 +1,14 @@
 """Answers as a person reads them in a terminal."""
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from orrery.base.cost import Interval
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.bars import legend, memory_bar
 from orrery.cli.output import console
 from orrery.cli.scatter import draw_front
+from orrery.cli.sheet import Sheet
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Plan, Rejected
 from orrery.planner.why_not import described
@@ -17,11 +16,11 @@ from orrery.reports.serving_words import BOUND_BY
 from orrery.scenario.ask import Answer
 from orrery.scenario.plan_answer import PlanAnswer, lacking, nearest_misses
 
+MEMORY_SHOWN = 5
+"""Plans whose memory is drawn."""
+
 REJECTED_SHOWN = 6
 """Rejected plans on the page, the nearest misses first; ``--json`` has them all."""
-
-PLAN_COLUMNS = 22
-"""Least width of a plan's name."""
 
 
 def print_estimate(answer: Answer) -> None:
@@ -30,9 +29,7 @@ def print_estimate(answer: Answer) -> None:
     f = d.formats
     out.print(f"[bold]{d.model.name}[/] on {e.num_devices} x {d.cluster.device.name} ({d.layout}), "
               f"weights {f.weights}, activations {f.activations}, cache {f.kv}, {d.engine.name}")  # fmt: skip
-    table = Table(box=SIMPLE, pad_edge=False)
-    for column in ("", "mean", "80 % interval"):
-        table.add_column(column, justify="left" if not column else "right")
+    table = Sheet("", "mean", "80 % interval")
     for label, name, unit in (
         ("time to first token", "ttft_s", "s"), ("time per output token", "tpot_s", "s"),
         ("whole request", "latency_s", "s"), ("output rate", "output_tokens_per_s", "tokens"),
@@ -42,22 +39,26 @@ def print_estimate(answer: Answer) -> None:
         table.add_row(label, _said(value, name, unit), _interval(e.intervals.get(name), name, unit))
     table.add_row("energy per output token", text(e.energy_j_per_token, "j"), "")
     if (usd := answer.usd_per_million_tokens) is not None:
-        table.add_row("a million output tokens", f"${usd:.3g}", "")
+        table.add_row("a million output tokens", f"${figures(usd)}", "")
     out.print(table)
-    out.print(f"Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:.3g} requests run at once.")
+    out.print(f"Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {figures(e.concurrency)} requests run at once.")
+    asked = answer.question.workload
+    out.print(answer.room.said(asked.input_tokens, asked.output_tokens))
     out.print(memory_bar(e.memory, out.width))
     out.print(f"({legend()})")
 
 
-def print_plans(answer: PlanAnswer) -> None:
-    """The best plans, the front, memory, the rejected, and how to launch the winner."""
+def print_plans(answer: PlanAnswer, is_every: bool = False) -> None:
+    """The best plan of each device (``is_every``: all), the front, memory, the rejected, and a launch of the first."""
     out = console()
     _headline(out, answer)
+    shown = shown_plans(answer, is_every)
     if answer.plans:
-        out.print(_plan_table(answer.plans))
+        out.print(_plan_table(shown))
+        _print_below(out, answer, len(shown))
         out.print(f"Memory ({legend()})")
-        for index, plan in enumerate(answer.plans, 1):
-            out.print(Text(f"{index:>2} ").append_text(memory_bar(plan.operation.memory, out.width - 4)))
+        for rank, plan in shown[:MEMORY_SHOWN]:
+            out.print(Text(f"{rank:>2} ").append_text(memory_bar(plan.operation.memory, out.width - 4)))
         for _, tariff in answer.tariffs:
             for note in tariff.notes or (f"price: {tariff.because}",):
                 out.print(note, markup=False)
@@ -71,6 +72,26 @@ def print_plans(answer: PlanAnswer) -> None:
         _print_launch(out, answer.plans[0])
 
 
+def shown_plans(answer: PlanAnswer, is_every: bool) -> tuple[tuple[int, Plan], ...]:
+    """Rows of the table, with their ranks: of several devices the best of each, of one its best few."""
+    one_each = answer.best_by_device
+    return answer.ranked if is_every or len(answer.tariffs) < 2 else tuple(one_each.values())
+
+
+def _print_below(out: Console, answer: PlanAnswer, num_shown: int) -> None:
+    """What the rows leave out: devices without a plan, further plans, and how far the first is from its limit."""
+    for device, near in answer.rejected_by_device.items():
+        out.print(f"{device}: no plan works; the nearest: {lacking(near)}", markup=False)
+    best = answer.plans[0]
+    if (headroom := answer.headroom_frac(best)) is not None:
+        highest, rate = best.operation.highest_requests_per_s, answer.goal.traffic.request_rate_per_s
+        out.print(f"Headroom of plan 1: it sustains {figures(highest)} requests/s, {headroom:.0%} above the "
+                  f"{figures(rate)} that arrive.")  # fmt: skip
+    if num_shown < answer.num_plans:
+        rest = answer.num_plans - num_shown
+        out.print(f"{rest} further plan{'s' * (rest > 1)}: --all-plans", markup=False)
+
+
 def _headline(out: Console, answer: PlanAnswer) -> None:
     works = f"{answer.num_plans} of {answer.num_plans + len(answer.rejected)} plans work"
     cost = f"{answer.evaluated:,} operating points in {answer.seconds:.2f} s"
@@ -78,45 +99,48 @@ def _headline(out: Console, answer: PlanAnswer) -> None:
         out.print(f"[bold red]Infeasible.[/] {answer.infeasible}", highlight=False)
         out.print(f"({cost})")
         return
-    out.print(f"[bold]{answer.plans[0].operation.deployment.model.name}[/]: {works} ({cost}); best first")
+    order = "the best of each device" if len(answer.tariffs) > 1 else "best first"
+    out.print(f"[bold]{answer.plans[0].operation.deployment.model.name}[/]: {works} ({cost}); {order}")
     out.print(f"for {_asked(answer.goal)}", highlight=False)
 
 
 def _asked(goal: Goal) -> str:
     """The goal in words."""
     t = goal.traffic
-    rate = f"{t.request_rate_per_s:.3g} requests/s" if t.request_rate_per_s else "as many requests as can be served"
+    rate = (
+        f"{figures(t.request_rate_per_s)} requests/s" if t.request_rate_per_s else "as many requests as can be served"
+    )
     limits = "".join(
         f", {name.removesuffix('_s')} up to {text(limit, 's')}" for name, limit in goal.objectives.limits()
     )
     best = "dollars an hour" if goal.best == "cost" else "output tokens/s/device"
-    lengths = f"{t.input_tokens:.0f} + {t.output_tokens:.0f} tokens"
+    lengths = f"{t.input_tokens:,.0f} + {t.output_tokens:,.0f} tokens"
     return f"{rate} of {lengths}{limits}, on at most {goal.max_devices} devices; ranked by {best}"
 
 
-COLUMNS = ("", "plan", "devices", "flight", "TTFT", "TPOT", "tok/s", "/device", "/user", "up to", "bound by", "J/tok",
-           "$/h", "$/M out", "$/M all")  # fmt: skip
-"""Of the table of plans: devices, requests in flight, latencies, output tokens a second (all, each device, each user),
-the highest rate within the objectives, what limits it, energy, and dollars for a million output tokens and for all."""
+COLUMNS = (("", 0), ("plan", 0), ("devices", 0), ("TTFT", 0), ("TPOT", 0), ("$/M out", 0), ("tok/s", 1), ("$/h", 2),
+           ("up to", 3), ("bound by", 4), ("in flight", 5), ("tok/s/device", 6), ("tok/s/user", 7), ("J/tok", 8),
+           ("$/M all", 9))  # fmt: skip
+"""Of the table of plans, with how soon each leaves the line of a narrow terminal: devices, mean latencies, dollars for
+a million output tokens, output tokens/s, dollars an hour, the highest rate within the objectives, what limits it,
+requests in flight, output tokens/s of each device and user, energy, and dollars for a million tokens of both kinds."""
 
 
-def _plan_table(plans: tuple[Plan, ...]) -> Table:
-    table = Table(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in COLUMNS:
-        is_plan = column == "plan"
-        table.add_column(
-            column, justify="left" if is_plan or column == "bound by" else "right", no_wrap=not is_plan,
-            min_width=PLAN_COLUMNS if is_plan else None,
-        )  # fmt: skip
-    for index, plan in enumerate(plans, 1):
+def _plan_table(plans: tuple[tuple[int, Plan], ...]) -> Sheet:
+    table = Sheet()
+    for column, minor in COLUMNS:
+        is_words = column in ("plan", "bound by")
+        table.add_column(column, justify="left" if is_words else "right", minor=minor)
+    for rank, plan in plans:
         o = plan.operation
         times = f"{o.replicas} x " if o.replicas > 1 else ""
         table.add_row(
-            str(index), f"{times}{described(o.candidate)}", str(o.num_devices), f"{o.concurrency * o.replicas:.3g}",
-            text(o.ttft_s, "s"), text(o.tpot_s, "s"), f"{plan.output_tokens_per_s:,.0f}",
-            f"{plan.output_tokens_per_s_per_device:,.0f}", f"{plan.output_tokens_per_s_per_user:,.0f}",
-            f"{o.highest_requests_per_s:.3g}/s", plan.bound_by, f"{plan.energy_j_per_token:.3g}",
-            _usd(plan.usd_per_hour), _usd(plan.usd_per_million_tokens), _usd(plan.usd_per_million_total_tokens),
+            str(rank), f"{times}{described(o.candidate)}", str(o.num_devices), text(o.ttft_s, "s"),
+            text(o.tpot_s, "s"), _usd(plan.usd_per_million_tokens), f"{plan.output_tokens_per_s:,.0f}",
+            _usd(plan.usd_per_hour), f"{figures(o.highest_requests_per_s)}/s", plan.bound_by,
+            figures(o.concurrency * o.replicas), f"{plan.output_tokens_per_s_per_device:,.0f}",
+            f"{plan.output_tokens_per_s_per_user:,.0f}", figures(plan.energy_j_per_token),
+            _usd(plan.usd_per_million_total_tokens),
         )  # fmt: skip
     return table
 
@@ -140,15 +164,17 @@ def _print_launch(out: Console, plan: Plan) -> None:
 
 def _said(value: float, name: str, unit: str) -> str:
     if unit in ("tokens", ""):
-        return f"{value:,.4g} {'tokens/s' if unit else '/s'}".replace(" /s", "/s")
+        return f"{figures(value, 4)}{' tokens/s' if unit else '/s'}"
     return text(value, unit)
 
 
 def _interval(interval: Interval | None, name: str, unit: str) -> str:
     if interval is None:
         return ""
-    return f"{_said(interval.low_80, name, unit)} to {_said(interval.high_80, name, unit)}"
+    low, high = _said(interval.low_80, name, unit), _said(interval.high_80, name, unit)
+    number, _, sign = low.rpartition(" ")
+    return f"{number if number and high.endswith(f' {sign}') else low} to {high}"
 
 
 def _usd(value: float | None) -> str:
-    return "?" if value is None else f"{value:.3g}"
+    return "?" if value is None else figures(value)

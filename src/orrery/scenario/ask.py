@@ -11,10 +11,11 @@ from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, idle_notes, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
-from orrery.scenario.plan import plan_scenario
+from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.reasoning import reasoned, unused
 from orrery.scenario.resolve import Question, resolve
+from orrery.scenario.room import Room, room_of
 from orrery.scenario.schema import Scenario, merged
 from orrery.serving.estimate import Estimate
 from orrery.serving.estimate import estimate as estimate_deployment
@@ -45,6 +46,12 @@ class Answer:
     def _usd_per_million(self, tokens_per_s: float) -> float | None:
         return self.tariff.usd_per_million(self.estimate.num_devices, self.estimate.power_w, tokens_per_s)
 
+    @property
+    def room(self) -> Room:
+        """Tokens of cache, the longest context, and the most sequences in flight."""
+        asked = self.question.workload
+        return room_of(self.question.deployment, self.estimate.memory, asked.input_tokens, asked.output_tokens)
+
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
         e = self.estimate
@@ -58,7 +65,7 @@ class Answer:
                 "energy_j_per_token_with_host": e.energy_j_per_token_with_host, "rate_used_frac": e.rate_used_frac,
                 "usd_per_million_tokens": self.usd_per_million_tokens,
                 "usd_per_million_total_tokens": self.usd_per_million_total_tokens, "bound_by": e.bound_by,
-                "intervals": self.intervals(),
+                "room": self.room, "intervals": self.intervals(),
                 "price": price_json(self.tariff), "deployment": deployment_json(self.question.deployment),
                 "settings": self.settings, "notes": self.notes,
             }
@@ -140,9 +147,10 @@ def _estimated(asked: Scenario) -> Answer | CannotBe:
     return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 
 
-def plan(scenario: Scenario | None = None, /, **settings: Any) -> PlanAnswer:
+def plan(scenario: Scenario | None = None, /, *, all_plans: bool = False, **settings: Any) -> PlanAnswer:
     """The best ways to serve a model on some devices, for your traffic and objectives.
 
-    Settings are those of a scenario file; given beside a scenario they override it.
+    Settings are those of a scenario file; given beside a scenario they override it. Worked out in full are the best
+    few and the best of each device, or with ``all_plans`` every one that works.
     """
-    return plan_scenario(merged(scenario, settings))
+    return plan_scenario(merged(scenario, settings), EVERY_PLAN if all_plans else IN_FULL)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
@@ -10,7 +10,7 @@ from orrery.numerics.registry import get_format
 from orrery.planner.detail import detail
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
-from orrery.planner.plan import Found, Plan
+from orrery.planner.plan import Found, Operation, Plan
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
 from orrery.scenario.drafting import draft_head_of, draft_notes
@@ -25,7 +25,10 @@ MOST_DEVICES = 8
 """Without --max-devices: one usual server."""
 
 IN_FULL = 5
-"""Plans that are worked out in full; the rest are counted."""
+"""Plans that are worked out in full, beside the best of each device; the rest are counted."""
+
+EVERY_PLAN = 1_000_000
+"""A search never has more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,8 +56,17 @@ class Searched:
 def plan_scenario(scenario: Scenario, count: int = IN_FULL) -> PlanAnswer:
     """Search the space of a scenario for its goal."""
     searched = searched_for(scenario)
-    plans = tuple(detail(searched.goal, operation) for operation in searched.found.plans[:count])
-    return searched.answer(plans, None if plans else nothing_works(searched.found.rejected))
+    ranks = worth_detail(searched.found.plans, count)
+    plans = tuple(detail(searched.goal, searched.found.plans[rank - 1]) for rank in ranks)
+    return replace(searched.answer(plans, None if plans else nothing_works(searched.found.rejected)), ranks=ranks)
+
+
+def worth_detail(found: Sequence[Operation], count: int) -> tuple[int, ...]:
+    """Ranks, from 1, of the best ``count`` plans and of the best of each device."""
+    best_of: dict[str, int] = {}
+    for rank, operation in enumerate(found, 1):
+        best_of.setdefault(operation.deployment.cluster.device.name, rank)
+    return tuple(sorted({*range(1, min(count, len(found)) + 1), *best_of.values()}))
 
 
 def searched_for(scenario: Scenario, is_simulated: bool = False) -> Searched:

@@ -19,7 +19,7 @@ class PlanAnswer:
     """What a search came back with; ``infeasible`` where no plan works."""
 
     goal: Goal
-    plans: tuple[Plan, ...]  # the best, in full
+    plans: tuple[Plan, ...]  # the best, and the best of each device, in full
     num_plans: int  # how many work
     rejected: tuple[Rejected, ...]
     front: tuple[FrontPoint, ...]
@@ -30,6 +30,35 @@ class PlanAnswer:
     tariffs: tuple[tuple[str, Tariff], ...]  # by device
     notes: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the question, as a scenario file has it
+    ranks: tuple[int, ...] = ()  # of ``plans`` among all that work, from 1; without them they are the first
+
+    @property
+    def ranked(self) -> tuple[tuple[int, Plan], ...]:
+        """The plans with their ranks."""
+        return tuple(zip(self.ranks or range(1, len(self.plans) + 1), self.plans, strict=True))
+
+    @property
+    def best_by_device(self) -> dict[str, tuple[int, Plan]]:
+        """The first plan of each device that has one, with its rank, best first."""
+        found: dict[str, tuple[int, Plan]] = {}
+        for rank, plan in self.ranked:
+            found.setdefault(plan.operation.deployment.cluster.device.name, (rank, plan))
+        return found
+
+    @property
+    def rejected_by_device(self) -> dict[str, Rejected]:
+        """The nearest miss of each device that has no plan."""
+        missing = [name for name, _ in self.tariffs if name not in self.best_by_device]
+        return {name: near for name in missing if (near := self._nearest(name))}
+
+    def _nearest(self, device: str) -> Rejected | None:
+        mine = [r for r in self.rejected if r.candidate.deployment.cluster.device.name == device]
+        return closest(mine)
+
+    def headroom_frac(self, plan: Plan) -> float | None:
+        """How much more than the traffic's rate a plan sustains within the objectives; None where no rate is given."""
+        rate = self.goal.traffic.request_rate_per_s
+        return plan.operation.highest_requests_per_s / rate - 1.0 if rate else None
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
@@ -37,7 +66,7 @@ class PlanAnswer:
         return to_json(
             out
             | {
-                "plans": [plan_json(p) for p in self.plans],
+                "plans": [plan_json(p) | {"rank": n, "headroom_frac": self.headroom_frac(p)} for n, p in self.ranked],
                 "num_plans": self.num_plans,
                 "rejected": [rejected_json(r) for r in self.rejected],
                 "front": [point_json(p) for p in self.front],
@@ -120,9 +149,14 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 
 def nothing_works(rejected: Sequence[Rejected]) -> Infeasible | None:
     """The candidate that comes closest, for an answer without plans: few devices before slow, slow before too small."""
+    near = closest(rejected)
+    return near.lacks if near else None
+
+
+def closest(rejected: Sequence[Rejected]) -> Rejected | None:
+    """The nearest miss: few devices before slow, slow before too small."""
     order = ("devices", "objective", "length", "memory", "range")
-    closest = min(rejected, key=lambda r: (order.index(r.reason), r.excess_ratio), default=None)
-    return closest.lacks if closest else None
+    return min(rejected, key=lambda r: (order.index(r.reason), r.excess_ratio), default=None)
 
 
 def nearest_misses(rejected: tuple[Rejected, ...], count: int) -> list[Rejected]:

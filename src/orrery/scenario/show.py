@@ -1,7 +1,7 @@
 """What the catalogue knows, as tables for any window."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from orrery.base.errors import ScenarioError, UnknownName
@@ -92,7 +92,7 @@ def _model(name: str) -> Table:
         rows.append({"fact": f"block {block.name}", "value": f"{block.count} x ({mixer}{experts})"})
     rows += [{"fact": key, "value": where} for key, where in model.published]
     if model.name in model_names() and (fact := published_parameters(resolve(name)[0])):
-        rows.append({"fact": "published", "value": fact.cite()})
+        rows.append({"fact": "published", "value": replace(fact, value=f"{fact.value:,.0f}").cite()})
     return Table(kind="models", title=model.name, rows=tuple(rows))
 
 
