@@ -55,7 +55,7 @@ scorecard: $(VENV)/.ready-dev ## score every measured table under ORRERY_DATA; w
 	$(BIN)/python tools/scorecard.py --data $(ORRERY_DATA)
 
 papers: $(VENV)/.ready-dev ## run every claim of every paper again; writes its part of the scorecard and docs/papers.md
-	$(BIN)/orrery reproduce --all
+	$(BIN)/orrery reproduce --all --write
 
 fit: $(VENV)/.ready-fit ## fit every constant again from the tables under ORRERY_DATA
 	for script in tools/fit/*.py; do $(BIN)/python $$script --data $(ORRERY_DATA) || exit 1; done

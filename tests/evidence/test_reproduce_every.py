@@ -27,7 +27,7 @@ SLOW = (
 
 MOVED_FRAC = 0.01
 DOCS = Path(__file__).parents[2] / "docs"
-REMEDY = "Look at why; if it is right, `orrery reproduce KEY` writes the scorecard again."
+REMEDY = "Look at why; if it is right, `orrery reproduce KEY --write` writes the scorecard again."
 
 
 def check(key: str) -> None:

@@ -28,12 +28,12 @@ FAILED = 1
 @click.option("--workers", default=0, metavar="N", type=click.IntRange(0, 256), help="Processes; default: one a core.")
 @click.option("--fresh", is_flag=True, help="Run everything again, whatever a stopped run has left.")
 @click.option(
-    "--write/--no-write", "is_written", default=None,
-    help="Write the checked-in scorecard and its page; default: in a source checkout.",
+    "--write/--no-write", "is_written", default=False,
+    help="Write the checked-in scorecard and its page, in a source checkout; default: nothing is written there.",
 )  # fmt: skip
 @as_json
 def COMMAND(  # noqa: N802 - the seam
-    keys: tuple[str, ...], layer: str, is_all: bool, workers: int, fresh: bool, is_written: bool | None, is_json: bool
+    keys: tuple[str, ...], layer: str, is_all: bool, workers: int, fresh: bool, is_written: bool, is_json: bool
 ) -> int:
     """Run papers' claims again: predicted, reported, their ratio, the verdict, and why."""
     import sys
@@ -65,7 +65,7 @@ def COMMAND(  # noqa: N802 - the seam
         print_claims(answer)
     if found.num_resumed:
         print(f"{found.num_resumed} papers had been run already; --fresh runs them again.", file=sys.stderr)
-    if shipped and (is_written or (is_written is None and is_checkout())):  # never the reader's own papers
+    if shipped and is_written:  # never the reader's own papers
         said = publish(found.papers)
         print("\n".join((*said, f"Wrote the scorecard and docs/papers.md; {len(said)} claims moved.")), file=sys.stderr)
     for key, why in found.failed.items():
