@@ -27,6 +27,7 @@ SCHEDULES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("megatron-lm", "megatron-bridge", "megatron-llama", "nemo"), megatron_settings.SCHEDULES),
     **dict.fromkeys(("deepspeed", "megatron-deepspeed"), ("1f1b",)),
     "torchtitan": tuple(torchtitan.SCHEDULES),
+    "hai-llm": ("1f1b", "dualpipe"),
 }
 """Framework -> pipeline schedules that it runs; of those that are not named here nothing is known."""
 
