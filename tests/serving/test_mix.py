@@ -118,3 +118,14 @@ def test_tokens_and_slots_are_conserved(slots, prompt, steps, budget, away, roun
     assert found.decoding[0] <= slots * (1 + 1e-9)
     if mixes:
         assert (found.chunks <= found.room_tokens * (1 + 1e-6)).all()
+
+
+def test_what_lasts_as_long_for_everybody_keeps_requests_together():
+    """Lengths within a fifth that make up half of a life spread it as lengths within a tenth that are all of it do."""
+    slots = np.array([4.0, 32.0, 200.0])
+    half = apart(slots, 512.0, 40.0, 8192.0, 40.0, 0.2, 10.0, 0.5)
+    whole = apart(slots, 512.0, 40.0, 8192.0, 40.0, 0.1, 10.0, 1.0)
+    np.testing.assert_allclose(half.chunks, whole.chunks)
+    np.testing.assert_allclose(half.shares, whole.shares)
+    more = apart(slots, 512.0, 40.0, 8192.0, 40.0, 0.2, 10.0, 1.0)
+    assert (more.chunks[1] <= half.chunks[1]).all(), "the more they spread, the fewer come at once"

@@ -80,7 +80,7 @@ def test_estimate_and_simulate_agree(deploy_any, count):
     ttft, tpot, rate = np.percentile(errors, 95, axis=0)
     assert len(errors) > 0.8 * count
     assert rate <= 0.08, rate
-    assert tpot <= 0.12, tpot  # outputs below 64 tokens: long prompts gather, see docs/models/serving.md
+    assert tpot <= 0.10, tpot  # outputs below 64 tokens: long prompts gather, see docs/models/serving.md
     assert ttft <= 0.25, ttft
 
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,11 @@ class Electricity:
 
 def price_of(device: str, on: date | None = None) -> Price | None:
     """The price of the device of that canonical name, as known ``on`` that day (default: today); None if unknown."""
-    today = on or date.today()
+    return _price_on(device, on or date.today())
+
+
+@lru_cache(maxsize=1024)
+def _price_on(device: str, today: date) -> Price | None:
     known = [offer for offer in _offers().get(device, ()) if offer.as_of <= today]
     for kinds in PREFERENCE:
         if chosen := _newest([offer for offer in known if offer.kind in kinds]):

@@ -1,7 +1,7 @@
 """Formats by name, as typed by people and written by tools."""
 
 import pkgutil
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 
 from orrery.base.errors import UnknownName
@@ -21,6 +21,7 @@ def _spellings() -> dict[str, Format]:
     return {_plain(word): f for f in known_formats().values() for word in (f.name, *f.aliases)}
 
 
+@lru_cache(maxsize=1024)
 def _plain(name: str) -> str:
     return name.casefold().replace("_", "").replace("-", "").replace(".", "").removeprefix("torch")
 

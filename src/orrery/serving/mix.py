@@ -44,14 +44,17 @@ class Mix:
 
 def mixed(
     slots: Floats, prompt: float, steps: float, budget: float, away: Floats | float,
-    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf,
+    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, own_frac: Floats | float = 1.0,
 ) -> Mix:  # fmt: skip
-    """Prompts and decodes share steps; chunks fill what the decodes leave of the budget."""
+    """Prompts and decodes share steps; chunks fill what the decodes leave of the budget.
+
+    ``own_frac`` is the part of a life that goes with a request's own lengths: the front end and others' prompts do not.
+    """
     start = _settle(slots, prompt, steps, budget, steps + 1.0 + np.asarray(away), spread_frac)
     at = _settle(slots, prompt, steps, budget, steps + start.own_steps + away, spread_frac)
     load, size = at.load, at.size
     capacity: Floats = 1.0 / size
-    dense = bunching(load, spread_frac, rounds)
+    dense = bunching(load, spread_frac * own_frac, rounds)
     crowd = np.minimum(load * dense, 1.0 - 1e-6)
     critical = 0.4 * np.sqrt(np.maximum(slots - 1, 0.0))
     excess = np.maximum(at.excess, np.where(dense > 1, np.minimum(crowd / (2 * (1 - crowd)), critical), 0.0))
@@ -71,7 +74,8 @@ def mixed(
 
 def apart(
     slots: Floats, prompt: float, steps: float, budget: float, away: Floats | float,
-    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, interval: float = 1.0,
+    spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, own_frac: Floats | float = 1.0,
+    interval: float = 1.0,
 ) -> Mix:  # fmt: skip
     """Prompts in steps of their own, before the next decode step: all that came since the scheduler last looked for new
     ones, ``interval`` decode steps before, however many.
@@ -81,7 +85,8 @@ def apart(
     rate = slots / np.maximum(steps + away, 1.0)
     none, one = np.zeros_like(slots), np.ones_like(slots)
     seen = rate * interval  # at one look
-    dense = np.minimum(bunching(none, spread_frac, rounds), np.maximum(slots / np.maximum(seen, 1e-12), 1.0))
+    most = np.maximum(slots / np.maximum(seen, 1e-12), 1.0)
+    dense = np.minimum(bunching(none, spread_frac * own_frac, rounds), most)
     chunks, shares = _chunks(slots, np.minimum(seen * dense, slots), np.full_like(slots, np.inf), none, one)
     shares = shares / (dense * interval)
     return Mix(
@@ -90,7 +95,7 @@ def apart(
     )  # fmt: skip
 
 
-def bunching(load: Floats, spread_frac: float, rounds: Floats | float) -> Floats:
+def bunching(load: Floats, spread_frac: Floats | float, rounds: Floats | float) -> Floats:
     """How many times closer together prompts come than evenly over a life, on average over the rounds of a run.
 
     All slots start at once. Their prompts are computed over a share ``load`` of a life, and each round adds the spread

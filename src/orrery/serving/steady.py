@@ -94,7 +94,8 @@ def steady(
         away_s = _unseen_s(engine.request_s, step_s, costs.decode_s, first, each, interval)
     hidden = np.maximum(concurrency - slots, 0.0) / pp / np.maximum(first.prompts, 1e-12)  # the next one waits already
     away = np.maximum(away_s / step_s - hidden, 0.0)
-    mix = settle(each, prompt, steps, budget, away, spread_frac, rounds)
+    own_frac = (steps + first.own_steps) / (steps + first.own_steps + first.wait_steps + away)
+    mix = settle(each, prompt, steps, budget, away, spread_frac, rounds, own_frac)
     mean_s = _mean_s(deployment, mix, costs)
     ranks = deployment.layout.dp if has_exchange(deployment) else 1
     others = np.maximum(each * ranks - 1.0, 0.0) / (each * ranks)
