@@ -98,6 +98,7 @@ def test_what_a_run_leaves_open_is_as_little_as_makes_it_fit():
         ({"global_batch": "", "gradient_accumulation": "4", "micro_batch": "2"}, (2, 64)),
         ({"global_batch": "", "micro_batch": ""}, (1, 8 * 122)),  # 4M tokens are 976.6 sequences of 4096
         ({"global_batch": "", "micro_batch": "", "task": "full_finetune"}, (1, 8)),
+        ({"global_batch": "", "micro_batch": "", "framework": "maxtext"}, (122, 8 * 122)),
         ({"micro_batch": ""}, (1, 64)),
         ({"micro_batch": "", "framework": "maxtext"}, (8, 64)),  # does not accumulate: a rank's whole share at once
         ({"gradient_accumulation": "3"}, (1, 64)),  # contradicts the layout, which wins
@@ -106,6 +107,15 @@ def test_what_a_run_leaves_open_is_as_little_as_makes_it_fit():
 def test_batches_follow_from_one_another(cells, batches):
     job, layout, _ = read(**cells)
     assert (layout.micro_batch, job.global_batch) == batches
+
+
+@pytest.mark.parametrize(("count", "layers", "hidden"), [("6.7e9", 32, 4224), ("175e9", 96, 12288), ("20e9", 46, 6016)])
+def test_a_gpt_of_a_count_alone_is_as_deep_as_those_of_its_size(count, layers, hidden):
+    """12 layers width^2 parameters in layers: 6.7B over 32 is 4177 wide, 20B between 13B's 40 and 175B's 96 layers."""
+    job, _, assumed = read(model="gpt2-arch", num_parameters=count)
+    assert (job.model.num_layers, job.model.hidden_size) == (layers, hidden)
+    assert job.model.num_parameters == pytest.approx(float(count), rel=0.06)
+    assert any("a GPT of" in note for note in assumed)
 
 
 def test_a_small_test_without_a_number_of_devices_ran_on_a_node():

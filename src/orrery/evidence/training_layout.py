@@ -226,6 +226,8 @@ def _batch(row: Row, degrees: Degrees, usual: float, *, accumulates: bool) -> tu
         steps = steps or (0 if accumulates else 1)
         each = total / (steps * degrees.dp) if total and steps else 0.0
         micro = int(each) if each >= 1 and each == int(each) else 1
+        if not total and not accumulates:  # the usual batch, all of a rank's share at once
+            micro = max(1, round(usual / degrees.dp))
         row.default("micro_batch", str(micro))
     if not total:
         if not steps:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
+import numpy as np
+
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.catalog.models import get_model
 from orrery.evidence.row import Row
 from orrery.models.model import LatentAttention, Model, SoftmaxAttention
-from orrery.models.shape import PADDED_VOCABULARY, encoder_decoder_of_shape, model_of_shape, resized
+from orrery.models.shape import GPT_CONTEXT_TOKENS, PADDED_VOCABULARY, encoder_decoder_of_shape, model_of_shape, resized
 
 IMAGES = ("text-to-image", "vision-language")
 """What a note says of models that are no language models."""
@@ -44,9 +46,35 @@ def model_of(row: Row) -> Model:
     if found and _has_sizes(found, row):
         dense = row.count("num_dense_layers") if row.word("num_dense_layers") else None
         return _resized(found, row.count("num_layers"), row.count("vocab_size"), dense)
+    if not found and name.casefold().startswith("gpt") and _states_a_count_alone(row):
+        return _of_count(row, name)
     if not row.word("num_layers") and not found and not (_is_t5(name) and row.count("hidden_size") in T5_LAYERS):
         raise ScenarioError("num_layers is blank and the model is not known" if name else "num_layers is blank")
     return _of_shape(row, name, found)
+
+
+GPTS = ((125e6, 12, 768), (350e6, 24, 1024), (760e6, 24, 1536), (1.3e9, 24, 2048), (2.7e9, 32, 2560),
+        (6.7e9, 32, 4096), (13e9, 40, 5120), (175e9, 96, 12288))  # fmt: skip
+"""Parameters, layers and width of the published GPT-3 models (arXiv:2005.14165, table 2.1)."""
+
+HEAD_SIZE, WIDTH_STEP, GPT2_TOKENS = 128, 128, 1024
+
+
+def _states_a_count_alone(row: Row) -> bool:
+    return bool(row.number("num_parameters")) and not any(row.word(c) for c in ("num_layers", "hidden_size"))
+
+
+def _of_count(row: Row, name: str) -> Model:
+    """A GPT of a number of parameters: as deep as those of its size, and as wide as 12 layers width^2 asks for."""
+    count = row.number("num_parameters")
+    logs = np.log([n for n, _, _ in GPTS])
+    layers = round(float(np.exp(np.interp(np.log(count), logs, np.log([n for _, n, _ in GPTS])))))
+    hidden = max(1, round((count / 12.0 / layers) ** 0.5 / WIDTH_STEP)) * WIDTH_STEP
+    row.default("num_layers and hidden_size", f"{layers} and {hidden} (a GPT of {count:.3g} parameters)")
+    vocab = row.count("vocab_size") or int(row.default("vocab_size", str(PADDED_VOCABULARY)))
+    sizes = {"num_layers": layers, "hidden_size": hidden, "num_heads": hidden // HEAD_SIZE, "vocab_size": vocab}
+    usual = GPT2_TOKENS if name.casefold().startswith("gpt2") else GPT_CONTEXT_TOKENS
+    return _shaped(name, False, True, None, None, **sizes, context_tokens=row.count("seq_len") or usual)
 
 
 @lru_cache(maxsize=256)
