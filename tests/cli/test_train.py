@@ -93,7 +93,9 @@ WRONG = [
     ([*PIPED, "--timeline", "."], "is a folder"),
     ([*PIPED, "--plan", "--timeline", "x.json"], "leave --plan out"),
     ([*ONE, "--offload", "zero-offload", "--timeline", "x.json"], "leave one of them out"),
-    ([*ONE, "--offload", "zero-offload", "--plan"], "--plan or --offload"),
+    ([*ONE, "--plan", "--layout", "dp8 mb1"], "write --against"),
+    ([*ONE, "--layout", "dp8 mb1 zreo1"], "write 'zero1'"),
+    ([*ONE, "--against", "dp8 mb1"], "is for --plan"),
     ([*ONE, "--offload", "nowhere"], "offload: got 'nowhere'"),
     ([*ONE, "--nvme-bytes", "much"], "nvme_bytes: got 'much'"),
     ([*ONE, "--startup-s", "60"], "train_tokens"),
@@ -120,13 +122,13 @@ def test_techniques_show_their_knobs(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(("stages", "chunks", "said"), [
-    ("16", "7", "do not divide 126 layers; no number of chunks does; leave vp out, or write pp = 14 or 18"),
-    ("18", "4", "do not divide 126 layers; write vp = 1 or 7"),
+    ("18", "8", "144 chunks for 126 layers of meta-llama/Llama-3.1-405B; write at most 16 stages"),
+    ("127", "1", "127 chunks for 126 layers of meta-llama/Llama-3.1-405B; write at most 126 stages"),
 ])  # fmt: skip
-def test_chunks_that_do_not_divide_name_those_that_do(
+def test_more_chunks_than_layers_and_both_ends_name_the_most(
     stages: str, chunks: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["--devices", str(8 * int(stages)), "--tp", "8", "--pp", stages, "--vp", chunks, "--global-batch", "144"]
+    flags = ["--devices", str(8 * int(stages)), "--tp", "8", "--pp", stages, "--vp", chunks, "--global-batch", "2286"]
     asked = ["train", "--model", "llama-3.1-405b", "--device", "h100-sxm", "--seq-len", "4096", *flags]
     assert run(asked) == BAD_INPUT
     assert said in capsys.readouterr().err

@@ -16,6 +16,8 @@ WITHOUT_UNIT = {
     "Fact.value": "a fact of any dimension; its own name carries the unit",
     "Row.value": "a fact of any dimension; its own name carries the unit",
     "Reason.value": "a step of an explanation; its own name carries the unit",
+    "PublishedLayout.value": "in the unit that its metric names",
+    "Rotation.base": "a pure number, the base of a power",
     "Interval.low_80": "in the unit of the value that it surrounds",
     "Interval.high_80": "in the unit of the value that it surrounds",
     "Interval.low_95": "in the unit of the value that it surrounds",

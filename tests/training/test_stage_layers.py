@@ -56,8 +56,8 @@ def test_ranks_add_up_and_the_ends_and_the_fullest_are_those_of_the_ranks(layers
     ranks = by_rank(layers, pp, vp)
     assert sum(ranks) == layers
     found = stage_layers(layers, columns_of([TrainingLayout(pp=pp, vp=vp)]))
-    assert (found.first[0], found.last[0]) == (ranks[0], ranks[-1])
-    assert found.middle[0] == max(ranks)
+    assert (found.num_first[0], found.num_last[0]) == (ranks[0], ranks[-1])
+    assert found.num_middle[0] == max(ranks)
     assert max(ranks) - min(ranks) <= 1
 
 

@@ -11,7 +11,7 @@ class Rotation:
 
     base: float  # rope_theta
     kind: str = ""  # "llama3", "yarn", "linear", … ; "" = angles as they were trained
-    factor: float = 1.0  # how much longer sequences became
+    stretch_ratio: float = 1.0  # how much longer sequences became
     share: float = 1.0  # of a head's elements that turn
 
 
@@ -29,5 +29,5 @@ def rotation_of(c: Fields) -> Rotation | None:
     kind = scaling.word("rope_type", "type", default="")
     return Rotation(
         base=base, kind="" if kind in ("default", "none", "mrope") else kind, share=share,
-        factor=scaling.number("factor", default=1.0),
+        stretch_ratio=scaling.number("factor", default=1.0),
     )  # fmt: skip

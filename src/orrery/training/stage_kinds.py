@@ -40,9 +40,9 @@ def stage_kinds(found: Units, x: Columns, layers: StageLayers) -> StageKinds:
     """Of each layout: chunks begin at 0, behind the first stage's, and where the last stage's first chunk does."""
     each = found.num_layers / x.vp
     return StageKinds(
-        first=kinds_from(found, 0.0 * layers.first, layers.first, x.vp),
-        middle=kinds_from(found, layers.first / x.vp, layers.middle, x.vp),
-        last=kinds_from(found, each - layers.last / x.vp, layers.last, x.vp),
+        first=kinds_from(found, 0.0 * layers.num_first, layers.num_first, x.vp),
+        middle=kinds_from(found, layers.num_first / x.vp, layers.num_middle, x.vp),
+        last=kinds_from(found, each - layers.num_last / x.vp, layers.num_last, x.vp),
     )
 
 

@@ -23,14 +23,14 @@ class StageLayers:
     Without a pipeline all three are the whole model; with two stages the middle one is the fuller of them.
     """
 
-    first: Floats
-    middle: Floats
-    last: Floats
+    num_first: Floats
+    num_middle: Floats
+    num_last: Floats
 
     @property
     def most(self) -> Floats:
         """Of the fullest stage."""
-        return np.maximum(self.middle, self.first)
+        return np.maximum(self.num_middle, self.num_first)
 
 
 def stage_layers(num_layers: int, x: Columns) -> StageLayers:
@@ -39,7 +39,7 @@ def stage_layers(num_layers: int, x: Columns) -> StageLayers:
     missing = -(-num_layers // chunks) * chunks - num_layers
     everywhere, over = np.divmod(missing, x.pp)
     middle = (-(-num_layers // chunks) * x.vp - everywhere).astype(np.float64)
-    return StageLayers(first=middle - (over >= 2), middle=middle, last=middle - (over >= 1))
+    return StageLayers(num_first=middle - (over >= 2), num_middle=middle, num_last=middle - (over >= 1))
 
 
 def by_chunk(num_layers: int, pp: int, vp: int) -> tuple[int, ...]:

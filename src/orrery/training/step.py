@@ -92,15 +92,15 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     parts["update"] = update_s(job, x, fuller)
     parts["once a step"] = np.full(len(x), job.framework.step_s)
     one = x.pp == 1
-    first = held_bytes(job, x, found, which, stage=stage_first, layers=layers.first, in_flight=in_flight, copies=copies,
-                       has_head=one, kinds=kinds.first)  # fmt: skip
-    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers.last, in_flight=in_flight_last,
+    first = held_bytes(job, x, found, which, stage=stage_first, layers=layers.num_first, in_flight=in_flight,
+                       copies=copies, has_head=one, kinds=kinds.first)  # fmt: skip
+    last = held_bytes(job, x, found, which, stage=stage_last, layers=layers.num_last, in_flight=in_flight_last,
                       copies=copies, has_head=np.ones(len(x), dtype=np.bool_), kinds=kinds.last)  # fmt: skip
     inner = None
     is_led = job.model.num_leading_dense_layers > 0 and bool((x.pp > 2).any())
-    if is_led or (layers.middle > layers.first).any():  # the second rank holds more than the first, for less long
+    if is_led or (layers.num_middle > layers.num_first).any():  # the second rank holds more, for less long
         later = in_flight + (in_flight_last - in_flight) / np.maximum(x.pp - 1, 1)
-        inner = held_bytes(job, x, found, which, stage=stage_middle, layers=layers.middle, in_flight=later,
+        inner = held_bytes(job, x, found, which, stage=stage_middle, layers=layers.num_middle, in_flight=later,
                            copies=copies, has_head=np.zeros(len(x), dtype=np.bool_), kinds=kinds.middle)  # fmt: skip
     model, hardware = _flops(job, found, x, which, m)
     return Steps(
@@ -198,9 +198,9 @@ def _slowest(
     one = (x.pp == 1).astype(np.float64)
     half = 0.5 * is_mirrored(x)
     places = (
-        (layers.first + half * (layers.last - layers.first), 1.0 - half, np.maximum(one, half)),
-        (layers.last + half * (layers.first - layers.last), np.maximum(one, half), 1.0 - half),
-        (layers.middle, 0.0 * one, 0.0 * one),
+        (layers.num_first + half * (layers.num_last - layers.num_first), 1.0 - half, np.maximum(one, half)),
+        (layers.num_last + half * (layers.num_first - layers.num_last), np.maximum(one, half), 1.0 - half),
+        (layers.num_middle, 0.0 * one, 0.0 * one),
     )  # layers, embeddings and heads of a place
     seconds = sum(each.values(), np.zeros(1))
     totals = np.stack([n * seconds + e * sum(embedding) + h * sum(head) for n, e, h in places])
@@ -344,8 +344,8 @@ def bounds_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints]) -> Bounds
     each = (pace.forward_s + pace.input_gradient_s + pace.weight_gradient_s)[which]
     kept = found.layer.boundary_bytes[which]
     return Bounds(
-        time_s=m * layers.middle * each,
+        time_s=m * layers.num_middle * each,
         memory_bytes=np.maximum(
-            state_bytes(job, x, first) + layers.first * kept, state_bytes(job, x, last) + layers.last * kept
+            state_bytes(job, x, first) + layers.num_first * kept, state_bytes(job, x, last) + layers.num_last * kept
         ),
     )

@@ -182,12 +182,12 @@ def _rotation(model: Model, mixer: Mixer | None, draft: Draft) -> str:
             return f"{model.name} stretches rotations by {turned.kind}, latent attention by YaRN; use megatron-bridge"
         draft.add("--rope-type", turned.kind or "rope")
         if turned.kind:
-            draft.add("--rotary-scaling-factor", f"{turned.factor:g}")
+            draft.add("--rotary-scaling-factor", f"{turned.stretch_ratio:g}")
     elif turned.kind == "llama3":
         draft.add("--use-rope-scaling")
-        draft.add("--rope-scaling-factor", f"{turned.factor:g}")
-    elif turned.kind == "linear" and turned.factor == round(turned.factor):
-        draft.add("--rotary-seq-len-interpolation-factor", round(turned.factor))
+        draft.add("--rope-scaling-factor", f"{turned.stretch_ratio:g}")
+    elif turned.kind == "linear" and turned.stretch_ratio == round(turned.stretch_ratio):
+        draft.add("--rotary-seq-len-interpolation-factor", round(turned.stretch_ratio))
     elif turned.kind:
         return f"{model.name} stretches rotations by {turned.kind}, for which no flag stands; use megatron-bridge"
     return ""
