@@ -12,6 +12,7 @@ from orrery.base.errors import OrreryError, ScenarioError
 from orrery.evidence.row import Row
 from orrery.evidence.training_row import (
     counts_full_attention,
+    is_last_rank,
     is_out_of_memory,
     memory_tool,
     read_training_row,
@@ -372,6 +373,20 @@ def test_rows_of_the_tables(table):
 def test_who_measured_the_memory(cells, tool):
     row = Row(PLAIN | cells)
     assert memory_tool(row, read_training_row(row)[0].framework) == tool
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_last"),
+    [({}, False), ({"memory_rank": "last"}, True), ({"note": "golden-value file: the median"}, True),
+     ({"note": "golden-value file: the median", "memory_rank": "fullest"}, False)],
+)  # fmt: skip
+def test_whose_memory_a_row_states(cells, is_last):
+    assert is_last_rank(Row(PLAIN | cells)) is is_last
+
+
+def test_an_unknown_rank_is_refused():
+    with pytest.raises(ScenarioError, match="unknown memory_rank middle; write fullest or last"):
+        is_last_rank(Row(PLAIN | {"memory_rank": "middle"}))
 
 
 def test_an_unknown_tool_is_refused():

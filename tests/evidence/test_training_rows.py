@@ -51,3 +51,11 @@ def test_what_cannot_be_read_is_declined_with_its_reason(tmp_path):
     report = report_of(tmp_path, odd, clash, GOOD.format(1.0, "", "", ""))
     assert sum(report.declined.values()) == 2
     assert all(len(reason) > 10 for reason in report.declined)
+
+
+def test_golden_values_hold_the_last_ranks_memory(tmp_path):
+    """Two stages without recomputation: the first has two micro-batches in flight, the last one and the logits."""
+    row = GOOD.replace("8,1,1,8,4", "8,1,2,4,4").replace("gpt3-1.3b", "gpt3-13b")
+    fullest = report_of(tmp_path, row.format("", "", "", 6e10))
+    last = report_of(tmp_path, row.replace("ok,,", "ok,golden-value file,").format("", "", "", 6e10))
+    assert error_of(last, "peak_memory_bytes") < error_of(fullest, "peak_memory_bytes")

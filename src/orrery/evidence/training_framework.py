@@ -89,6 +89,9 @@ def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | f
     if "mcore" in words and "te" not in words and not options & {"use-flash-attn"}:
         out["has_fused_attention"] = False
         row.default("attention", "scores in memory (a test of the local layers, without Transformer Engine)")
+    if "may predate the current config" in note and "has_fused_attention" not in out:
+        out["has_fused_attention"] = False
+        row.default("attention", "scores in memory (deterministic tests of that time had no fused attention)")
     is_old = "" < _year(row) < FUSED_ATTENTION_SINCE or device.generation == UNFUSED_GENERATION
     if is_old and "has_fused_attention" not in out:
         out["has_fused_attention"] = False

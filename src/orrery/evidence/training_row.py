@@ -213,3 +213,12 @@ def memory_tool(row: Row, framework: Framework) -> Tool:
     if word not in TOOLS:
         raise ScenarioError(f"unknown memory_tool {word}; write allocated, reserved, or device (nvidia-smi)")
     return TOOLS[word]
+
+
+def is_last_rank(row: Row) -> bool:
+    """Whether the memory is the last rank's, not the fullest's: Megatron's logs, and so the golden values of its tests,
+    are written by the last rank, which holds the last pipeline stage."""
+    word = row.word("memory_rank").casefold()
+    if word not in ("", "fullest", "last"):
+        raise ScenarioError(f"unknown memory_rank {word}; write fullest or last")
+    return word == "last" or (not word and "golden-value" in row.word("note"))

@@ -12,6 +12,7 @@ from orrery.evidence.tables import Table
 from orrery.evidence.training_row import (
     CLEARLY,
     counts_full_attention,
+    is_last_rank,
     leaves_device,
     leaves_recompute_open,
     memory_tool,
@@ -103,7 +104,8 @@ def metric_of(steps: Steps, index: int, metric: str, member: Read) -> float:
     if metric == "tokens_per_s_per_device":
         return float(steps.tokens_per_s_per_device[index])
     if metric == "peak_memory_bytes":
-        return reported_bytes(float(steps.memory_bytes[index]), memory_tool(member.row, job.framework), layout)
+        held = steps.last.total if is_last_rank(member.row) else steps.memory_bytes
+        return reported_bytes(float(held[index]), memory_tool(member.row, job.framework), layout)
     flops = float(steps.model_flops[index])
     if counts_full_attention(member.row):
         flops += uncounted_flops(job)
