@@ -3,12 +3,16 @@
 import pytest
 
 from orrery.catalog.published_layouts import published_layouts
+from orrery.planner.launch.training import SCHEDULES
+from orrery.planner.training.search import search
+from orrery.planner.training.space import Wanted
 from orrery.scenario.schema import merged
 from orrery.scenario.train_against import have_bytes
 from orrery.scenario.train_job import layout_of, training_question
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
 from orrery.training.step import step_of
+from orrery.training.worth import mfu_frac
 
 WITHIN = 0.15
 
@@ -43,14 +47,41 @@ def test_it_is_accepted_and_its_name_is_the_one_that_is_printed(name):
     assert (steps.memory_bytes[0] <= have_bytes(job)) == (name not in TOO_FULL)
 
 
-@each
-def test_its_time_is_the_published_one(name):
-    one, job, _, steps = costed(name)
-    time_s, devices = float(steps.time_s[0]), job.cluster.num_devices
-    published_s = {
+def published_s(one, job, steps):
+    """Seconds of a step that were published, from whichever figure was."""
+    devices = job.cluster.num_devices
+    return {
         "step_time_s": lambda: one.value,
         "tokens_per_s_per_device": lambda: job.tokens_per_step / devices / one.value,
         "model_flops_per_s_per_device": lambda: float(steps.model_flops[0]) / devices / one.value,
         "hardware_flops_per_s_per_device": lambda: float(steps.hardware_flops[0]) / one.value,
     }[one.metric]()
-    assert time_s == pytest.approx(published_s, rel=FURTHER.get(name, WITHIN))
+
+
+@each
+def test_its_time_is_the_published_one(name):
+    one, job, _, steps = costed(name)
+    assert float(steps.time_s[0]) == pytest.approx(published_s(one, job, steps), rel=FURTHER.get(name, WITHIN))
+
+
+MOST_MFU_FRAC = 0.62
+"""Of the peak of the format that products run in: no published run of these sizes reaches it."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("gpt3-175b-1k-a100", "llama-3-70b-64-h100") else pytest.mark.slow)
+        for name in published_layouts()
+        if name not in TOO_FULL
+    ],
+)
+def test_a_chosen_plan_is_no_slower_than_the_published_layout_and_not_too_good(name):
+    """A plan far above what anybody reached, or below half of it, is a sign of a wrong model."""
+    one, job, layout, steps = costed(name)
+    found = search(job, Wanted(schedules=SCHEDULES.get(job.framework.name, ())), count=1)
+    best = found.best[0]
+    assert best.time_s <= float(steps.time_s[0]) * (1 + 1e-9), f"{best.layout} against {layout}"
+    again = step_of(job, columns_of([best.layout]))
+    assert float(mfu_frac(again)[0]) <= MOST_MFU_FRAC, best.layout
+    assert best.time_s >= 0.6 * published_s(one, job, steps), f"{best.layout} would take {best.time_s:.3g} s"
