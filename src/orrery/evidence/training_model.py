@@ -1,5 +1,6 @@
 """Which model a row of a training table trained: a known one, a shortened one, or one that only its sizes describe."""
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -67,8 +68,8 @@ def _states_a_count_alone(row: Row) -> bool:
 def _of_count(row: Row, name: str) -> Model:
     """A GPT of a number of parameters: as deep as those of its size, and as wide as 12 layers width^2 asks for."""
     count = row.number("num_parameters")
-    logs = np.log([n for n, _, _ in GPTS])
-    layers = round(float(np.exp(np.interp(np.log(count), logs, np.log([n for _, n, _ in GPTS])))))
+    counts, depths = (np.log(np.array([gpt[i] for gpt in GPTS])) for i in (0, 1))
+    layers = round(float(np.exp(np.interp(math.log(count), counts, depths))))
     hidden = max(1, round((count / 12.0 / layers) ** 0.5 / WIDTH_STEP)) * WIDTH_STEP
     row.default("num_layers and hidden_size", f"{layers} and {hidden} (a GPT of {count:.3g} parameters)")
     vocab = row.count("vocab_size") or int(row.default("vocab_size", str(PADDED_VOCABULARY)))

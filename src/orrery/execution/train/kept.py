@@ -54,7 +54,7 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
     each = widths(job, block, products, choice, stream)
     selective = everything - scores
     if job.framework.selective == "operators":  # outputs of every other product; the rest is made again
-        made = _outputs(products, t) + each.routed_in + each.received
+        made = _outputs(products, t) + each.routed_in_elements + each.received_elements
         selective = element * (stream + 0.5 * made + _mixed(block, choice, t))
     return Kept(
         everything_bytes=everything,

@@ -24,13 +24,13 @@ Floats = NDArray[np.float64]
 class Widths:
     """Elements of one micro-batch on one device; arrays of the choices."""
 
-    stream: Floats  # the residual stream
-    dense_in: Floats  # what enters the activation of dense feed-forward parts, shared experts included
-    dense_out: Floats  # and leaves it
-    routed_in: Floats  # of routed experts
-    routed_out: Floats
-    received: Floats  # tokens that come to routed experts
-    returned: Floats  # what comes back for the rank's own tokens, a copy from each of their experts
+    stream_elements: Floats  # the residual stream
+    dense_in_elements: Floats  # what enters the activation of dense feed-forward parts, shared experts included
+    dense_out_elements: Floats  # and leaves it
+    routed_in_elements: Floats  # of routed experts
+    routed_out_elements: Floats
+    received_elements: Floats  # tokens that come to routed experts
+    returned_elements: Floats  # what comes back for the rank's own tokens, a copy from each of their experts
 
 
 def widths(job: TrainingJob, block: Block, products: list[Product], choice: Choice, stream: Floats) -> Widths:
@@ -44,15 +44,15 @@ def widths(job: TrainingJob, block: Block, products: list[Product], choice: Choi
         routed_in = (2.0 if e.is_gated else 1.0) * routed_out
         received, returned = x.rows * e.hidden_size, x.own_tokens * e.experts_per_token * e.hidden_size
     return Widths(
-        stream=stream, dense_in=gated * out, dense_out=out, routed_in=routed_in, routed_out=routed_out,
-        received=received, returned=returned,
+        stream_elements=stream, dense_in_elements=gated * out, dense_out_elements=out, routed_in_elements=routed_in,
+        routed_out_elements=routed_out, received_elements=received, returned_elements=returned,
     )  # fmt: skip
 
 
 def working_bytes(job: TrainingJob, choice: Choice, w: Widths, element: float) -> Floats:
     """Gradients alive at once in the backward pass of a layer, less what it has let go of by then."""
-    whole = 2.0 * tokens(job, choice) * job.model.hidden_size * choice.is_sequence_parallel - w.dense_out
-    return element * (np.maximum(np.maximum(w.dense_in, w.routed_in), whole) + w.stream)
+    whole = 2.0 * tokens(job, choice) * job.model.hidden_size * choice.is_sequence_parallel - w.dense_out_elements
+    return element * (np.maximum(np.maximum(w.dense_in_elements, w.routed_in_elements), whole) + w.stream_elements)
 
 
 def module_bytes(
@@ -65,16 +65,18 @@ def module_bytes(
     gone = dict.fromkeys(MODULES, zero)
     sums = 4.0 * t * heads(mixer, choice.tp)[0] if mixer and job.framework.has_fused_attention else zero
     gone["core_attn"] = zero + scores + sums
-    gone["layernorm"] = 2.0 * saved * w.stream
+    gone["layernorm"] = 2.0 * saved * w.stream_elements
     if isinstance(mixer, LatentAttention):
         gone["mla_up_proj"] = np.maximum(core - sums, 0.0)
-    between = element * w.dense_in + saved * w.dense_out
+    between = element * w.dense_in_elements + saved * w.dense_out_elements
     if any(p.linear.role == "mlp" for p in products):
         gone["mlp"] = between
     if any(p.linear.role == "shared_expert" for p in products):
         gone["shared_experts"] = between
     if block.experts:
-        gone["moe_act"] = saved * w.routed_out
-        inside = element * (w.routed_in + w.returned) + saved * (w.routed_out + w.received)
+        gone["moe_act"] = saved * w.routed_out_elements
+        inside = element * (w.routed_in_elements + w.returned_elements) + saved * (
+            w.routed_out_elements + w.received_elements
+        )
         gone["moe"] = inside + gone["shared_experts"]
     return np.stack([zero + gone[name] for name in MODULES])
