@@ -81,7 +81,7 @@ PULL = (
     dict.fromkeys(LOW, 0.25)
     | dict.fromkeys(FRAMEWORK[:4], 1.0)
     | {
-        "attention_ratio": 0.35,
+        "attention_ratio": 0.5,
         "host_layer_s": 0.5,
         "host_backward_ratio": 0.4,
         "step_s": 3.0,
@@ -266,7 +266,8 @@ def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
                 tries = [fitted(mine, FRAMEWORK, pooled, rest, time_errors, begin=b) for b in starts]
                 hosts[name] = min(tries, key=lambda t: cost(mine, rest, t, time_errors))
         for key in sorted({r.key[:2] for r in timed if (*r.key[:2], "") not in stays}):
-            mine = [r for r in timed if r.key[:2] == key and attention_share(r, known(r)) > ATTENTION_FRAC]
+            mine = [r for r in timed if r.key[:2] == key and is_dense(r)]
+            mine = [r for r in mine if attention_share(r, known(r)) > ATTENTION_FRAC]
             if len(mine) >= MIN_FIT:
                 cores[key] = fitted(mine, ("attention_ratio",), pooled, [known(r) for r in mine], time_errors)
         for key in sorted({r.key[1:] for r in timed if ("", *r.key[1:]) not in stays}):
@@ -292,6 +293,11 @@ def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
 def is_guessed(run: Run) -> bool:
     """Whether the row leaves open how the model was cut or what was computed again: it says little of constants."""
     return any(note.startswith(("tp:", "pp:", "sharding and recompute:")) for note in run.member.row.assumed)
+
+
+def is_dense(run: Run) -> bool:
+    """Without routed experts: what those leave unexplained is not attention's."""
+    return not any(b.experts for b in run.member.job.model.blocks)
 
 
 def attention_share(run: Run, theta: Theta) -> float:
