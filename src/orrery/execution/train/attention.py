@@ -94,10 +94,10 @@ def context_streams(job: TrainingJob, mixer: Mixer | None, choice: Choice) -> tu
     merged, summed, moved = (
         _predict(job, Elementwise(kind="add", tokens=t, width=w)) for w in (output, query + pair, query + pair + output)
     )
-    is_cut, copied = choice.cp > 1, COPY_RATIO * moved
+    share, copied = (choice.cp > 1).astype(np.float64), COPY_RATIO * moved
     return (
-        is_cut * np.where(choice.is_ring, (1.0 + later) * merged, copied),
-        is_cut * np.where(choice.is_ring, later * summed, copied),
+        share * np.where(choice.is_ring, (1.0 + later) * merged, copied),
+        share * np.where(choice.is_ring, later * summed, copied),
     )
 
 
