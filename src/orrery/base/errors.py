@@ -44,8 +44,8 @@ class UnknownName(OrreryError, LookupError):
         super().__init__(f"There is no {kind} {name!r}.{hint} {rest}")
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """The known names that look most like ``name``, best first."""
+def nearest(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.5) -> tuple[str, ...]:
+    """The known names that look most like ``name``, best first; ``cutoff`` from 0 (anything) to 1 (the same)."""
     spelled = {k.casefold(): k for k in known}
-    close = difflib.get_close_matches(name.casefold(), spelled, n=count, cutoff=0.5)
+    close = difflib.get_close_matches(name.casefold(), spelled, n=count, cutoff=cutoff)
     return tuple(spelled[c] for c in close)

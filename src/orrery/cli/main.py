@@ -11,6 +11,7 @@ import click
 from orrery import __version__
 from orrery.base.errors import OrreryError
 from orrery.cli.lazy import LazyGroup
+from orrery.scenario.names import hint
 
 DONE, BAD_INPUT, INFEASIBLE, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 """Exit codes; the last two are 128 + the signal, as shells expect."""
@@ -81,6 +82,8 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
+    except click.NoSuchOption as error:
+        return _refuse(arguments, "usage", _no_such(error))
     except click.ClickException as error:
         return _refuse(arguments, "usage", error.format_message())
     except OrreryError as error:
@@ -90,6 +93,16 @@ def run(arguments: Sequence[str]) -> int:
         return _refuse(arguments, "OSError", f"{named}{error.strerror or error}.")
     except RecursionError:
         return _refuse(arguments, "RecursionError", "The input is nested too deeply to be read.")
+
+
+def _no_such(error: click.NoSuchOption) -> str:
+    """What somebody may mean who wrote a flag that there is not: near in meaning, then in letters."""
+    command = error.ctx.command if error.ctx else None
+    known = [o.removeprefix("--").replace("-", "_") for p in (command.params if command else ()) for o in p.opts]
+    near = hint(error.option_name, known)
+    for name in known:
+        near = near.replace(f"{name!r}", f"--{name.replace('_', '-')}") if name in near else near
+    return f"There is no flag {error.option_name}" + (f"; {near}" if near else "; see --help.")
 
 
 def _refuse(arguments: Sequence[str], kind: str, message: str) -> int:

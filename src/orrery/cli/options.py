@@ -12,7 +12,7 @@ from orrery.scenario.fields import SETTINGS
 if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
 
-TRAFFIC = frozenset({"batch", "concurrency", "rate", "trace"})
+TRAFFIC = frozenset({"batch", "concurrency", "users", "rate", "trace"})
 """Ways for requests to arrive: a flag of one kind replaces a file's other kinds (a rate may go with a trace)."""
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -17,6 +17,7 @@ from orrery.scenario.reasoning import reasoned, unused
 from orrery.scenario.resolve import Question, resolve
 from orrery.scenario.room import Room, room_of
 from orrery.scenario.schema import Scenario, merged
+from orrery.scenario.users import at_users
 from orrery.serving.estimate import Estimate
 from orrery.serving.estimate import estimate as estimate_deployment
 from orrery.serving.intervals import ENDS, OTHER_END
@@ -129,7 +130,10 @@ def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | C
 
 
 def _estimated(asked: Scenario) -> Answer | CannotBe:
-    question = resolve(asked)
+    stated = resolve(asked)
+    question = at_users(asked, stated)
+    if isinstance(question, Infeasible):
+        return CannotBe(infeasible=question, notes=stated.notes)
     found = estimate_deployment(question.deployment, question.workload)
     if isinstance(found, Infeasible):
         return CannotBe(infeasible=found, notes=question.notes)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
 from orrery.scenario.mistakes import mistakes
+from orrery.scenario.names import renamed
 from orrery.scenario.setting import Setting
 
 Q = TypeVar("Q", bound="Asked")
@@ -36,6 +37,7 @@ class Asked(BaseModel):
 def read_asked(kind: type[Q], settings: Mapping[str, Any], known: Mapping[str, Setting], where: str = "") -> Q:
     """The question these settings ask. ScenarioError lists everything wrong with them, a line each."""
     plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}
+    plain = renamed(plain, known)
     try:
         return kind.model_validate(plain)
     except ValidationError as error:

@@ -114,8 +114,9 @@ def find_capacity(
     scenario they override it. CannotBe where even a trickle of requests misses an objective.
     """
     asked = merged(scenario, settings)
-    if asked.concurrency is not None:
-        raise ScenarioError("concurrency: a capacity is a rate of arrivals; leave concurrency out.")
+    for name in ("concurrency", "users"):
+        if getattr(asked, name) is not None:
+            raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
     check_traffic(asked)
     service, notes = service_for(asked)
     with patience or nullcontext():

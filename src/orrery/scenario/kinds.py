@@ -1,18 +1,24 @@
 """The types of settings as pydantic checks them."""
 
+import math
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from orrery.scenario.amounts import amount
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.mistakes import limited
 
 
-def _no_bool(value: Any) -> Any:
-    """``true`` is not a number here, whatever Python thinks."""
+def _typed(value: Any, info: ValidationInfo) -> Any:
+    """Text with a multiplier or unit, such as ``1k`` or ``200ms``, as a number; other text is left to pydantic."""
     if isinstance(value, bool):
         raise ValueError("a truth value is no number")
-    return value
+    if not isinstance(value, str) or info.field_name is None:
+        return value
+    setting = BY_NAME.get(info.field_name)
+    found = amount(value, info.field_name, setting.most if setting else math.inf)
+    return value if found is None else found
 
 
 def _printable(value: str | None) -> str | None:
@@ -27,7 +33,7 @@ def bounds(name: str) -> dict[str, Any]:
     return limited(BY_NAME[name])
 
 
-Count = Annotated[int | None, BeforeValidator(_no_bool)]
-Number = Annotated[float | None, BeforeValidator(_no_bool)]
+Count = Annotated[int | None, BeforeValidator(_typed)]
+Number = Annotated[float | None, BeforeValidator(_typed)]
 Switch = bool | None
 Word = Annotated[str | None, Field(min_length=1, max_length=4096), AfterValidator(_printable)]

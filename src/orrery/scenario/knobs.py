@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from orrery.scenario.amounts import amount
+
 SEATS = ("policy", "queue", "router", "overlap", "transfer", "swap", "arrivals")
 """Settings that name a technique, whose knobs can be set."""
 
@@ -13,8 +15,9 @@ def read_knobs(texts: Sequence[str]) -> dict[str, dict[str, float]]:
     for word in (w for t in texts for w in t.replace(",", " ").split()):
         where, equals, number = word.partition("=")
         seat, dot, name = where.partition(".")
+        typed = amount(number, name)
         try:
-            value = float(number)
+            value = float(number) if typed is None else typed
         except ValueError:
             value = math.nan
         if seat not in SEATS or not dot or not name or not equals or not math.isfinite(value):

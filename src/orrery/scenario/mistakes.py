@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orrery.base.errors import ScenarioError, nearest
+from orrery.base.errors import ScenarioError
+from orrery.scenario.names import hint
 from orrery.scenario.setting import Setting
 
 MOST_MISTAKES = 20
@@ -34,10 +35,7 @@ def _sentence(kind: str, loc: tuple[int | str, ...], message: str, got: Any, kno
     name = str(loc[0]) if loc else ""
     detail = message.removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        near = nearest(name[:80], known, 1)
-        return f"There is no setting {name[:80]!r}; " + (
-            f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}."
-        )
+        return f"There is no setting {name[:80]!r}; " + (hint(name[:80], known) or f"known: {', '.join(known)}.")
     if name not in known:
         return f"{detail}."
     setting, short = known[name], repr(got) if len(repr(got)) <= 60 else repr(got)[:57] + "…"

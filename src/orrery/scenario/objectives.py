@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orrery.scenario.amounts import milliseconds
 from orrery.serving.metrics.percentiles import PercentileLimit
 
 METRICS = ("ttft", "tpot", "e2el")
@@ -75,7 +76,7 @@ def _read(word: str) -> Written:
     percent = _number(before[1:]) if before[:1] == "p" else math.nan
     if underscore and not 0 < percent < 100:
         raise ValueError(f"{word!r} needs a percentile between 0 and 100, such as p99_{metric}:1000")
-    limit_ms = _number(number)
+    limit_ms = milliseconds(number) or math.nan
     if not 0 < limit_ms <= LONGEST_MS:
         raise ValueError(f"{word!r} needs a limit above 0 and up to {LONGEST_MS:g} ms, such as {name}:1000")
     return Written(metric=metric, limit_s=limit_ms / 1e3, share_frac=percent / 100.0 if underscore else 0.0)

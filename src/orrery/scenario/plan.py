@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orrery.base.errors import ScenarioError
+from orrery.base.units import figures
 from orrery.execution.memory import Infeasible
 from orrery.numerics.registry import get_format
 from orrery.planner.detail import detail
@@ -20,6 +21,7 @@ from orrery.scenario.plan_answer import PlanAnswer, nothing_works
 from orrery.scenario.resolve import Parts, backends_of, device_names, find, recv_interval_of, words
 from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
+from orrery.scenario.users import think_s, users_rate
 
 MOST_DEVICES = 8
 """Without --max-devices: one usual server."""
@@ -76,6 +78,9 @@ def searched_for(scenario: Scenario, is_simulated: bool = False) -> Searched:
     goal, traffic_notes = goal_of(scenario, is_simulated)
     space = space_of(scenario, found_parts, goal.max_devices)
     found = search(goal, candidates(space))
+    if scenario.users is not None:
+        goal, found, users_note = _at_users(scenario, goal, space, found)
+        traffic_notes = (*traffic_notes, users_note)
     if not found.num_candidates:
         raise ScenarioError(_empty(scenario, goal))
     notes = [n for p in found_parts for n in p.notes] + [*traffic_notes, *_scope_notes(scenario, goal, is_simulated)]
@@ -86,9 +91,27 @@ def searched_for(scenario: Scenario, is_simulated: bool = False) -> Searched:
     )  # fmt: skip
 
 
+def _at_users(scenario: Scenario, goal: Goal, space: Space, found: Found) -> tuple[Goal, Found, str]:
+    """The goal at the rate of people who also wait for their replies, as the best plan gives them; searched again."""
+    if found.plans:
+        best = found.plans[0]
+        reply_s = best.ttft_s + max(0.0, goal.traffic.output_tokens - 1.0) * best.tpot_s
+        traffic = replace(goal.traffic, request_rate_per_s=users_rate(scenario, reply_s))
+        goal = replace(goal, traffic=traffic)
+        found = search(goal, candidates(space))
+    rate = figures(goal.traffic.request_rate_per_s)
+    return goal, found, f"users: {scenario.users:,} who think {figures(think_s(scenario))} s send {rate} requests/s"
+
+
 def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple[str, ...]]:
     """The goal of a scenario, and what was assumed about its traffic."""
     traffic, notes = traffic_of(scenario)
+    if scenario.users is not None:
+        if is_simulated:
+            raise ScenarioError(
+                "users: plans are simulated at a rate; write rate in its place, or leave out --simulate."
+            )
+        traffic = replace(traffic, request_rate_per_s=users_rate(scenario, 0.0))
     most = scenario.max_devices or scenario.devices or MOST_DEVICES
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
     return Goal(objectives=_objectives(scenario, is_simulated), traffic=traffic, max_devices=most, best=best), notes

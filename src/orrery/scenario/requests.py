@@ -8,6 +8,7 @@ from orrery.catalog.trace_requests import requests_of
 from orrery.catalog.traces import load_trace
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.schema import Scenario
+from orrery.scenario.users import users_requests
 from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.requests import Requests
 from orrery.serving.synthesis import (
@@ -38,6 +39,8 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
     law = scenario.arrivals or "poisson"
     knobs: dict[str, Any] = dict(read_knobs(scenario.knob)["arrivals"])
     question, answer = length_of(scenario, "input"), length_of(scenario, "output")
+    if scenario.users is not None:
+        return users_requests(scenario, count, (question, answer))
     if scenario.turns is not None:
         traffic = Conversations(
             num_turns=scenario.turns, think_s=scenario.think_s if scenario.think_s is not None else 30.0,
@@ -63,7 +66,8 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
 
 def _count(scenario: Scenario) -> int:
     """Requests where nobody says how many: as many as the closed form takes a closed loop to run, else a thousand."""
-    return DEFAULT_REQUESTS if scenario.concurrency is None else loop_requests(scenario.concurrency)
+    clients = scenario.concurrency or scenario.users
+    return DEFAULT_REQUESTS if clients is None else loop_requests(clients)
 
 
 def _replayed(scenario: Scenario, rate: float, seed: int) -> Requests:

@@ -274,11 +274,11 @@ def backend_notes(deployment: Deployment) -> tuple[str, ...]:
     return tuple(f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact)
 
 
-def mode_of(scenario: Scenario) -> str:
+def mode_of(scenario: Scenario) -> Mode:
     """The kind of traffic that a deployment is set up for; a static batch is nobody's service."""
     if scenario.batch is not None:
         return "static"
-    return "closed" if scenario.concurrency is not None else "open"
+    return "closed" if scenario.concurrency is not None or scenario.users is not None else "open"
 
 
 def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
@@ -287,13 +287,13 @@ def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
         if getattr(scenario, name) is None:
             raise ScenarioError(f"{name}: is missing; write the mean length, such as {name} = 1024.")
     traffic, notes = traffic_of(scenario)
-    mode: Mode = "static" if scenario.batch is not None else "closed" if scenario.concurrency is not None else "open"
+    mode: Mode = mode_of(scenario)
     if mode == "open" and not traffic.request_rate_per_s:
-        raise ScenarioError("batch, concurrency and rate: all missing; write one, such as concurrency = 32.")
+        raise ScenarioError("batch, concurrency, users and rate: all missing; write one, such as concurrency = 32.")
     return Workload(
         mode=mode, input_tokens=traffic.input_tokens, output_tokens=traffic.output_tokens,
         input_tokens_std=traffic.input_tokens_std, output_tokens_std=traffic.output_tokens_std,
-        batch_size=scenario.batch or 0, concurrency=scenario.concurrency or 0,
+        batch_size=scenario.batch or 0, concurrency=scenario.concurrency or scenario.users or 0,
         request_rate_per_s=traffic.request_rate_per_s if mode == "open" else 0.0,
     ), notes  # fmt: skip
 

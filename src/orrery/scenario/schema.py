@@ -8,6 +8,7 @@ from pydantic import ConfigDict, ValidationError
 from orrery.catalog.workloads import get_workload
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.mistakes import mistakes
+from orrery.scenario.names import renamed
 from orrery.scenario.schema_reasoning import ReasoningScenario
 from orrery.scenario.schema_serving import ServingScenario
 from orrery.scenario.schema_training import TrainingScenario
@@ -31,6 +32,7 @@ def merged(scenario: Scenario | None, settings: Mapping[str, Any]) -> Scenario:
 def read_scenario(settings: Mapping[str, Any], where: str = "") -> Scenario:
     """The scenario these settings describe. ScenarioError lists everything wrong with them, a line each."""
     plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}
+    plain = renamed(plain, BY_NAME)
     if isinstance(name := plain.get("workload"), str):
         plain = {**get_workload(name).settings(), **plain}
     try:

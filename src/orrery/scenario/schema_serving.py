@@ -36,6 +36,7 @@ class ServingScenario(BaseModel):
     output_tokens_std: Number = Field(**bounds("output_tokens_std"))
     batch: Count = Field(**bounds("batch"))
     concurrency: Count = Field(**bounds("concurrency"))
+    users: Count = Field(**bounds("users"))
     rate: Number = Field(**bounds("rate"))
     trace: Word = None
     workload: Word = None
@@ -127,9 +128,11 @@ class ServingScenario(BaseModel):
 
     @model_validator(mode="after")
     def _one_kind_of_traffic(self) -> "ServingScenario":
-        given = [n for n in ("batch", "concurrency", "rate") if getattr(self, n) is not None]
+        given = [n for n in ("batch", "concurrency", "users", "rate") if getattr(self, n) is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} exclude each other; keep one")
+        if self.users is not None and (others := [n for n in ("turns", "calls", "prefix_tokens") if getattr(self, n)]):
+            raise ValueError(f"users send independent requests; leave out {others[0]}")
         kinds = [n for n in ("trace", "turns", "calls", "prefix_tokens") if getattr(self, n) is not None]
         if len(kinds) > 1 and kinds != ["turns", "prefix_tokens"]:
             raise ValueError(f"{' and '.join(kinds)} are different kinds of traffic; keep one")

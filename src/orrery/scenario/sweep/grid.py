@@ -17,7 +17,7 @@ MOST_POINTS = 100_000
 DEFAULT = "default"
 """The value that leaves a setting out."""
 
-ARRIVALS = frozenset({"concurrency", "rate", "trace"})
+ARRIVALS = frozenset({"concurrency", "users", "rate", "trace"})
 """Ways for requests to arrive: varying one replaces the others (a rate may go with a trace)."""
 
 

@@ -75,8 +75,9 @@ def sweep(
         raise ScenarioError("sweep: nothing varies; write a setting and its values, such as tp=1,2,4.")
     base = merged(scenario, settings)
     points = points_of(base, read_axes(over))
-    if finds_capacity and any(point.scenario.concurrency is not None for point in points):
-        raise ScenarioError("concurrency: a capacity is a rate of arrivals; leave concurrency out.")
+    for name in ("concurrency", "users"):
+        if finds_capacity and any(getattr(point.scenario, name) is not None for point in points):
+            raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
     folder = folder_for(resume) if resume else None
     asked = [point.scenario.written() for point in points]
     found: dict[int, dict[str, Any]] = {}

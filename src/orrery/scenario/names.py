@@ -1,0 +1,85 @@
+"""What people call a setting elsewhere: other names that are taken as it, and where to look for what is no setting.
+
+Nothing heavy is imported, so that help stays quick.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from orrery.base.errors import ScenarioError, nearest
+
+ALIASES: Mapping[str, str] = {
+    "gpus": "devices", "num_gpus": "devices", "num_devices": "devices", "world_size": "devices", "n_gpus": "devices",
+    "gpu": "device", "accelerator": "device", "hardware": "device", "gpu_type": "device", "system": "device",
+    "max_gpus": "max_devices", "total_gpus": "max_devices",
+    "tensor_parallel_size": "tp", "tp_size": "tp", "tensor_model_parallel_size": "tp", "tensor_parallel": "tp",
+    "pipeline_parallel_size": "pp", "pp_size": "pp", "pipeline_model_parallel_size": "pp", "pipeline_parallel": "pp",
+    "data_parallel_size": "dp", "dp_size": "dp", "expert_parallel_size": "ep", "ep_size": "ep",
+    "expert_model_parallel_size": "ep", "context_parallel_size": "cp",
+    "isl": "input_tokens", "input_len": "input_tokens", "random_input_len": "input_tokens",
+    "prompt_tokens": "input_tokens", "input_length": "input_tokens", "prompt_len": "input_tokens",
+    "osl": "output_tokens", "output_len": "output_tokens", "random_output_len": "output_tokens",
+    "completion_tokens": "output_tokens", "output_length": "output_tokens", "max_tokens": "output_tokens",
+    "qps": "rate", "rps": "rate", "request_rate": "rate", "requests_per_s": "rate", "target_request_rate": "rate",
+    "max_concurrency": "concurrency", "batch_size": "batch", "num_users": "users", "people": "users",
+    "think_time": "think_s", "think_time_s": "think_s",
+    "num_prompts": "num_requests", "requests": "num_requests", "goodput": "slo",
+    "quantization": "weights", "dtype": "weights", "kv_cache_dtype": "kv", "kv_dtype": "kv",
+    "max_seq_len": "max_model_len", "context_length": "max_model_len", "max_context": "max_model_len",
+    "max_running_requests": "max_num_seqs", "max_batch_size": "max_num_seqs",
+    "max_num_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
+    "backend": "engine", "framework_name": "framework", "price": "usd_per_hour", "electricity_price": "electricity",
+    "global_batch_size": "global_batch", "micro_batch_size": "micro_batch", "seq_length": "seq_len",
+    "dataset": "trace", "num_speculative_tokens": "draft_tokens", "speculative_model": "draft_model",
+    "enable_prefix_caching": "prefix_caching", "num_replicas": "replicas",
+}  # fmt: skip
+"""Another name -> the setting that it is, where a command has that setting and none of the other name."""
+
+ELSEWHERE: Mapping[str, str] = {
+    "carbon": "carbon is not worked out; take energy_j_per_token of --json times your grid's kg per kWh / 3.6e6",
+    "co2": "carbon is not worked out; take energy_j_per_token of --json times your grid's kg per kWh / 3.6e6",
+    "ttft": "write --slo ttft:1000 (milliseconds)", "tpot": "write --slo tpot:50 (milliseconds)",
+    "itl": "write --slo tpot:50 (milliseconds)", "latency": "write --slo e2el:10000 (milliseconds)",
+    "e2e": "write --slo e2el:10000 (milliseconds)", "sla": "write --slo ttft:1000 --slo tpot:50",
+    "mem_fraction_static": "write --gpu-memory-utilization; SGLang's share leaves the activations out",
+    "budget": "plans are ranked by dollars: see --usd-per-hour and --objective cost",
+    "format": "write --weights, --activations and --kv", "precision": "write --weights, --activations and --kv",
+    "quant": "write --weights fp8 (orrery formats list has all)", "nodes": "write --devices, of all nodes",
+    "num_nodes": "write --devices, of all nodes", "output": "write --json, or --out FILE where a command has it",
+    "wide": "tables follow the terminal's width; set COLUMNS to have another", "verbose": "orrery why unfolds a number",
+    "concurrency": "a plan finds its own concurrency: write --rate or --users",
+    "batch": "a plan finds its own batch: write --rate or --users",
+}  # fmt: skip
+"""A word that is no setting of the command -> what to write instead."""
+
+
+def canonical(name: str, known: Iterable[str]) -> str:
+    """The setting that a name means: itself where it is known, else the one that it is another name of."""
+    meant = ALIASES.get(name, name)
+    return meant if name not in known and meant in known else name
+
+
+def renamed(settings: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Settings under the names that are known; one setting under two names is a mistake."""
+    known, found = frozenset(known), dict[str, Any]()
+    for key, value in settings.items():
+        name = canonical(key, known)
+        if name in found:
+            raise ScenarioError(f"{key}: is another name of {name}, which is given too; keep one.")
+        found[name] = value
+    return found
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """What somebody who wrote ``name`` may mean: by meaning first, then by spelling; blank where nothing is near."""
+    known, plain = tuple(known), name.strip("-").replace("-", "_").casefold()
+    if (meant := canonical(plain, known)) != plain:
+        return f"did you mean {meant!r}?"
+    if plain in ELSEWHERE:
+        return f"{ELSEWHERE[plain]}."
+    near = nearest(plain, known, 1, cutoff=LIKELY)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+LIKELY = 0.72
+"""How alike two names must be spelled (0 to 1) for one to be a slip of the other."""
