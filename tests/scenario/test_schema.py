@@ -50,8 +50,8 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
 def settings(draw: st.DrawFn) -> dict[str, Any]:
     names = draw(st.sets(st.sampled_from(SETTINGS), max_size=12))
     names -= {s for s in names if s.name == "workload"}  # fills in settings of its own: not what was given
-    arriving = [s for s in names if s.name in ("batch", "concurrency", "rate", "trace")]
-    shaped = [s for s in names if s.name in ("trace", "turns", "calls", "prefix_tokens")]
+    arriving = [s for s in names if s.name in ("batch", "concurrency", "users", "rate", "trace")]
+    shaped = [s for s in names if s.name in ("users", "trace", "turns", "calls", "prefix_tokens")]
     return {s.name: draw(values(s)) for s in names if s not in (*arriving[1:], *shaped[1:])}
 
 

@@ -34,8 +34,8 @@ def amount(text: str, name: str, most: float = float("inf")) -> float | None:
     if unit == "%":
         return number / 100.0 if most <= 1.0 else None
     scale = units(name).get(unit, 1.0 if unit == "" else None)
-    if scale is None:
-        return None
+    if scale is None or unit == "":
+        return None if scale is None else number
     return round(number * scale, 6) if scale >= 1.0 else number * scale
 
 
@@ -50,5 +50,8 @@ def units(name: str) -> dict[str, float]:
 
 def milliseconds(text: str) -> float | None:
     """A limit of an objective: milliseconds, unless it has a unit of its own (``2s``)."""
-    found = amount(text, "limit_s")
+    try:
+        return float(text)
+    except ValueError:
+        found = amount(text, "limit_s")
     return found if found is None or text.strip()[-1:].isdigit() else found * 1e3

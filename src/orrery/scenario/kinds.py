@@ -1,6 +1,7 @@
 """The types of settings as pydantic checks them."""
 
 import math
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -9,12 +10,15 @@ from orrery.scenario.amounts import amount
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.mistakes import limited
 
+PLAIN = re.compile(r"[\s\d.+-]*")
+"""What pydantic reads by itself, to the last digit."""
+
 
 def _typed(value: Any, info: ValidationInfo) -> Any:
     """Text with a multiplier or unit, such as ``1k`` or ``200ms``, as a number; other text is left to pydantic."""
     if isinstance(value, bool):
         raise ValueError("a truth value is no number")
-    if not isinstance(value, str) or info.field_name is None:
+    if not isinstance(value, str) or info.field_name is None or PLAIN.fullmatch(value):
         return value
     setting = BY_NAME.get(info.field_name)
     found = amount(value, info.field_name, setting.most if setting else math.inf)
