@@ -60,7 +60,7 @@ papers: $(VENV)/.ready-dev ## run every claim of every paper again; writes its p
 fit: $(VENV)/.ready-fit ## fit every constant again from the tables under ORRERY_DATA
 	for script in tools/fit/*.py; do $(BIN)/python $$script --data $(ORRERY_DATA) || exit 1; done
 
-wheel: $(VENV)/.ready-dev ## build the wheel and try it in a fresh environment
+wheel: $(VENV)/.ready-dev ## build the wheel, show what is in it, and try it on every Python that is here
 	sh tools/checks/wheel.sh
 
 clean: ## remove what was built, and the environment

@@ -17,7 +17,19 @@ This page is made from the commands themselves (`make docs`), and a test checks 
 All commands take `--json`: one object on standard output, in SI units, with names as in the code; notes and progress
 go to standard error. The exit code is 0 when done, 2 for input that makes no sense, 3 when what is asked cannot be
 done (then the answer says what is needed, what there is, and the smallest change). See
-[scenario files](scenario-files.md) for `--scenario` and `--save-scenario`.
+[scenario files](scenario-files.md) for `--scenario` and `--save-scenario`, for sizes such as `1k` and `200ms`, and for
+other tools' names that are taken as flags.
+
+Tables follow the terminal's width (`COLUMNS` sets another): where it is narrow, columns that matter less stand below
+their row.
+
+Shell completion of commands and flags, for the shell that is open now or in its start-up file:
+
+```sh
+eval "$(_ORRERY_COMPLETE=bash_source orrery)"    # bash, ~/.bashrc
+eval "$(_ORRERY_COMPLETE=zsh_source orrery)"     # zsh, ~/.zshrc
+_ORRERY_COMPLETE=fish_source orrery | source     # fish, ~/.config/fish/completions/orrery.fish
+```
 """
 
 

@@ -37,9 +37,11 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
 
         return run_plan_simulated(scenario, is_json)
     from orrery.cli.output import print_json, print_notes
+    from orrery.cli.progress import bar
     from orrery.scenario.ask import plan
 
-    answer = plan(scenario, all_plans=all_plans)
+    with bar("layouts and formats evaluated") as tell:
+        answer = plan(scenario, all_plans=all_plans, on_progress=tell)
     if is_json:
         print_json(answer.to_json())
     else:

@@ -34,9 +34,15 @@ class Miss:
     excess_ratio: float
 
 
-def search(goal: Goal, candidates: Iterable[Candidate]) -> Found:
-    """Every candidate either becomes a plan or says why not."""
-    tried = [curve_of(goal, candidate) for candidate in candidates]
+def search(
+    goal: Goal, candidates: Iterable[Candidate], on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> Found:
+    """Every candidate either becomes a plan or says why not; ``on_progress`` is told (done, total)."""
+    every = list(candidates)
+    tried: list[Curve | Miss] = []
+    for candidate in every:
+        tried.append(curve_of(goal, candidate))
+        on_progress(len(tried), len(every))
     misses = [t for t in tried if isinstance(t, Miss)]
     curves = [t for t in tried if isinstance(t, Curve)]
     curve_by_candidate = {id(curve.candidate): curve for curve in curves}
@@ -44,7 +50,11 @@ def search(goal: Goal, candidates: Iterable[Candidate]) -> Found:
     better = ranking(goal)
     working = sorted((o for o in rough if isinstance(o, Operation)), key=better)
     short = sorted((o for o in rough if isinstance(o, Miss)), key=lambda miss: miss.excess_ratio)
-    fine = [refined(goal, curve_by_candidate[id(c)]) for c in best_budgets(o.candidate for o in (*working, *short))]
+    fine: list[Curve] = []
+    worth = list(best_budgets(o.candidate for o in (*working, *short)))
+    for candidate in worth:
+        fine.append(refined(goal, curve_by_candidate[id(candidate)]))
+        on_progress(len(every) + len(fine), len(every) + len(worth))
     worked = [operate(goal, curve) for curve in fine]
     misses += [o for o in worked if isinstance(o, Miss)]
     costed = {id(c.candidate): c.concurrency.size for c in (*curves, *fine)}

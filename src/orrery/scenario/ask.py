@@ -1,6 +1,6 @@
 """The questions that can be asked, from Python and from every window, and their answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -151,10 +151,13 @@ def _estimated(asked: Scenario) -> Answer | CannotBe:
     return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 
 
-def plan(scenario: Scenario | None = None, /, *, all_plans: bool = False, **settings: Any) -> PlanAnswer:
+def plan(
+    scenario: Scenario | None = None, /, *, all_plans: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None, **settings: Any,
+) -> PlanAnswer:  # fmt: skip
     """The best ways to serve a model on some devices, for your traffic and objectives.
 
     Settings are those of a scenario file; given beside a scenario they override it. Worked out in full are the best
-    few and the best of each device, or with ``all_plans`` every one that works.
+    few and the best of each device, or with ``all_plans`` every one that works. ``on_progress`` is told (done, total).
     """
-    return plan_scenario(merged(scenario, settings), EVERY_PLAN if all_plans else IN_FULL)
+    return plan_scenario(merged(scenario, settings), EVERY_PLAN if all_plans else IN_FULL, on_progress)

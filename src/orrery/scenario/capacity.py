@@ -19,7 +19,7 @@ from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, merged, read_scenario
 from orrery.scenario.service import service_for
-from orrery.scenario.simulate import SimulatedAnswer, answer_of, check_traffic, warm_up
+from orrery.scenario.simulate import SimulatedAnswer, answer_of, check_traffic, lacking_memory, warm_up
 from orrery.serving.capacity import bisected, closed_form, is_sustained
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.metrics.percentiles import PercentileLimit, percentiles_found
@@ -119,10 +119,12 @@ def find_capacity(
             raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
     check_traffic(asked)
     service, notes = service_for(asked)
+    if lacks := lacking_memory(service):
+        return CannotBe(infeasible=lacks, notes=notes, settings=asked.written())
+    sample = requests_for(asked, asked.rate or 1.0)
     with patience or nullcontext():
         warm_up(service)
     started = perf_counter()
-    sample = requests_for(asked, asked.rate or 1.0)
     likely, places = closed_form(service, sample)
     sized = _sized(asked, sample.count, places)
     if asked.rate is not None:

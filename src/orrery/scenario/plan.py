@@ -1,7 +1,7 @@
 """Planning from a scenario: its devices, formats and traffic as a search space and a goal."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from orrery.base.errors import ScenarioError
@@ -55,9 +55,11 @@ class Searched:
         )  # fmt: skip
 
 
-def plan_scenario(scenario: Scenario, count: int = IN_FULL) -> PlanAnswer:
-    """Search the space of a scenario for its goal."""
-    searched = searched_for(scenario)
+def plan_scenario(
+    scenario: Scenario, count: int = IN_FULL, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> PlanAnswer:
+    """Search the space of a scenario for its goal; ``on_progress`` is told (done, total)."""
+    searched = searched_for(scenario, on_progress=on_progress)
     ranks = worth_detail(searched.found.plans, count)
     plans = tuple(detail(searched.goal, searched.found.plans[rank - 1]) for rank in ranks)
     return replace(searched.answer(plans, None if plans else nothing_works(searched.found.rejected)), ranks=ranks)
@@ -71,13 +73,16 @@ def worth_detail(found: Sequence[Operation], count: int) -> tuple[int, ...]:
     return tuple(sorted({*range(1, min(count, len(found)) + 1), *best_of.values()}))
 
 
-def searched_for(scenario: Scenario, is_simulated: bool = False) -> Searched:
+def searched_for(
+    scenario: Scenario, is_simulated: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Searched:  # fmt: skip
     """The search alone. Where plans are simulated afterwards, percentiles are searched for as if they were means."""
     started_s = time.perf_counter()
     found_parts = [find(scenario, name) for name in device_names(scenario)]
     goal, traffic_notes = goal_of(scenario, is_simulated)
     space = space_of(scenario, found_parts, goal.max_devices)
-    found = search(goal, candidates(space))
+    found = search(goal, candidates(space), on_progress)
     if scenario.users is not None:
         goal, found, users_note = _at_users(scenario, goal, space, found)
         traffic_notes = (*traffic_notes, users_note)

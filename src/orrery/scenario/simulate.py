@@ -93,14 +93,18 @@ def simulate(
     ``patience`` is entered meanwhile. A ``watch`` changes nothing.
     """
     asked = merged(scenario, settings)
-    service, notes = service_for(asked)
     check_traffic(asked)
-    with patience or nullcontext():
-        warm_up(service)
+    service, notes = service_for(asked)
+    if lacks := lacking_memory(service):
+        return CannotBe(infeasible=lacks, notes=notes, settings=asked.written())
     tell = watch.on_phase if watch else _untold
     started = time.perf_counter()
     tell("generating", 0)
     requests = requests_for(asked)
+    generated_s = time.perf_counter() - started
+    with patience or nullcontext():
+        warm_up(service)
+    started = time.perf_counter() - generated_s
     tell("simulating", requests.count)
     found = _served(asked, service, requests, window, watch.counts if watch else None)
     if isinstance(found, Infeasible):
@@ -199,6 +203,12 @@ def check_traffic(scenario: Scenario) -> None:
     """Refuse what a simulation has no use for."""
     if scenario.batch is not None:
         raise ScenarioError("batch: a simulation takes concurrency, rate or trace (none: all requests at once).")
+
+
+def lacking_memory(service: Service) -> Infeasible | None:
+    """What the first pool that does not fit lacks: known before anything is prepared."""
+    found = (memory_of(pool.deployment) for pool in service.pools)
+    return next((memory for memory in found if isinstance(memory, Infeasible)), None)
 
 
 def warm_up(service: Service) -> None:
