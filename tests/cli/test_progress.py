@@ -1,9 +1,15 @@
 """What takes long says how far it is; what is refused is refused before anything is prepared."""
 
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
 import pytest
 
 import orrery
-from orrery.cli.progress import bar
+from orrery.cli.progress import bar, line
 
 ONE = ("--model", "llama-3.1-8b", "--device", "h100-sxm")
 LENGTHS = ("--input-tokens", "100", "--output-tokens", "20")
@@ -35,3 +41,35 @@ def test_a_bar_is_only_for_terminals(capsys):
     with bar("runs") as tell:
         tell(1, 2)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_count_says_how_long_the_rest_takes():
+    assert line(0, 50_000, 2.0) == "0 of 50,000 requests simulated"
+    assert line(10_000, 50_000, 3.0) == "10,000 of 50,000 requests simulated, 12 s left"
+
+
+def test_a_long_simulation_is_counted_on_a_terminal():
+    """A pseudo-terminal stands for standard error; a slow count is read from shared memory by the other process."""
+    import pty
+
+    program = (
+        "import time\n"
+        "from multiprocessing import RawArray\n"
+        "from orrery.cli.progress import counted\n"
+        "if __name__ == '__main__':\n"
+        "    counts = RawArray('q', 3)\n"
+        "    with counted(counts, 2, 100_000):\n"
+        "        for i in range(40):\n"
+        "            counts[2] = 1_000 * i\n"
+        "            time.sleep(0.1)\n"
+    )
+    ours, theirs = pty.openpty()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "long.py"
+        path.write_text(program)
+        subprocess.run([sys.executable, str(path)], stderr=theirs, check=True, timeout=60)
+    os.close(theirs)
+    said = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert "of 100,000 requests simulated, " in said
+    assert said.rstrip().endswith("\x1b[K")

@@ -90,7 +90,7 @@ def test_devices_without_a_layout_become_tensor_parallel() -> None:
         ({"device": "h100-sxm,a100"}, "got 2 devices"),
         ({"device": ","}, "device: got"),
         ({"input_tokens": None}, "input_tokens: is missing"),
-        ({"concurrency": None}, "batch, concurrency and rate: all missing"),
+        ({"concurrency": None}, "batch, concurrency, users and rate: all missing"),
         ({"model": None}, "model: is missing"),
     ],
 )

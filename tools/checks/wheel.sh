@@ -47,7 +47,7 @@ for version in 3.11 3.12 3.13; do
         "$venv/bin/python" -m pip uninstall --quiet --yes pip setuptools 2>/dev/null || true
         size=$(du -sm "$venv" | cut -f1)
         [ ! -d "$venv/lib/python$version/site-packages/torch" ] || { echo "torch came along" >&2; exit 1; }
-        [ "$size" -lt 400 ] || { echo "$size MB is too much" >&2; exit 1; }
+        [ "$size" -lt "${MOST_MB:-400}" ] || { echo "$size MB is too much" >&2; exit 1; }
         (cd "$work" && "$venv/bin/orrery" estimate --model llama-3.1-8b --device h100-sxm --input-tokens 512 \
             --output-tokens 128 --batch 8 --json >"$version.json")
         "$venv/bin/python" -c "import json; a = json.load(open('$work/$version.json')); assert 0.001 < a['tpot_s'] < 0.1"

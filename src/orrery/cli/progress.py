@@ -1,9 +1,12 @@
 """While the user waits: one line about the first compilation, and a bar for many runs; all on standard error."""
 
+import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
 PATIENCE_S = 3.0
 """Loading the compiled simulator takes less; only compiling it takes longer."""
@@ -36,3 +39,47 @@ def bar(what: str) -> Generator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+MANY_REQUESTS = 20_000
+"""A simulation of fewer takes less than two seconds."""
+
+FIRST_S, EVERY_S = 2.0, 0.25
+"""When the count of a simulation is first shown, and how often."""
+
+
+@contextmanager
+def counted(counts: Any, index: int, total: int) -> Generator[None]:
+    """How many of ``total`` are done and how long the rest takes, read from ``counts[index]`` by a process of its own.
+
+    The compiled loop holds the interpreter, so no thread of this process could show it. Nothing where standard error is
+    no terminal, or for few.
+    """
+    if total < MANY_REQUESTS or not sys.stderr.isatty():
+        yield
+        return
+    from multiprocessing import get_context
+
+    process = get_context("spawn").Process(target=_count, args=(counts, index, total, os.getpid()), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _count(counts: Any, index: int, total: int, parent: int) -> None:
+    """The life of that process: a line that is written over, until the parent ends it or is gone."""
+    started = time.perf_counter()
+    while os.getppid() == parent:
+        time.sleep(EVERY_S)
+        if (passed_s := time.perf_counter() - started) >= FIRST_S:
+            print(f"\r{line(counts[index], total, passed_s)}\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def line(done: int, total: int, passed_s: float) -> str:
+    """``12,000 of 50,000 requests simulated, 9 s left``."""
+    left = f", {passed_s * (total - done) / done:,.0f} s left" if done else ""
+    return f"{done:,} of {total:,} requests simulated{left}"

@@ -1,5 +1,6 @@
 """``orrery simulate``: requests served step by step, as a real engine would."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
     from orrery.scenario.ask import CannotBe
     from orrery.scenario.simulate import simulate
 
-    answer = simulate(scenario, window=window, patience=patience())
+    with ExitStack() as stack:
+        answer = simulate(scenario, window=window, patience=patience(), watch=_watch(stack))
     if isinstance(answer, CannotBe):
         return print_infeasible(answer, is_json)
     plain = answer.to_json()
@@ -109,6 +111,26 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
         print_serving_result(plain)
     print_notes(answer.notes)
     return 0
+
+
+def _watch(stack: ExitStack) -> Any:
+    """Who shows how far a run is: from when its requests are known until it is simulated."""
+    from multiprocessing import RawArray
+
+    import numpy as np
+
+    from orrery.cli.progress import counted
+    from orrery.scenario.simulate import NUM_COUNTS, SERVED, Watch
+
+    shared = RawArray("q", NUM_COUNTS)
+
+    def on_phase(phase: str, total: int) -> None:
+        if phase == "simulating":
+            stack.enter_context(counted(shared, SERVED, total))
+        else:
+            stack.close()
+
+    return Watch(counts=np.frombuffer(shared, dtype=np.int64), on_phase=on_phase)
 
 
 def _window(text: str | None, out: tuple[Path, ...]) -> tuple[float, float] | None:

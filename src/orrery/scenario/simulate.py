@@ -27,7 +27,7 @@ from orrery.serving.saturation import notes_near
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate as run
-from orrery.serving.simulation.tables._kernel import SERVED
+from orrery.serving.simulation.tables._kernel import SERVED as SERVED
 from orrery.serving.simulation.world import NUM_COUNTS as NUM_COUNTS
 from orrery.serving.simulation.world import Window
 
