@@ -27,6 +27,8 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.sampled_from(["cost", "throughput"])
     if setting.name == "engine_version":
         return st.sampled_from(["0.11.0", "1.2", "0.5.10.post1"])
+    if setting.name == "recompute":
+        return st.sampled_from(["none", "selective", "full", "core_attn", "mlp,layernorm"])
     if setting.name == "preemption":
         return st.sampled_from(["recompute", "swap"])
     if setting.kind == "switch":
