@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from orrery.execution.batch import Batch
+from orrery.execution.memory import Infeasible
 from orrery.execution.shard import num_kernels
-from orrery.serving.clock import is_graph, launches_s, tick, wall_s
+from orrery.serving.clock import is_graph, launches_s, pieces_s, tick, wall_s
+from orrery.serving.metrics.latencies import latencies
+from orrery.serving.requests import Requests
+from orrery.serving.simulation.service import Pool, Service
+from orrery.serving.simulation.simulate import simulate
 
 
 @pytest.fixture
@@ -15,7 +20,7 @@ def engine(deploy):
     """2 ms a step, 10 us a sequence, 100 us a kernel; graphs of up to 512 sequences."""
     return replace(
         deploy().engine, step_s=2e-3, per_sequence_s=1e-5, launch_s=1e-4, has_cuda_graphs=True,
-        max_num_graph_seqs=512, overlap_frac=0.0,
+        max_num_graph_seqs=512, max_num_graph_tokens=0, overlap_frac=0.0,
     )  # fmt: skip
 
 
@@ -79,3 +84,29 @@ def test_stages_of_a_pipeline_launch_their_own_layers(deploy, engine):
     cut = replace(one, layout=replace(one.layout, pp=2))
     found = tick(cut, steps([1], [0]))
     assert found.stage_s[0] == pytest.approx(88.1e-3 / 2 + 2e-3 + 1e-5)
+
+
+def test_small_steps_with_prompts_are_replayed_in_pieces(deploy, engine):
+    """80 layers, each two kernels of attention and one piece: 240 of 881 kernels, up to 512 tokens and no further.
+
+    64 tokens of a prompt and 448 decodes are 512; a decode more is launched kernel by kernel.
+    """
+    one = replace(deploy(tp=4), engine=replace(engine, max_num_graph_tokens=512))
+    assert pieces_s(one) == pytest.approx(24e-3)
+    found = tick(one, steps([1, 1], [448, 449]))
+    assert found.host_s - 2e-3 - 1e-5 * np.array([449, 450]) == pytest.approx([24e-3, 88.1e-3])
+
+
+def test_the_simulator_launches_as_the_closed_form_does(deploy, engine):
+    """One request, alone: its prompt's step waits for the launches and its decode steps do not."""
+    slow = replace(deploy(tp=4), engine=replace(engine, launch_s=1e-3, request_s=0.0))
+    run = simulate(
+        Service(pools=(Pool(deployment=slow),)),
+        Requests(arrive_s=np.zeros(1), input_tokens=np.array([64]), output_tokens=np.array([3])),
+    )
+    assert not isinstance(run, Infeasible)
+    prompt, decode = tick(slow, steps([1, 0], [0, 1])).time_s
+    times = latencies(run)
+    assert times.ttft_s[0] == pytest.approx(881e-3 + 2e-3 + 1e-5)
+    assert times.ttft_s[0] == pytest.approx(prompt)
+    assert times.tpot_s[0] == pytest.approx(decode, rel=0.05)

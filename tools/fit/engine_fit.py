@@ -39,8 +39,11 @@ STEP = 0.25
 FARTHEST = 0.8
 """Of a logarithm, in one round: slopes do not hold for ever."""
 
-ROUNDS, AGAIN, SETTLED = 7, 2, 0.01
+ROUNDS, AGAIN, SETTLED = 12, 2, 0.01
 """Most rounds; the one before which slopes are taken afresh; the gain below which it is done."""
+
+MOST_FRESH = 3
+"""How often slopes are taken afresh because a round led nowhere: launches bind or do not, so they turn corners."""
 
 SOLVES = 25
 """Rounds of weights in one solution: they settle."""
@@ -145,22 +148,26 @@ def fit(rows: Sequence[Measured], sizes: Mapping[str, int]) -> tuple[Tree, Slope
     """The tree that explains the rows best, and the slopes there; ``sizes``: rows that each campaign has."""
     best: Tree = {key: np.zeros(len(CONSTANTS)) for key in nodes_of(rows)}
     slopes = slopes_at(rows, best, sizes)
-    least, farthest = cost(slopes, slopes.error, best), FARTHEST
+    least, farthest, fresh, is_fresh = cost(slopes, slopes.error, best), FARTHEST, 0, True
     for number in range(ROUNDS):
-        if number == AGAIN:
-            slopes = slopes_at(rows, best, sizes)
+        if number == AGAIN and not is_fresh:
+            slopes, is_fresh = slopes_at(rows, best, sizes), True
         goal = solve(rows, slopes, np.ones(len(rows), dtype=bool))
         tried = {k: np.clip(v, _at(best, k) - farthest, _at(best, k) + farthest) for k, v in goal.items()}
         moved = slopes_after(rows, slopes, tried)
         found = cost(moved, moved.error, tried)
         print(f"round {number + 1}: {least:.3f} -> {found:.3f}, steps of at most {farthest:.2f}", flush=True)
         if found < least:
-            slopes, best, gained, least = moved, tried, least - found, found
+            slopes, best, gained, least, is_fresh = moved, tried, least - found, found, False
             if gained < SETTLED * least and number > AGAIN:
-                break
-        else:  # what was learned of the slopes stays; the place does not
-            slopes = replace(moved, error=slopes.error, logs=slopes.logs)
+                if fresh == MOST_FRESH:
+                    break
+                slopes, fresh, is_fresh = slopes_at(rows, best, sizes), fresh + 1, True
+        elif is_fresh or fresh == MOST_FRESH:  # what was learned of the slopes stays; the place does not
+            slopes, is_fresh = replace(moved, error=slopes.error, logs=slopes.logs), False
             farthest /= 2
+        else:
+            slopes, fresh, is_fresh = slopes_at(rows, best, sizes), fresh + 1, True
     return pooled(best), slopes
 
 

@@ -14,7 +14,8 @@ class Engine:
 
     A step costs the host ``step_s`` + ``per_sequence_s`` x sequences; with asynchronous scheduling
     (``overlap_frac`` = 1) only what exceeds the device's time is exposed. A step of at most ``max_num_graph_seqs``
-    decodes is one CUDA graph; any other is launched kernel by kernel (``launch_s`` each) while the device works.
+    decodes is one CUDA graph; any other is launched kernel by kernel (``launch_s`` each) while the device works,
+    but for steps of few tokens that some releases replay in pieces.
     """
 
     name: str  # "vllm"
@@ -36,6 +37,7 @@ class Engine:
     context_bytes: float  # driver context, library workspaces, CUDA graphs: outside weights, cache and activations
     launch_s: float = 0.0  # the host's work for one kernel, in a step that is no CUDA graph
     max_num_graph_seqs: int = 512  # the largest captured batch of decodes; larger ones are launched kernel by kernel
+    max_num_graph_tokens: int = 0  # the largest step with prompts that is replayed in pieces, attention between them
     handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say
     compute_ratio: float = 1.0  # the same for compute-bound ones

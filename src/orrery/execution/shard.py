@@ -117,6 +117,11 @@ def num_kernels(deployment: Deployment) -> float:
     )  # fmt: skip
 
 
+def num_pieces(deployment: Deployment) -> float:
+    """The same where all between two token mixers is one graph: the mixers' own kernels, and a piece after each."""
+    return (MIXER_KERNELS + 1) * sum(x.count for x in shard(deployment).mixers)
+
+
 def has_exchange(deployment: Deployment) -> bool:
     """Whether tokens travel to their experts: ranks that hold different tokens share one set of experts."""
     return deployment.layout.shares_experts

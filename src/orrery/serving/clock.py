@@ -16,7 +16,7 @@ from orrery.execution.batch import Batch, Floats, Ints
 from orrery.execution.draft_head import with_drafting
 from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
-from orrery.execution.shard import num_kernels
+from orrery.execution.shard import num_kernels, num_pieces
 from orrery.execution.step import Step
 
 
@@ -34,6 +34,7 @@ def tick(deployment: Deployment, batch: Batch) -> Ticks:
     """Cost every step of ``batch``, host included."""
     engine, done, rows = deployment.engine, with_drafting(deployment, batch), batch.num_rows
     launch_s = np.where(is_graph(engine, batch), 0.0, launches_s(deployment))
+    launch_s = np.where(is_in_pieces(engine, batch), np.minimum(launch_s, pieces_s(deployment)), launch_s)
     return Ticks(
         done=done, time_s=wall_s(engine, done.time_s, rows, launch_s),
         stage_s=wall_s(engine, done.stage_s, rows, launch_s / deployment.layout.pp),
@@ -47,6 +48,16 @@ def is_graph(engine: Engine, batch: Batch) -> NDArray[np.bool_]:
     return np.asarray(few & (batch.prompt_sequences == 0))
 
 
+def is_in_pieces(engine: Engine, batch: Batch) -> NDArray[np.bool_]:
+    """Whether each step is replayed piece by piece: few enough tokens, prompts among them or not."""
+    return np.asarray(batch.num_tokens <= graph_tokens(engine))
+
+
+def graph_tokens(engine: Engine) -> int:
+    """The most tokens of a step that is replayed in pieces; below 0 where there are no graphs."""
+    return engine.max_num_graph_tokens if engine.has_cuda_graphs else -1
+
+
 def graph_seqs(engine: Engine) -> int:
     """The most sequences that a CUDA graph holds; below 0 where there are no graphs."""
     return engine.max_num_graph_seqs if engine.has_cuda_graphs else -1
@@ -55,6 +66,11 @@ def graph_seqs(engine: Engine) -> int:
 def launches_s(deployment: Deployment) -> float:
     """The host's time to launch every kernel of a step that is no CUDA graph."""
     return deployment.engine.launch_s * num_kernels(deployment)
+
+
+def pieces_s(deployment: Deployment) -> float:
+    """The same for a step that is replayed in pieces."""
+    return deployment.engine.launch_s * num_pieces(deployment)
 
 
 def wall_s(

@@ -24,7 +24,7 @@ from orrery.execution.surface._kernel import CHANNELS, MATRIX_WORK, MEMORY_WORK
 from orrery.execution.transfer import holders, host_link, link_between
 from orrery.hardware.device import Device
 from orrery.kernels.energy import step_law
-from orrery.serving.clock import graph_seqs, launches_s
+from orrery.serving.clock import graph_seqs, graph_tokens, launches_s, pieces_s
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.tables import _kernel as tables
@@ -153,6 +153,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
             host_bytes_per_s=[link.bandwidth_bytes_per_s / ways for link, ways in hosts],
             host_latency_s=[link.latency_s for link, _ in hosts],
             host_launch_s=[launches_s(d) for d in cut], graph_seqs=[graph_seqs(d.engine) for d in cut],
+            host_pieces_s=[pieces_s(d) for d in cut], graph_tokens=[graph_tokens(d.engine) for d in cut],
         ),
         machines=np.array([[stages, _first_split(service)] for stages in lists.stages], dtype=np.int64),
         stage_share=np.array(lists.stage_share), capacity=capacity.astype(np.int64),

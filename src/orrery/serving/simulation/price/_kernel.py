@@ -19,12 +19,14 @@ from orrery.serving.simulation.tables._kernel import (
     FAR,
     FINETUNED,
     GRAPH_SEQS,
+    GRAPH_TOKENS,
     HOST_BOUND,
     HOST_BYTES_PER_S,
     HOST_LATENCY_S,
     HOST_LAUNCH_S,
     HOST_OVERLAP_FRAC,
     HOST_PER_SEQUENCE_S,
+    HOST_PIECES_S,
     HOST_STEP_S,
     HOT,
     INNER,
@@ -161,7 +163,8 @@ def price_step(w, overlap, swap, unit, now_s):
             device_s = max(device_s, _lane_s(w, overlap, _variant(w, unit, lane), lane))
             network_s = max(network_s, w.cost[0, surface.NETWORK])
         if row[N_PROMPTS] > 0.0 or row[N_EXTRA] > 0.0 or row[N_DECODES] > w.rates[lane, GRAPH_SEQS]:
-            launch_s = max(launch_s, w.rates[lane, HOST_LAUNCH_S])
+            is_piecewise = row[N_NEW] + row[N_DECODES] + row[N_EXTRA] <= w.rates[lane, GRAPH_TOKENS]
+            launch_s = max(launch_s, w.rates[lane, HOST_PIECES_S if is_piecewise else HOST_LAUNCH_S])
         host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)
         delay_s += row[N_DELAY_S]
         if row[N_LOAD] > 0.0:
