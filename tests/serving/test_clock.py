@@ -19,7 +19,7 @@ from orrery.serving.simulation.simulate import simulate
 def engine(deploy):
     """2 ms a step, 10 us a sequence, 100 us a kernel; graphs of up to 512 sequences."""
     return replace(
-        deploy().engine, step_s=2e-3, per_sequence_s=1e-5, launch_s=1e-4, has_cuda_graphs=True,
+        deploy().engine, step_s=2e-3, per_sequence_s=1e-5, launch_s=1e-4, sampling_s=0.0, has_cuda_graphs=True,
         max_num_graph_seqs=512, max_num_graph_tokens=0, overlap_frac=0.0,
     )  # fmt: skip
 
@@ -45,6 +45,14 @@ def test_with_asynchronous_scheduling_one_thread_does_both(engine):
     assert wall(ahead, 4e-3, 0, 3.2e-3) == pytest.approx(5.2e-3)
     half = replace(engine, overlap_frac=0.5)  # half of the scheduling shows
     assert wall(half, 10e-3, 0, 3.2e-3) == pytest.approx(10e-3 + 1e-3)
+
+
+def test_the_next_step_waits_for_every_sequence_to_be_sampled(engine):
+    """100 sequences at 30 us are 3 ms, also where all scheduling is done ahead; a slower host hides them."""
+    ahead = replace(engine, sampling_s=30e-6, overlap_frac=1.0)
+    assert wall(ahead, 10e-3, 100, 0.0) == pytest.approx(10e-3 + 3e-3)
+    assert wall(replace(ahead, overlap_frac=0.0), 10e-3, 100, 0.0) == pytest.approx(10e-3 + 3e-3 + 2e-3 + 1e-3)
+    assert wall(replace(ahead, step_s=50e-3), 10e-3, 100, 0.0) == pytest.approx(51e-3)
 
 
 def steps(prompts, decodes):

@@ -34,8 +34,13 @@ def ways_of(world, chosen):
     def price_s(prompts, new, pairs, decodes, context):
         device_cost(world.surfaces, 0, out, float(prompts), float(new), float(pairs), float(decodes), float(context),
                     float(prompts + decodes), 0.0)  # fmt: skip
-        host_s = rates[k.HOST_STEP_S] + rates[k.HOST_PER_SEQUENCE_S] * (prompts + decodes)
-        return max(out[TIME] + (1.0 - rates[k.HOST_OVERLAP_FRAC]) * host_s, host_s)
+        sequences, launch_s = prompts + decodes, 0.0
+        host_s = rates[k.HOST_STEP_S] + rates[k.HOST_PER_SEQUENCE_S] * sequences
+        if prompts > 0 or decodes > rates[k.GRAPH_SEQS]:
+            is_small = new + decodes <= rates[k.GRAPH_TOKENS]
+            launch_s = rates[k.HOST_PIECES_S if is_small else k.HOST_LAUNCH_S]
+        device_s = max(out[TIME], launch_s) + rates[k.SAMPLING_S] * sequences
+        return max(device_s + (1.0 - rates[k.HOST_OVERLAP_FRAC]) * host_s, host_s + launch_s)
 
     return Ways(
         capacity=int(world.memory.capacity[0]), block_bytes=int(world.held[0, 1]), block_tokens=world.block_tokens,

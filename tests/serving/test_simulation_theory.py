@@ -31,7 +31,7 @@ def steps_that_take(seconds):
             tokens=tokens, graph_tokens=tokens, rows=empty[0], decode=empty[1], prompt=empty[2]
         )
         rates = a.rates.copy()
-        rates[:, [k.HOST_STEP_S, k.HOST_PER_SEQUENCE_S]] = 0.0
+        rates[:, [k.HOST_STEP_S, k.HOST_PER_SEQUENCE_S, k.HOST_LAUNCH_S, k.HOST_PIECES_S, k.SAMPLING_S]] = 0.0
         return replace(a, surfaces=surfaces, rates=rates)
 
     return change

@@ -24,15 +24,15 @@ Tree = Mapping[Key, Floats]
 """By node: the logarithm of what it multiplies its parent's constants by."""
 
 ROOT: Key = ("", "", "")
-HOST = ("step_s", "per_sequence_s", "per_layer_s", "launch_s", "request_s", "handover_s")
+HOST = ("step_s", "per_sequence_s", "sampling_s", "per_layer_s", "launch_s", "request_s", "handover_s")
 RATIOS = ("memory_ratio", "compute_ratio")
 CONSTANTS = (*HOST, *RATIOS)
-START = np.log([1e-3, 1e-5, 8e-6, 2e-5, 1e-2, 5e-2, 1.0, 1.0])
+START = np.log([1e-3, 1e-5, 4e-6, 8e-6, 2e-5, 1e-2, 5e-2, 1.0, 1.0])
 """A millisecond a step, and what published profiles of engines suggest (a kernel launched from PyTorch takes 5 us, and
 the Python around it more than that); kernels as fast as their constants say."""
 
-LOW = np.log([1e-6, 1e-9, 1e-9, 1e-7, 1e-5, 1e-5, 0.2, 0.2])
-HIGH = np.log([1.0, 1e-2, 1e-3, 1e-2, 1e1, 1e1, 20.0, 20.0])
+LOW = np.log([1e-6, 1e-9, 1e-9, 1e-9, 1e-7, 1e-5, 1e-5, 0.2, 0.2])
+HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e1, 20.0, 20.0])
 """What physics leaves room for: far enough that only a fit without a hold on its constants would end there."""
 
 MARGIN = float(np.log(1.02))

@@ -64,6 +64,10 @@ def _reasons(a: Answer) -> Mapping[str, Callable[[], Reason]]:
     }
 
 
+STEP_FACTS = ("step_s", "per_sequence_s", "sampling_s", "per_layer_s", "launch_s")
+"""Constants of an engine that are in every step."""
+
+
 def of_cost(cost: Cost) -> Reason:
     """A cost as a reason: its time, what bounds it, its parts, and the facts behind it."""
     work = f"{cost.flops:.3g} FLOP, {cost.bytes:.3g} B" if cost.flops or cost.bytes else ""
@@ -96,7 +100,7 @@ def _ttft(a: Answer) -> Reason:
             Reason(name="further steps, host and waiting: time_s", value=rest,
                    rule="what is left: chunks of a long prompt, prompts ahead, the step under way; less than 0 where "
                      "the step shown is fuller than the one that carries the first token",
-                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s", "launch_s")),
+                   facts=_engine_facts(a, *STEP_FACTS)),
         ),
     )  # fmt: skip
 
@@ -110,7 +114,7 @@ def _tpot(a: Answer) -> Reason:
             of_cost(e.cost),
             Reason(name="host, and steps that carry prompts: time_s", value=rest,
                    rule="mean over all steps, less the pure decode step",
-                   facts=_engine_facts(a, "step_s", "per_sequence_s", "per_layer_s", "launch_s", "overlap_frac")),
+                   facts=_engine_facts(a, *STEP_FACTS, "overlap_frac")),
         ),
     )  # fmt: skip
 

@@ -1,10 +1,12 @@
 """From a step's time on the device to its time on the wall: the host prepares it, and may hide behind it.
 
-    step = max(max(device, launch) + (1 - overlap) x host, host + launch)
+    step = max(max(device, launch) + sampling_s x sequences + (1 - overlap) x host, host + launch)
 
-where host = step_s + per_sequence_s x sequences. Launches run while the device works, so a step that is no CUDA graph
-takes no less than they do; what the host does before them shows, unless asynchronous scheduling (overlap 1) does it
-during the step before: then one thread does both, and only shows when it is slower than the device.
+where host = step_s + per_sequence_s x sequences, and sampling is what an engine does sequence by sequence between
+logits and tokens: the next step waits for them, however early it was scheduled. Launches run while the device works,
+so a step that is no CUDA graph takes no less than they do; what the host does before them shows, unless asynchronous
+scheduling (overlap 1) does it during the step before: then one thread does both, and only shows when it is slower than
+the device.
 """
 
 from dataclasses import dataclass
@@ -78,7 +80,8 @@ def wall_s(
 ) -> Floats:  # fmt: skip
     """Steps that take the device so long, with the host's part for their sequences and its launches beside them."""
     host_s = engine.step_s + engine.per_sequence_s * num_sequences
-    return np.maximum(np.maximum(device_s, launch_s) + (1.0 - engine.overlap_frac) * host_s, host_s + launch_s)
+    sampled_s = np.maximum(device_s, launch_s) + engine.sampling_s * num_sequences
+    return np.maximum(sampled_s + (1.0 - engine.overlap_frac) * host_s, host_s + launch_s)
 
 
 def steps_of(

@@ -154,6 +154,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
             host_latency_s=[link.latency_s for link, _ in hosts],
             host_launch_s=[launches_s(d) for d in cut], graph_seqs=[graph_seqs(d.engine) for d in cut],
             host_pieces_s=[pieces_s(d) for d in cut], graph_tokens=[graph_tokens(d.engine) for d in cut],
+            sampling_s=[d.engine.sampling_s for d in cut],
         ),
         machines=np.array([[stages, _first_split(service)] for stages in lists.stages], dtype=np.int64),
         stage_share=np.array(lists.stage_share), capacity=capacity.astype(np.int64),

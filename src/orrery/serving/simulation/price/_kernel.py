@@ -44,6 +44,7 @@ from orrery.serving.simulation.tables._kernel import (
     N_PAIRS,
     N_PROMPTS,
     OVERLAP,
+    SAMPLING_S,
     SPAN_W,
     SPENT,
     SPLIT,
@@ -154,7 +155,7 @@ def _variant(w, unit, lane):
 def price_step(w, overlap, swap, unit, now_s):
     """Start the step that was scheduled: when it ends."""
     first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
-    device_s = host_s = launch_s = delay_s = load_s = network_s = 0.0
+    device_s = host_s = launch_s = sampling_s = delay_s = load_s = network_s = 0.0
     w.units[unit, MATRIX_WORK_S] = w.units[unit, MEMORY_WORK_S] = 0.0
     for lane in range(first, end):
         row = w.step[lane]
@@ -165,6 +166,7 @@ def price_step(w, overlap, swap, unit, now_s):
         if row[N_PROMPTS] > 0.0 or row[N_EXTRA] > 0.0 or row[N_DECODES] > w.rates[lane, GRAPH_SEQS]:
             is_piecewise = row[N_NEW] + row[N_DECODES] + row[N_EXTRA] <= w.rates[lane, GRAPH_TOKENS]
             launch_s = max(launch_s, w.rates[lane, HOST_PIECES_S if is_piecewise else HOST_LAUNCH_S])
+        sampling_s = max(sampling_s, w.rates[lane, SAMPLING_S] * sequences)
         host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)
         delay_s += row[N_DELAY_S]
         if row[N_LOAD] > 0.0:
@@ -176,7 +178,7 @@ def price_step(w, overlap, swap, unit, now_s):
         network_s += w.cost[0, surface.NETWORK]
         _add_work(w, unit, float(end - first))
     exposed_s = (1.0 - w.rates[first, HOST_OVERLAP_FRAC]) * host_s
-    step_s = max(max(device_s, launch_s) + exposed_s, host_s + launch_s)
+    step_s = max(max(device_s, launch_s) + sampling_s + exposed_s, host_s + launch_s)
     if host_s + launch_s > device_s:
         w.totals[HOST_BOUND] += step_s
     if load_s > 0.0:

@@ -67,17 +67,18 @@ RATES = (
     "decoded_s", "load_requests", "load_tokens", "link_s", "device_ways", "host_step_s", "host_per_sequence_s",
     "host_overlap_frac", "link_bytes_per_s", "link_latency_s", "host_bytes_per_s", "host_latency_s",
     "layers_frac", "prompt_padding", "answer_padding", "noted_s", "pool_noted_s", "host_launch_s", "graph_seqs",
-    "host_pieces_s", "graph_tokens",
+    "host_pieces_s", "graph_tokens", "sampling_s",
 )  # fmt: skip
 (DECODED_S, LOAD_REQUESTS, LOAD_TOKENS, LINK_S, DEVICE_WAYS, HOST_STEP_S, HOST_PER_SEQUENCE_S, HOST_OVERLAP_FRAC,
  LINK_BYTES_PER_S, LINK_LATENCY_S, HOST_BYTES_PER_S, HOST_LATENCY_S, LAYERS_FRAC, PROMPT_PADDING, ANSWER_PADDING,
- NOTED_S, POOL_NOTED_S, HOST_LAUNCH_S, GRAPH_SEQS, HOST_PIECES_S, GRAPH_TOKENS) = range(21)  # fmt: skip
+ NOTED_S, POOL_NOTED_S, HOST_LAUNCH_S, GRAPH_SEQS, HOST_PIECES_S, GRAPH_TOKENS,
+ SAMPLING_S) = range(22)  # fmt: skip
 """``rates``, by lane: end of its last decode step; unfinished requests, and their tokens to come; when its link is
 free; devices that work on one pass at a time; the host's part of a step; the ways of its cache to other machines and
 to the host's memory; of the step: the share of all layers that its prompts pass, and tokens that are only padding; when
 the timeline was brought up to date with the lane and (in the row of a pool's number) with the pool; the host's launches
 of a step that is no CUDA graph, and the most decodes that one holds; the launches of a step in pieces, and the most
-tokens of one."""
+tokens of one; sampling, by sequence."""
 
 SEATS = ("decoding", "block_due", "end_due", "prompts", "grants", "ready", "fresh")
 SEAT_DECODING, SEAT_BLOCK_DUE, SEAT_END_DUE, SEAT_PROMPTS, SEAT_GRANTS, SEAT_READY, SEAT_FRESH = range(7)
