@@ -18,6 +18,7 @@ from engine_rows import Measured, predicted_values
 from engine_tree import (
     CONSTANTS,
     HOST,
+    ROOT,
     Floats,
     Key,
     Tree,
@@ -39,7 +40,7 @@ STEP = 0.25
 FARTHEST = 0.8
 """Of a logarithm, in one round: slopes do not hold for ever."""
 
-ROUNDS, AGAIN, SETTLED = 12, 2, 0.01
+ROUNDS, AGAIN, SETTLED = 14, 2, 0.01
 """Most rounds; the one before which slopes are taken afresh; the gain below which it is done."""
 
 MOST_FRESH = 3
@@ -106,7 +107,7 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
         row=np.array([i for i, _ in index]), metric=tuple(m for _, m in index), slope=slope, logs=tree,
         error=np.array([here[i][m] for i, m in index]),
         weight=np.array([
-            weight[i] * (FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) / len(here[i]) for i, m in index
+            weight[i] * (FIRST_TOKEN_WEIGHT if m == "ttft_s" else 1.0) / np.sqrt(len(here[i])) for i, m in index
         ]),
     )  # fmt: skip
 
@@ -163,12 +164,49 @@ def fit(rows: Sequence[Measured], sizes: Mapping[str, int]) -> tuple[Tree, Slope
                 if fresh == MOST_FRESH:
                     break
                 slopes, fresh, is_fresh = slopes_at(rows, best, sizes), fresh + 1, True
+        elif (parts := by_engine(rows, slopes, tried, best)) is not None:
+            slopes, best, is_fresh = *parts, False
+            least = cost(slopes, slopes.error, best)
+            print(f"    engine by engine: {least:.3f}", flush=True)
         elif is_fresh or fresh == MOST_FRESH:  # what was learned of the slopes stays; the place does not
             slopes, is_fresh = replace(moved, error=slopes.error, logs=slopes.logs), False
             farthest /= 2
         else:
             slopes, fresh, is_fresh = slopes_at(rows, best, sizes), fresh + 1, True
     return pooled(best), slopes
+
+
+def by_engine(rows: Sequence[Measured], slopes: Slopes, tried: Tree, best: Tree) -> tuple[Slopes, Tree] | None:
+    """The nodes of those engines whose own rows are served better by them, with the root where it was; None if no
+    engine's are. Given the root, engines say nothing of one another, so one that turns a corner stops no other."""
+    alone = {k: best[k] if k == ROOT else v for k, v in tried.items()}
+    moved = slopes_after(rows, slopes, alone)
+    before, after = (costs_by_engine(rows, slopes, e, t) for e, t in ((slopes.error, best), (moved.error, alone)))
+    better = {name for name in before if after[name] < before[name]}
+    if not better:
+        return None
+    mine = np.array([engine_of(rows[i]) in better for i in slopes.row])
+    chosen = {k: alone[k] if k[0] in better else best[k] for k in best}
+    error = np.where(mine, moved.error, slopes.error)
+    slope = np.where(mine[:, None], moved.slope, slopes.slope)
+    return replace(slopes, error=error, slope=slope, logs=chosen), chosen
+
+
+def costs_by_engine(rows: Sequence[Measured], slopes: Slopes, error: Floats, tree: Tree) -> dict[str, float]:
+    """The part of what is made small that each engine's rows and nodes stand for."""
+    each = slopes.weight * 2 * TYPICAL**2 * (np.sqrt(1 + (error / TYPICAL) ** 2) - 1)
+    out: dict[str, float] = {}
+    for i, value in zip(slopes.row, each, strict=True):
+        out[engine_of(rows[i])] = out.get(engine_of(rows[i]), 0.0) + float(value)
+    for key, logs in tree.items():
+        if key[0] in out:
+            out[key[0]] += float(((TYPICAL * logs / pull_sd(key)) ** 2).sum())
+    return out
+
+
+def engine_of(row: Measured) -> str:
+    """The engine of a row's nodes."""
+    return row_path(row)[1][0]
 
 
 def slopes_after(rows: Sequence[Measured], slopes: Slopes, tree: Tree) -> Slopes:

@@ -27,9 +27,9 @@ ROOT: Key = ("", "", "")
 HOST = ("step_s", "per_sequence_s", "sampling_s", "per_layer_s", "launch_s", "request_s", "handover_s")
 RATIOS = ("memory_ratio", "compute_ratio")
 CONSTANTS = (*HOST, *RATIOS)
-START = np.log([1e-3, 1e-5, 4e-6, 8e-6, 2e-5, 1e-2, 5e-2, 1.0, 1.0])
-"""A millisecond a step, and what published profiles of engines suggest (a kernel launched from PyTorch takes 5 us, and
-the Python around it more than that); kernels as fast as their constants say."""
+START = np.log([1e-3, 1e-5, 1e-5, 8e-6, 8e-6, 1e-2, 5e-2, 1.0, 1.0])
+"""A millisecond a step, and what published profiles of engines suggest (a launch takes 5 us, and
+the Python around it as much again); kernels as fast as their constants say."""
 
 LOW = np.log([1e-6, 1e-9, 1e-9, 1e-9, 1e-7, 1e-5, 1e-5, 0.2, 0.2])
 HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e1, 20.0, 20.0])
@@ -38,9 +38,12 @@ HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e1, 20.0, 20.0])
 MARGIN = float(np.log(1.02))
 """A constant within this of a bound is at it."""
 
-PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.5}
+PULL_SD = {0: 1.5, 1: 0.7, 2: 0.5, 3: 0.7}
 """Standard deviation of a node's logarithms around its parent's, by depth; of the root's around ``START``. The host
 constants of engines that were fitted each on their own lie 0.4 to 0.8 apart."""
+
+LAUNCH_SD = 0.3
+"""The same for a launch, at every depth: what one costs is known better than what queues in front of it make of it."""
 
 RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
@@ -77,7 +80,8 @@ def nodes_of(rows: Sequence[Measured]) -> tuple[Key, ...]:
 def pull_sd(key: Key) -> Floats:
     """How far each constant of a node may easily be from its parent's. The root has no say on ratios."""
     depth = sum(bool(word) for word in key)
-    return np.array([PULL_SD[depth]] * len(HOST) + [RATIO_SD[depth]] * len(RATIOS))
+    host = [LAUNCH_SD if name == "launch_s" else PULL_SD[depth] for name in HOST]
+    return np.array(host + [RATIO_SD[depth]] * len(RATIOS))
 
 
 def pooled(tree: Tree) -> Tree:

@@ -29,7 +29,7 @@ POOLED = ""
 """The version of an entry that pools over all eras of an engine."""
 
 ASSUMED_HOST = {
-    "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "sampling_s": 1e-6, "launch_s": 2e-5,
+    "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "sampling_s": 1e-6, "launch_s": 8e-6,
     "request_s": 1e-2, "memory_ratio": 1.0, "compute_ratio": 1.0,
 }  # fmt: skip
 """Where no measured run says anything: a millisecond a step, and what published profiles of engines suggest."""
