@@ -98,6 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
+    parser.add_argument("--models", action="store_true", help="leave whole models out, and print their errors")
     arguments = parser.parse_args()
     runs = read_runs(arguments.data)
     if arguments.models:
