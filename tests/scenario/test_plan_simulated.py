@@ -69,7 +69,7 @@ def test_plans_are_ranked_by_what_holds():
 
 
 def test_replicas_are_added_until_the_tail_is_in_time():
-    asked = GOAL | LAYOUT | {"rate": 20.0}
+    asked = GOAL | LAYOUT | {"rate": 36.0}
     loose, tight = plan_simulated(**asked, slo=["ttft:2000"]), plan_simulated(**asked, slo=["p99_ttft:100"])
     before, after = loose.answer.plans[0].operation, tight.answer.plans[0].operation
     added = tight.simulated[0].num_added

@@ -127,7 +127,7 @@ def test_an_entry_tells_all_that_is_known(client):
         "What it does", "What it gains and what it costs", "When it helps and when it hurts",
         "What it claims and what came out", "What would this do to my deployment?", "What it leaves open", "Related",
     ]  # fmt: skip
-    assert "Helps for input tokens above about" in page.text
+    assert re.search(r"Helps (for input tokens above|in this range)", page.text)
     assert page.text.count("<svg") >= 3
     assert "https://arxiv.org/abs/2401.09670" in page.text
     assert all(
