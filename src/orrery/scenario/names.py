@@ -29,7 +29,8 @@ ALIASES: Mapping[str, str] = {
     "max_running_requests": "max_num_seqs", "max_batch_size": "max_num_seqs",
     "max_num_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
     "backend": "engine", "framework_name": "framework", "price": "usd_per_hour", "electricity_price": "electricity",
-    "global_batch_size": "global_batch", "micro_batch_size": "micro_batch", "seq_length": "seq_len", "sequence_length": "seq_len",
+    "global_batch_size": "global_batch", "micro_batch_size": "micro_batch", "seq_length": "seq_len",
+    "sequence_length": "seq_len",
     "dataset": "trace", "num_speculative_tokens": "draft_tokens", "speculative_model": "draft_model",
     "enable_prefix_caching": "prefix_caching", "num_replicas": "replicas",
 }  # fmt: skip
