@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from orrery.execution.batch import Batch
+from orrery.execution.host import is_graph, launches_s, pieces_s, wall_s
 from orrery.execution.memory import Infeasible
 from orrery.execution.shard import num_kernels
-from orrery.serving.clock import is_graph, launches_s, pieces_s, tick, wall_s
+from orrery.execution.speculation import Speculation
+from orrery.serving.clock import tick
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool, Service
@@ -118,3 +120,15 @@ def test_the_simulator_launches_as_the_closed_form_does(deploy, engine):
     assert times.ttft_s[0] == pytest.approx(881e-3 + 2e-3 + 1e-5)
     assert times.ttft_s[0] == pytest.approx(prompt)
     assert times.tpot_s[0] == pytest.approx(decode, rel=0.05)
+
+
+def test_steps_that_check_guesses_are_graphs_too(deploy, engine):
+    """Captured with their guesses: 881 kernels at 10 ms each show in the prompt's step, and in no later one."""
+    slow = replace(deploy(tp=4), engine=replace(engine, launch_s=1e-2, request_s=0.0))
+    guessing = Speculation(kind="prompt-lookup", draft_tokens=2, acceptance_fracs=(0.5, 0.5))
+    run = simulate(Service(pools=(Pool(deployment=slow),), speculation=guessing), Requests(
+        arrive_s=np.zeros(1), input_tokens=np.array([64]), output_tokens=np.array([30])))  # fmt: skip
+    assert not isinstance(run, Infeasible)
+    times = latencies(run)
+    assert times.ttft_s[0] > 8.81
+    assert times.tpot_s[0] < 0.1

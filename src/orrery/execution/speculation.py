@@ -12,6 +12,7 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.execution.batch import decodes_of
 from orrery.execution.draft_head import drafting_s as head_drafting_s
+from orrery.execution.host import launched_s, wall_s
 from orrery.execution.layout import DRAFT_METHODS, Deployment
 from orrery.execution.step import step
 
@@ -99,10 +100,8 @@ def draft_step_s(draft: Deployment, context_tokens: int, sequences: int) -> tupl
     """(base, per sequence) of the guessing model's decode step, host included, through 1 and ``sequences`` of them."""
     batch = decodes_of(np.array([1, max(2, sequences)]), context_tokens)
     counts = batch.decode_sequences
-    engine = draft.engine
-    host_s = engine.step_s + engine.per_sequence_s * counts
-    device_s = step(draft, batch).time_s + (1.0 - engine.overlap_frac) * host_s
-    one_s, many_s = (float(t) for t in np.maximum(device_s, host_s))
+    times_s = wall_s(draft.engine, step(draft, batch).time_s, counts, launched_s(draft, batch))
+    one_s, many_s = (float(t) for t in times_s)
     slope_s = max(0.0, (many_s - one_s) / float(counts[1] - 1))
     return one_s - slope_s, slope_s
 

@@ -12,12 +12,12 @@ from orrery.evidence.reproduce.passes import decodes, halved, prompts
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import deployment
 from orrery.execution.batch import Batch, Floats, Ints
+from orrery.execution.host import wall_s
 from orrery.execution.layout import Deployment, Layout
 from orrery.execution.speculation import Speculation, expected_tokens
 from orrery.execution.step import step
 from orrery.kernels.ops import Gemm
 from orrery.models.model import Block, Experts, Model
-from orrery.serving.clock import wall_s
 
 DISPATCH_BYTES, COMBINE_BYTES = 1.0, 2.0
 """Tokens go out in INT8 and come back in BF16."""

@@ -9,10 +9,10 @@ from orrery.evidence.reproduce.passes import decodes
 from orrery.evidence.reproduce.prediction import Prediction
 from orrery.evidence.reproduce.setup import deployment
 from orrery.execution.compression import NOTHING, Compression, kept_tokens
+from orrery.execution.host import wall_s
 from orrery.execution.layout import Deployment
 from orrery.execution.step import step
 from orrery.execution.whole_prompts import growing_s, longest_prompt_tokens
-from orrery.serving.clock import wall_s
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

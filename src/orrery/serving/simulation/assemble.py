@@ -13,6 +13,7 @@ import numpy as np
 
 from orrery.execution.batch import Batch
 from orrery.execution.compression import compressed, compressing_s
+from orrery.execution.host import graph_seqs, graph_tokens, launches_s, pieces_s
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of, recv_interval
 from orrery.execution.shard import has_exchange, shard
@@ -24,7 +25,6 @@ from orrery.execution.surface._kernel import CHANNELS, MATRIX_WORK, MEMORY_WORK
 from orrery.execution.transfer import holders, host_link, link_between
 from orrery.hardware.device import Device
 from orrery.kernels.energy import step_law
-from orrery.serving.clock import graph_seqs, graph_tokens, launches_s, pieces_s
 from orrery.serving.requests import Floats, Ints, Requests
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.tables import _kernel as tables

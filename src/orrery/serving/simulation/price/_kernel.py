@@ -163,8 +163,9 @@ def price_step(w, overlap, swap, unit, now_s):
         if sequences > 0.0:
             device_s = max(device_s, _lane_s(w, overlap, _variant(w, unit, lane), lane))
             network_s = max(network_s, w.cost[0, surface.NETWORK])
-        if row[N_PROMPTS] > 0.0 or row[N_EXTRA] > 0.0 or row[N_DECODES] > w.rates[lane, GRAPH_SEQS]:
-            is_piecewise = row[N_NEW] + row[N_DECODES] + row[N_EXTRA] <= w.rates[lane, GRAPH_TOKENS]
+        if row[N_PROMPTS] > 0.0 or row[N_FILL] > 0.0 or row[N_DECODES] > w.rates[lane, GRAPH_SEQS]:
+            tokens = row[N_NEW] + row[N_DECODES] + row[N_EXTRA] + row[N_FILL]
+            is_piecewise = tokens <= w.rates[lane, GRAPH_TOKENS]
             launch_s = max(launch_s, w.rates[lane, HOST_PIECES_S if is_piecewise else HOST_LAUNCH_S])
         sampling_s = max(sampling_s, w.rates[lane, SAMPLING_S] * sequences)
         host_s = max(host_s, w.rates[lane, HOST_STEP_S] + w.rates[lane, HOST_PER_SEQUENCE_S] * sequences)

@@ -1,0 +1,65 @@
+"""What an engine's host adds to a step on the device: scheduling, launches, sampling.
+
+    step = max(max(device, launch) + sampling_s x sequences + (1 - overlap) x host, host + launch)
+
+where host = step_s + per_sequence_s x sequences, and sampling is what an engine does sequence by sequence between
+logits and tokens: the next step waits for them, however early it was scheduled. Launches run while the device works,
+so a step that is no CUDA graph takes no less than they do; what the host does before them shows, unless asynchronous
+scheduling (overlap 1) does it during the step before: then one thread does both, and only shows when it is slower than
+the device.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.execution.batch import Batch, Floats, Ints
+from orrery.execution.engine import Engine
+from orrery.execution.layout import Deployment
+from orrery.execution.shard import num_kernels, num_pieces
+
+
+def launched_s(deployment: Deployment, batch: Batch) -> Floats:
+    """The host's launches of each step: none of a CUDA graph, fewer of one that is replayed in pieces."""
+    engine = deployment.engine
+    by_kernel_s = np.where(is_graph(engine, batch), 0.0, launches_s(deployment))
+    return np.where(is_in_pieces(engine, batch), np.minimum(by_kernel_s, pieces_s(deployment)), by_kernel_s)
+
+
+def is_graph(engine: Engine, batch: Batch) -> NDArray[np.bool_]:
+    """Whether each step is replayed as one CUDA graph: decodes only, no more than the largest that was captured."""
+    few = batch.decode_sequences <= graph_seqs(engine)
+    return np.asarray(few & (batch.prompt_sequences == 0))
+
+
+def is_in_pieces(engine: Engine, batch: Batch) -> NDArray[np.bool_]:
+    """Whether each step is replayed piece by piece: few enough tokens, prompts among them or not."""
+    return np.asarray(batch.num_tokens <= graph_tokens(engine))
+
+
+def graph_tokens(engine: Engine) -> int:
+    """The most tokens of a step that is replayed in pieces; below 0 where there are no graphs."""
+    return engine.max_num_graph_tokens if engine.has_cuda_graphs else -1
+
+
+def graph_seqs(engine: Engine) -> int:
+    """The most sequences that a CUDA graph holds; below 0 where there are no graphs."""
+    return engine.max_num_graph_seqs if engine.has_cuda_graphs else -1
+
+
+def launches_s(deployment: Deployment) -> float:
+    """The host's time to launch every kernel of a step that is no CUDA graph."""
+    return deployment.engine.launch_s * num_kernels(deployment)
+
+
+def pieces_s(deployment: Deployment) -> float:
+    """The same for a step that is replayed in pieces."""
+    return deployment.engine.launch_s * num_pieces(deployment)
+
+
+def wall_s(
+    engine: Engine, device_s: Floats, num_sequences: Ints | int, launch_s: Floats | float = 0.0
+) -> Floats:  # fmt: skip
+    """Steps that take the device so long, with the host's part for their sequences and its launches beside them."""
+    host_s = engine.step_s + engine.per_sequence_s * num_sequences
+    sampled_s = np.maximum(device_s, launch_s) + engine.sampling_s * num_sequences
+    return np.maximum(sampled_s + (1.0 - engine.overlap_frac) * host_s, host_s + launch_s)
