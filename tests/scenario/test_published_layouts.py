@@ -7,10 +7,10 @@ from orrery.planner.launch.training import SCHEDULES
 from orrery.planner.training.search import search
 from orrery.planner.training.space import Wanted
 from orrery.scenario.schema import merged
-from orrery.scenario.train_against import have_bytes
 from orrery.scenario.train_job import layout_of, training_question
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
+from orrery.training.memory import room_bytes
 from orrery.training.step import step_of
 from orrery.training.worth import mfu_frac
 
@@ -44,7 +44,7 @@ def test_it_is_accepted_and_its_name_is_the_one_that_is_printed(name):
     assert refusal(job, columns_of([layout])) == ""
     assert str(layout) == one.layout
     assert layout.num_devices == job.cluster.num_devices
-    assert (steps.memory_bytes[0] <= have_bytes(job)) == (name not in TOO_FULL)
+    assert (steps.memory_bytes[0] <= room_bytes(job)) == (name not in TOO_FULL)
 
 
 def published_s(one, job, steps):

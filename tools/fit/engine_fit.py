@@ -9,7 +9,7 @@ for all nodes together, and goes there if that is better, no further than slopes
 say what the constants would be without a campaign: the same sum without its rows.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -141,8 +141,17 @@ def solve(rows: Sequence[Measured], slopes: Slopes, kept: np.ndarray) -> Tree:
 
 def cost(slopes: Slopes, error: Floats, tree: Tree) -> float:
     """What is made as small as it can be."""
-    total = (slopes.weight * 2 * TYPICAL**2 * (np.sqrt(1 + (error / TYPICAL) ** 2) - 1)).sum()
-    return float(total + sum(((TYPICAL * logs / pull_sd(key)) ** 2).sum() for key, logs in tree.items()))
+    return float(losses(slopes, error).sum()) + sum(pulled(key, logs) for key, logs in tree.items())
+
+
+def losses(slopes: Slopes, error: Floats) -> Floats:
+    """What every value's error counts."""
+    return slopes.weight * 2 * TYPICAL**2 * (np.sqrt(1 + (error / TYPICAL) ** 2) - 1)
+
+
+def pulled(key: Key, logs: Floats) -> float:
+    """What a node's distance from its parent counts."""
+    return float(((TYPICAL * logs / pull_sd(key)) ** 2).sum())
 
 
 def fit(rows: Sequence[Measured], sizes: Mapping[str, int]) -> tuple[Tree, Slopes]:
@@ -194,13 +203,12 @@ def by_engine(rows: Sequence[Measured], slopes: Slopes, tried: Tree, best: Tree)
 
 def costs_by_engine(rows: Sequence[Measured], slopes: Slopes, error: Floats, tree: Tree) -> dict[str, float]:
     """The part of what is made small that each engine's rows and nodes stand for."""
-    each = slopes.weight * 2 * TYPICAL**2 * (np.sqrt(1 + (error / TYPICAL) ** 2) - 1)
-    out: dict[str, float] = {}
-    for i, value in zip(slopes.row, each, strict=True):
-        out[engine_of(rows[i])] = out.get(engine_of(rows[i]), 0.0) + float(value)
+    out: dict[str, float] = defaultdict(float)
+    for i, value in zip(slopes.row, losses(slopes, error).tolist(), strict=True):
+        out[engine_of(rows[i])] += value
     for key, logs in tree.items():
         if key[0] in out:
-            out[key[0]] += float(((TYPICAL * logs / pull_sd(key)) ** 2).sum())
+            out[key[0]] += pulled(key, logs)
     return out
 
 

@@ -24,7 +24,7 @@ from orrery.hardware.calibration import ResidualTrees
 from orrery.kernels.moe import _kernel as kernel
 from orrery.kernels.moe.rule import constants_vector
 from orrery.kernels.residual import correction
-from orrery.kernels.resolve import is_as_wide
+from orrery.kernels.resolve import is_as_wide, kernel_of
 
 Floats = NDArray[np.float64]
 
@@ -180,7 +180,7 @@ def kin_of(rows: Rows, fitted: Sequence[Fitted]) -> Fitted | None:
 
     def is_kin(one: Rows) -> bool:
         return (
-            one.generation == rows.generation and backend_of(one.engine) == backend_of(rows.engine)
+            one.generation == rows.generation and kernel_of(one.engine) == kernel_of(rows.engine)
             and (one.format, one.engine) != (rows.format, rows.engine) and slices_fitted(one) >= LEAST_SLICES
             and (one.format == rows.format or is_as_wide(one.format, rows.format))
         )  # fmt: skip
@@ -189,11 +189,6 @@ def kin_of(rows: Rows, fitted: Sequence[Fitted]) -> Fitted | None:
         return one[0].format != rows.format, one[0].device != rows.device, one[0].engine
 
     return min((f for f in fitted if is_kin(f[0])), key=far, default=None)
-
-
-def backend_of(engine: str) -> str:
-    """The kernel of ``kernel@caller``."""
-    return engine.partition("@")[0]
 
 
 def slices_fitted(rows: Rows) -> int:
@@ -226,7 +221,7 @@ def main() -> None:
     whole: dict[Key, list[Rows]] = {}
     screened = 0
     for raw in read(data):
-        if only and backend_of(raw.engine) != only:
+        if only and kernel_of(raw.engine) != only:
             continue
         rows, beaten = screen(raw)
         screened += beaten
@@ -260,9 +255,9 @@ def main() -> None:
     entries += pooled(whole, choices, forests)
     if only:
         old = read_toml(facts / "calibrations/moe.toml")["calibration"]
-        entries = [*(e for e in old if backend_of(e["engine"]) != only), *entries]
+        entries = [*(e for e in old if kernel_of(e["engine"]) != only), *entries]
         known = read_forests(facts / "residuals/moe.npz")
-        forests = {k: v for k, v in known.items() if backend_of(k.rpartition("|")[2]) != only} | forests
+        forests = {k: v for k, v in known.items() if kernel_of(k.rpartition("|")[2]) != only} | forests
     residual.save(facts / "residuals/moe.npz", forests)
     write_calibrations(facts / "calibrations/moe.toml", "python tools/fit/moe.py", entries)
     print("physics alone")

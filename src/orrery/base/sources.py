@@ -8,7 +8,7 @@ The loader returns plain numbers for arithmetic and keeps the provenance beside 
 in the file: ``also`` lists the others, ``note`` says why this one was chosen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -114,3 +114,12 @@ def _value(file: str, name: str, value: str | float | bool) -> float | str | boo
         if name.rsplit("_", 1)[-1] in ("bytes", "s", "flops", "w", "hz", "j", "usd"):
             raise FactError(f"{file}: {error}") from None
         return value
+
+
+def cited(label: str, entry: Mapping[str, Any], known: Collection[str], sources: Mapping[str, Source]) -> Source:
+    """The source of a rule in a fact file; FactError where the rule has a key that is not known, or cites nothing."""
+    if unknown := set(entry) - set(known):
+        raise FactError(f"{label}: unknown key {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}.")
+    if (source := sources.get(entry.get("source", ""))) is None or not entry.get("at"):
+        raise FactError(f"{label}: say source = … (a [sources] key) and at = … (where it stands).")
+    return source

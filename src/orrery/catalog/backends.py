@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import FactError, UnknownName
-from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.base.sources import Basis, Fact, Source, cited, read_toml
 from orrery.catalog.releases import is_before, is_past
 from orrery.execution.backend import ENDLESS, KINDS, BackendRule, Kind
 
@@ -75,12 +75,9 @@ def _rules(kind: Kind, engine: str, version: str) -> list[BackendRule]:
 
 def _rule(kind: Kind, entry: Mapping[str, Any], sources: Mapping[str, Source]) -> BackendRule:
     label = f"{kind}.toml: the rule of {entry['engine']} for {entry.get('backend')}"
-    if unknown := entry.keys() - KEYS:
-        raise FactError(f"{label}: unknown key {', '.join(sorted(unknown))}; known: {', '.join(sorted(KEYS))}.")
+    source = cited(label, entry, KEYS, sources)
     if entry.get("backend") not in backend_names(kind):
         raise FactError(f"{label}: there is no such back end; known: {', '.join(backend_names(kind))}.")
-    if (source := sources.get(entry.get("source", ""))) is None or not entry.get("at"):
-        raise FactError(f"{label}: say source = … (a [sources] key) and at = … (where it stands).")
     return BackendRule(
         kind=kind, backend=entry["backend"], activations=entry.get("activations", ""),
         generations=tuple(entry.get("on", ())), formats=tuple(entry.get("formats", ())),

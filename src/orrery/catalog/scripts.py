@@ -9,8 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from orrery.base.errors import FactError
-from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.base.sources import Basis, Fact, Source, cited, read_toml
 from orrery.catalog.releases import is_past
 
 FILE = Path(__file__).parent / "facts" / "scripts.toml"
@@ -23,13 +22,11 @@ ANY = (0.0, inf)
 @cache
 def _rules() -> tuple[Mapping[str, Any], ...]:
     raw = read_toml(FILE)
-    for rule in raw["rule"]:
-        label = f"scripts.toml: the rule of {rule.get('engine')}"
-        if unknown := rule.keys() - KEYS:
-            raise FactError(f"{label}: unknown key {', '.join(sorted(unknown))}; known: {', '.join(sorted(KEYS))}.")
-        if rule.get("source") not in raw["sources"] or not rule.get("at"):
-            raise FactError(f"{label}: say source = … (a [sources] key) and at = … (where it stands).")
-    return tuple({**rule, "source": Source(**raw["sources"][rule["source"]])} for rule in raw["rule"])
+    sources = {key: Source(**table) for key, table in raw["sources"].items()}
+    return tuple(
+        {**rule, "source": cited(f"scripts.toml: the rule of {rule.get('engine')}", rule, KEYS, sources)}
+        for rule in raw["rule"]
+    )
 
 
 def script_setting(

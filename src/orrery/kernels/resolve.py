@@ -81,7 +81,12 @@ def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
 
 def _differs(asked: str, found: str) -> bool:
     """Whether constants are another maker's; a back end that names no caller is the same by any."""
-    return asked != (found if "@" in asked else found.partition("@")[0])
+    return asked != (found if "@" in asked else kernel_of(found))
+
+
+def kernel_of(maker: str) -> str:
+    """The kernel of ``kernel@caller``; an engine's name is its own."""
+    return maker.partition("@")[0]
 
 
 Ranked = list[tuple[tuple[int, ...], Calibration]]
@@ -119,7 +124,7 @@ def _experts_ranked(device: Device, format: str, backend: str) -> Ranked:
     for rank, name in enumerate(_kin(format)):
         for place, maker in enumerate(makers):
             if (one := device.calibrations.get(("moe", name, maker))) and not one.law:
-                far, is_same = origins.index(one.origin), maker.partition("@")[0] == backend.partition("@")[0]
+                far, is_same = origins.index(one.origin), kernel_of(maker) == kernel_of(backend)
                 is_near = is_same and far < 2
                 tier = 0 if is_near and not rank else 1 if is_near and is_as_wide(name, format) else 2 + rank
                 found.append(((tier, rank, far if is_near else far + 2, place), one))

@@ -8,7 +8,7 @@ from orrery.catalog.trace_requests import requests_of
 from orrery.catalog.traces import load_trace
 from orrery.scenario.knobs import read_knobs
 from orrery.scenario.schema import Scenario
-from orrery.scenario.users import users_requests
+from orrery.scenario.users import think_s, users_requests
 from orrery.serving.mix import SPREAD_FRAC
 from orrery.serving.requests import Requests
 from orrery.serving.synthesis import (
@@ -43,7 +43,7 @@ def requests_for(scenario: Scenario, rate_per_s: float | None = None) -> Request
         return users_requests(scenario, count, (question, answer))
     if scenario.turns is not None:
         traffic = Conversations(
-            num_turns=scenario.turns, think_s=scenario.think_s if scenario.think_s is not None else 30.0,
+            num_turns=scenario.turns, think_s=think_s(scenario),
             system_tokens=scenario.prefix_tokens or 0, question=question, answer=answer,
             context_tokens=scenario.max_model_len or 0,
         )  # fmt: skip

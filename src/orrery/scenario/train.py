@@ -20,7 +20,7 @@ from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloade
 from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
-from orrery.training.memory import USABLE_FRAC
+from orrery.training.memory import room_bytes
 from orrery.training.ranks import Rank, costed
 from orrery.training.step import Steps
 from orrery.training.worth import energy_j, mfu_frac, peak_flops_per_s, power_w
@@ -194,7 +194,7 @@ def _missing_memory(
     asked: Scenario, job: TrainingJob, layout: TrainingLayout, ranks: tuple[Rank, ...]
 ) -> Infeasible | None:
     fullest = max(ranks, key=lambda r: r.peak_bytes)
-    have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+    have = room_bytes(job)
     if fullest.peak_bytes <= have:
         return None
     near = cheapest_fit(job, layout) or first_offload(asked, layout)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from orrery.base.errors import ScenarioError
-from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.layout_name import read_name
 from orrery.planner.training.nearby import nearest_sensible
@@ -13,7 +12,6 @@ from orrery.scenario.train import TrainAnswer
 from orrery.scenario.train_job import TrainingQuestion, layout_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
-from orrery.training.memory import USABLE_FRAC
 from orrery.training.schedules.registry import schedules
 from orrery.training.step import PARTS
 
@@ -72,8 +70,3 @@ def against_layout(question: TrainingQuestion, name: str) -> TrainingLayout:
         near = nearest_sensible(job, layout)
         raise ScenarioError(f"against: {said}" + (f" The nearest layout that works: {near}." if near else ""))
     return layout
-
-
-def have_bytes(job: TrainingJob) -> float:
-    """What of a device's memory a process may fill."""
-    return USABLE_FRAC * job.cluster.device.memory_capacity_bytes

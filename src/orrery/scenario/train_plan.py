@@ -17,13 +17,14 @@ from orrery.scenario.answer import to_json
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train import TrainAnswer, answer_of
-from orrery.scenario.train_against import Against, against_layout, have_bytes
+from orrery.scenario.train_against import Against, against_layout
 from orrery.scenario.train_job import ANY_SCHEDULE, TrainingQuestion, job_json, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, refuse_tiers
 from orrery.scenario.train_plan_offload import offload_plans
 from orrery.scenario.train_run import check_run, costs_of, run_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
+from orrery.training.memory import room_bytes
 from orrery.training.ranks import costed
 
 IN_FULL = 5
@@ -153,7 +154,7 @@ def _against(mine: TrainAnswer | None, found: Found) -> Against | None:
     if mine is None:
         return None
     return Against(
-        answer=mine, num_faster=found.num_faster, need_bytes=mine.peak_memory_bytes, have_bytes=have_bytes(mine.job)
+        answer=mine, num_faster=found.num_faster, need_bytes=mine.peak_memory_bytes, have_bytes=room_bytes(mine.job)
     )
 
 

@@ -37,6 +37,11 @@ CATEGORIES = (
 )
 
 
+def room_bytes(job: TrainingJob) -> float:
+    """What of a device's memory a process may fill."""
+    return USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Held:
     """Bytes of one device by category; arrays of the layouts. ``total`` is the allocator's peak."""
@@ -99,13 +104,14 @@ def activations_of(
 
     A layer that is recomputed is there whole while its gradients are made; of modules the largest one is.
     """
-    kept, moment, bits = np.zeros(len(x)), np.zeros(len(x)), module_bits(x)
+    kept, moment = np.zeros(len(x)), np.zeros(len(x))
+    bits = module_bits(x) if x.recompute_modules.any() else None
     part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
     for count, (_, layer) in zip(counts, units.kinds, strict=True):
         everything = layer.everything_bytes[which]
         chosen = np.choose(x.recompute, [everything, layer.selective_bytes[which], layer.boundary_bytes[which]])
         again = np.where(x.recompute == 2, everything - layer.boundary_bytes[which], 0.0)
-        if bits.any():
+        if bits is not None:
             saved = bits * layer.module_bytes[:, which]
             chosen = np.where(bits.any(axis=0), everything - saved.sum(axis=0), chosen)
             again = np.maximum(again, saved.max(axis=0))

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery import kernels
 from orrery.execution.train.attention import attention_times
-from orrery.execution.train.cut import Choice, Ints, is_latent, product, tokens
+from orrery.execution.train.cut import Choice, is_latent, product, tokens
 from orrery.execution.train.experts import expert_streams, expert_times, routed
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.modules import MODULES
+from orrery.execution.train.passes import elementwise_s
 from orrery.execution.train.products import product_times
 from orrery.execution.train.units import Units
-from orrery.kernels.ops import Elementwise
 from orrery.models.model import Block
 
 Floats = NDArray[np.float64]
@@ -51,16 +50,16 @@ def _of_block(job: TrainingJob, block: Block, choice: Choice) -> Floats:
         out[1, at["core_attn"]] = attention_times(job, block.mixer, choice)[0]
     t = tokens(job, choice)
     rows, width = np.maximum(t // choice.norm_ways, 1), job.model.hidden_size
-    out[2, at["layernorm"]] = _ask(job, "norm", rows, width) * (block.norm_elements / width)
+    out[2, at["layernorm"]] = elementwise_s(job, "norm", rows, width) * (block.norm_elements / width)
     if block.activation_elements:
-        dense = _ask(job, "gated_activation", t, np.maximum(-(-block.activation_elements // choice.tp), 1))
+        dense = elementwise_s(job, "gated_activation", t, np.maximum(-(-block.activation_elements // choice.tp), 1))
         for name in ("mlp", "moe", "shared_experts"):
             out[2, at[name]] = dense * (out[0, at[name]] > 0.0)
     if e := block.experts:
         out[0, at["moe"]] += expert_times(job, e, choice).forward_s
         x = routed(job, e, choice)
         rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
-        out[2, at["moe_act"]] = _ask(job, "gated_activation" if e.is_gated else "add", rows, x.ffn_size)
+        out[2, at["moe_act"]] = elementwise_s(job, "gated_activation" if e.is_gated else "add", rows, x.ffn_size)
         out[2, at["moe"]] += expert_streams(job, e, choice).forward_s
     return out
 
@@ -72,8 +71,3 @@ def _holders(role: str, block: Block) -> tuple[str, ...]:
     if role == "router":
         return ("moe",)
     return ("mlp",) if role == "mlp" and block.experts is None else ()
-
-
-def _ask(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) -> Floats:
-    op = Elementwise(kind=kind, tokens=rows, width=width)
-    return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery import kernels
 from orrery.execution.train.cut import Choice, Floats, Ints, tokens
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.loads import fullest_ratio
@@ -25,9 +24,9 @@ from orrery.execution.train.passes import (
     PLAIN_ACTIVATION_RATIO,
     PLAIN_BACKWARD_RATIO,
     Streams,
+    elementwise_s,
 )
 from orrery.execution.train.products import Passes, grouped_times
-from orrery.kernels.ops import Elementwise
 from orrery.models.model import Experts
 
 GATHER, SEND, DEEPEP, HYBRIDEP = "all-gather", "all-to-all", "deepep", "hybridep"
@@ -87,8 +86,7 @@ def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Stream
     moved_s = PERMUTE_RATIO * _add_s(job, moved, experts.hidden_size)
     rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
     kind = "gated_activation" if experts.is_gated else "add"
-    op = Elementwise(kind=kind, tokens=rows, width=x.ffn_size)
-    once = kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+    once = elementwise_s(job, kind, rows, x.ffn_size)
     ahead, back = (1.0, GATED_BACKWARD_RATIO) if experts.is_gated else (PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO)
     return Streams(forward_s=moved_s + ahead * once, backward_s=moved_s + back * once)
 
@@ -100,8 +98,7 @@ def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
     share = 1.0 - job.wide_layers_frac
 
     def cast_s(width: NDArray[np.int64]) -> Floats:
-        op = Elementwise(kind="quantise", tokens=rows, width=width)
-        return share * kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+        return share * elementwise_s(job, "quantise", rows, width)
 
     return Streams(
         forward_s=job.recipe.input_casts * cast_s(experts.hidden_size + x.ffn_size),
@@ -115,5 +112,4 @@ def dispatcher_of(job: TrainingJob) -> str:
 
 
 def _add_s(job: TrainingJob, rows: Floats, width: int) -> Floats:
-    op = Elementwise(kind="add", tokens=np.maximum(np.rint(rows), 1.0).astype(np.int64), width=width)
-    return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+    return elementwise_s(job, "add", np.maximum(np.rint(rows), 1.0).astype(np.int64), width)

@@ -45,7 +45,8 @@ class Streams:
         return Streams(forward_s=self.forward_s + other.forward_s, backward_s=self.backward_s + other.backward_s)
 
 
-def _ask(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) -> Floats:
+def elementwise_s(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) -> Floats:
+    """One element-wise kernel over so many rows, by the framework's kernels."""
     op = Elementwise(kind=kind, tokens=rows, width=width)
     return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
 
@@ -54,8 +55,8 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
     """Of one layer."""
     t, hidden, framework = tokens(job, choice), job.model.hidden_size, job.framework
     rows = np.maximum(t // choice.norm_ways, 1)
-    norm = _ask(job, "norm", rows, hidden) * (block.norm_elements / hidden)
-    total = _ask(job, "add", rows, hidden) * block.num_reduces
+    norm = elementwise_s(job, "norm", rows, hidden) * (block.norm_elements / hidden)
+    total = elementwise_s(job, "add", rows, hidden) * block.num_reduces
     forward, backward = norm + total, NORM_BACKWARD_RATIO * norm + total
     if framework.has_dropout:
         share = DROPOUT_RATIO if not framework.is_fused else 0.5 / 3.0  # fused: only the mask is more to move
@@ -63,19 +64,19 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
     if not framework.is_fused:
         biased = [p.n * p.groups for p in products if p.linear.has_bias]
         if biased:
-            bias = _ask(job, "add", t, sum(biased[1:], biased[0]))
+            bias = elementwise_s(job, "add", t, sum(biased[1:], biased[0]))
             forward, backward = forward + BIAS_RATIO * bias, backward + BIAS_RATIO * bias
     if block.activation_elements:
         width = np.maximum(-(-block.activation_elements // choice.tp), 1)
         if any(p.linear.name.endswith("gate_up") for p in products):
-            once = _ask(job, "gated_activation", t, width)
+            once = elementwise_s(job, "gated_activation", t, width)
             forward, backward = forward + once, backward + GATED_BACKWARD_RATIO * once
         else:
-            once = _ask(job, "add", t, width)
+            once = elementwise_s(job, "add", t, width)
             forward, backward = forward + PLAIN_ACTIVATION_RATIO * once, backward + PLAIN_BACKWARD_RATIO * once
     if isinstance(block.mixer, SoftmaxAttention) and block.mixer.rotary:
         queries, keys = heads(block.mixer, choice.tp)
-        turned = _ask(job, "rope", t, (queries + keys) * block.mixer.head_size)
+        turned = elementwise_s(job, "rope", t, (queries + keys) * block.mixer.head_size)
         forward, backward = forward + turned, backward + turned
     return Streams(forward_s=forward, backward_s=backward)
 
@@ -91,8 +92,8 @@ def cast_streams(job: TrainingJob, products: list[Product], choice: Choice) -> S
     leave = sum((p.n * p.groups for p in narrow), np.zeros_like(choice.tp))
     share = 1.0 - job.wide_layers_frac
     return Streams(
-        forward_s=share * recipe.input_casts * _ask(job, "quantise", t, np.maximum(come, 1)),
-        backward_s=share * recipe.gradient_casts * _ask(job, "quantise", t, np.maximum(leave, 1)),
+        forward_s=share * recipe.input_casts * elementwise_s(job, "quantise", t, np.maximum(come, 1)),
+        backward_s=share * recipe.gradient_casts * elementwise_s(job, "quantise", t, np.maximum(leave, 1)),
     )
 
 
@@ -101,17 +102,20 @@ def widening_s(job: TrainingJob, parameters: Floats) -> Floats:
     if job.task != "qlora":
         return np.zeros(parameters.shape)
     rows = np.maximum(parameters // job.model.hidden_size, 1).astype(np.int64)
-    return WIDENING_RATIO * _ask(job, "add", rows, job.model.hidden_size)
+    return WIDENING_RATIO * elementwise_s(job, "add", rows, job.model.hidden_size)
 
 
 def ends_streams(job: TrainingJob, choice: Choice) -> tuple[Streams, Streams]:
     """The embedding's look-up with its scattered gradient, and the final norm with the loss over all logits."""
     model, t = job.model, tokens(job, choice)
     rows = np.maximum(t // choice.norm_ways, 1)
-    looked_up, norm = _ask(job, "embedding", rows, model.hidden_size), _ask(job, "norm", rows, model.hidden_size)
+    looked_up, norm = (
+        elementwise_s(job, "embedding", rows, model.hidden_size),
+        elementwise_s(job, "norm", rows, model.hidden_size),
+    )
     loss = np.zeros(choice.tp.shape)
     if model.head:
-        loss = 2.0 * _ask(job, "softmax", t, np.maximum(-(-model.vocab_size // choice.tp), 1))  # 32-bit words
+        loss = 2.0 * elementwise_s(job, "softmax", t, np.maximum(-(-model.vocab_size // choice.tp), 1))  # 32-bit words
     return (
         Streams(forward_s=looked_up, backward_s=2.0 * looked_up),
         Streams(

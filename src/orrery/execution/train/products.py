@@ -50,20 +50,14 @@ def nothing(choice: Choice) -> Passes:
 
 def product_times(job: TrainingJob, products: list[Product], choice: Choice, cuts: int = 1) -> list[Passes]:
     """Of each product, with the tokens cut into so many pieces one after the other."""
-    narrow = [i for i, p in enumerate(products) if not is_wide(job, p)]
-    wide = [i for i, p in enumerate(products) if is_wide(job, p)]
-    recipe = job.recipe
     out: list[Passes] = [nothing(choice)] * len(products)
-    formats = (recipe.forward_format, recipe.input_gradient_format, recipe.weight_gradient_format)
-    kept_wide = (recipe.wide_format, recipe.wide_format, recipe.wide_format)
-    for members, chosen in ((narrow, formats), (wide, kept_wide)):
+    t = np.maximum(tokens(job, choice) // cuts, 1)
+    for stays_wide, timed in ((False, grouped_times), (True, _wide_times)):
+        members = [i for i, p in enumerate(products) if is_wide(job, p) == stays_wide]
         if members:
-            for i, times in zip(members, _ask(job, [products[i] for i in members], choice, chosen, cuts), strict=True):
-                out[i] = times
-    if recipe.is_narrow and job.wide_layers_frac and narrow:
-        kept = _ask(job, [products[i] for i in narrow], choice, kept_wide, cuts)
-        for i, times in zip(narrow, kept, strict=True):
-            out[i] = out[i].times(1.0 - job.wide_layers_frac) + times.times(job.wide_layers_frac)
+            n, k, groups = (np.stack([getattr(products[i], x) for i in members]) for x in ("n", "k", "groups"))
+            for i, times in zip(members, timed(job, np.stack([t] * len(members)), n, k, groups), strict=True):
+                out[i] = times.times(float(cuts))
     return out
 
 
@@ -72,25 +66,21 @@ def is_wide(job: TrainingJob, product: Product) -> bool:
     return not job.recipe.is_narrow or product.linear.role in ("router", "head")
 
 
-def _ask(
-    job: TrainingJob, products: list[Product], choice: Choice, formats: tuple[str, str, str], cuts: int
-) -> list[Passes]:
-    t = np.maximum(tokens(job, choice) // cuts, 1)
-    m = np.stack([t] * len(products))
-    n, k, groups = (np.stack([getattr(p, x) for p in products]) for x in ("n", "k", "groups"))
-    return [x.times(float(cuts)) for x in _passes(job, m, n, k, groups, formats)]
-
-
 def grouped_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> list[Passes]:
     """(m x k) by (k x n), ``groups`` times at once, in the recipe's formats; a product a row of the arrays."""
-    recipe = job.recipe
+    recipe, share = job.recipe, job.wide_layers_frac
     formats = (recipe.forward_format, recipe.input_gradient_format, recipe.weight_gradient_format)
     found = _passes(job, m, n, k, groups, formats)
-    if not (recipe.is_narrow and job.wide_layers_frac):
+    if not (recipe.is_narrow and share):
         return found
-    wide = _passes(job, m, n, k, groups, (recipe.wide_format, recipe.wide_format, recipe.wide_format))
-    share = job.wide_layers_frac
+    wide = _wide_times(job, m, n, k, groups)
     return [x.times(1.0 - share) + y.times(share) for x, y in zip(found, wide, strict=True)]
+
+
+def _wide_times(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints) -> list[Passes]:
+    """The same in the 16 bits that a recipe keeps beside its narrow formats."""
+    wide = job.recipe.wide_format
+    return _passes(job, m, n, k, groups, (wide, wide, wide))
 
 
 def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: tuple[str, str, str]) -> list[Passes]:
@@ -104,7 +94,7 @@ def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: 
         found = [_time(job, m, n, k, groups, formats[0]), _time(job, m, k, n, groups, formats[1])]
     if has_weights:  # n x k of them
         found.append(_time(job, n, k, m, groups, formats[2], summed_bytes(job)))
-    if not has_weights:
+    else:
         found.append(np.zeros(m.shape))
     return [
         Passes(forward_s=found[0][i], input_gradient_s=found[1][i], weight_gradient_s=found[2][i])

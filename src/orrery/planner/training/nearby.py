@@ -12,7 +12,7 @@ from orrery.execution.train.layout import Recompute, Sharding, TrainingLayout
 from orrery.planner.training.space import Wanted, divisors, families
 from orrery.training.allowed import broken
 from orrery.training.columns import columns_of
-from orrery.training.memory import USABLE_FRAC
+from orrery.training.memory import room_bytes
 from orrery.training.step import step_of
 
 MOST_FAMILIES = 48
@@ -35,7 +35,7 @@ def cheapest_fit(job: TrainingJob, layout: TrainingLayout) -> str:
     if not tried:
         return ""
     steps = step_of(job, columns_of(tried))
-    fits = np.flatnonzero(steps.memory_bytes <= USABLE_FRAC * job.cluster.device.memory_capacity_bytes)
+    fits = np.flatnonzero(steps.memory_bytes <= room_bytes(job))
     if not fits.size:
         return ""
     best = min(fits.tolist(), key=lambda i: (len(changes(layout, tried[i])), float(steps.time_s[i])))

@@ -25,7 +25,7 @@ from orrery.planner.pareto import least, reached
 from orrery.planner.training.space import Family, Wanted, choice_keys, families, layouts
 from orrery.training.allowed import broken
 from orrery.training.columns import Columns, choice_from, choice_rows, choices
-from orrery.training.memory import USABLE_FRAC
+from orrery.training.memory import room_bytes
 from orrery.training.schedules.registry import schedules
 from orrery.training.step import Bounds, Steps, bounds_of, step_of
 from orrery.training.worth import energy_bound_j, energy_j
@@ -91,7 +91,7 @@ def search(
     every = list(families(job, wanted))
     names = (wanted.schedule,) if wanted.schedule else wanted.schedules or tuple(schedules())
     out, keep = Found(), _Keep(count, rank_s * (1.0 - SAME_TIME))
-    have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+    have = room_bytes(job)
     shared = _Shared(job, wanted, every)
     for done, family in enumerate(_promising(every)):
         if progress:

@@ -9,7 +9,7 @@ from orrery.execution.train.layout import Recompute, TrainingLayout
 from orrery.execution.train.units import units
 from orrery.training.columns import choices, columns_of
 from orrery.training.levels import DEVICE, Topology
-from orrery.training.memory import USABLE_FRAC
+from orrery.training.memory import room_bytes
 from orrery.training.partition.traffic import exchange_s, traffic_of
 from orrery.training.stage_kinds import stage_kinds
 from orrery.training.stage_layers import stage_layers
@@ -142,7 +142,7 @@ def ranked(
     job: TrainingJob, topology: Topology, plans: Iterable[Plan], *, micro_batch: int = 1, recompute: Recompute = "none"
 ) -> list[PartitionedStep]:
     """The plans that fit, fastest first; of equal ones the smallest."""
-    have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
+    have = room_bytes(job)
     steps = [partitioned_step(job, topology, p, micro_batch=micro_batch, recompute=recompute) for p in plans]
     return sorted((s for s in steps if s.memory_bytes <= have), key=lambda s: (s.time_s, s.memory_bytes))
 
@@ -152,7 +152,7 @@ def largest_fitting(job: TrainingJob, topology: Topology, plan: Plan, recompute:
 
     The batch is one micro-batch a device, so that only memory decides.
     """
-    have, fits, size = USABLE_FRAC * job.cluster.device.memory_capacity_bytes, 0, 1
+    have, fits, size = room_bytes(job), 0, 1
     while size <= job.seq_len:
         alone = replace(job, global_batch=size * topology.num_devices)
         if partitioned_step(alone, topology, plan, micro_batch=size, recompute=recompute).memory_bytes > have:

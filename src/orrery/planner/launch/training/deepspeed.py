@@ -34,7 +34,7 @@ ON_DEVICE = Offload()
 
 def write(job: TrainingJob, layout: TrainingLayout, *, offload: Offload = ON_DEVICE) -> Script | Refusal:
     """The JSON, and how a script is started with it."""
-    precision = precision_of(job.recipe, round(job.wide_layers_frac * job.model.num_layers))
+    precision = precision_of(job)
     if isinstance(precision, Refusal):
         return precision
     if reason := _beyond(job, layout, precision) or _beyond_pipeline(layout) or _beyond_offload(layout, offload):

@@ -17,7 +17,7 @@ BACKENDS = {"tensorwise": "AO", "delayed": "TE"}
 
 def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
     """The YAML, and how a script is started with it."""
-    precision = precision_of(job.recipe, round(job.wide_layers_frac * job.model.num_layers))
+    precision = precision_of(job)
     if isinstance(precision, Refusal):
         return precision
     if reason := _beyond(job, layout, precision):

@@ -23,7 +23,7 @@ def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
         return Refusal(reason=f"Megatron-Bridge has no recipes for {job.task}; make the task lora or full_finetune")
     if reason := beyond_megatron(job, layout):
         return Refusal(reason=f"Megatron-Bridge {reason}")
-    precision = precision_of(job.recipe, round(job.wide_layers_frac * job.model.num_layers))
+    precision = precision_of(job)
     if isinstance(precision, Refusal):
         return precision
     if precision.reduces_wide and not precision.is_pure:

@@ -14,7 +14,7 @@ def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
         return Refusal(reason=f"pretrain_gpt.py trains all weights, {job.task} freezes them; use megatron-bridge")
     if reason := beyond_megatron(job, layout):
         return Refusal(reason=f"Megatron-LM {reason}")
-    precision = precision_of(job.recipe, round(job.wide_layers_frac * job.model.num_layers))
+    precision = precision_of(job)
     if isinstance(precision, Refusal):
         return precision
     if precision.is_pure:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.recipe import Recipe
 from orrery.planner.launch.training.script import Refusal
 
@@ -36,11 +37,12 @@ class Precision:
         return self.scaling not in ("", "nvfp4")
 
 
-def precision_of(recipe: Recipe, num_wide_layers: int) -> Precision | Refusal:
-    """The recipe's formats; refuses what no framework here trains in.
+def precision_of(job: TrainingJob) -> Precision | Refusal:
+    """The formats of the job's recipe; refuses what no framework here trains in.
 
     Layers that stay wide are dealt one to the start for every four at the end. [nvidia-nvfp4-2025]
     """
+    recipe, num_wide_layers = job.recipe, round(job.wide_layers_frac * job.model.num_layers)
     wide = WIDE.get(recipe.wide_format)
     if wide is None:
         return Refusal(reason=f"{recipe.wide_format} beside the narrow products has no flag; make it bf16")

@@ -39,7 +39,7 @@ TILE_TOKENS = 128
 
 def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
     """The Python file, and how it is started."""
-    precision = precision_of(job.recipe, round(job.wide_layers_frac * job.model.num_layers))
+    precision = precision_of(job)
     if isinstance(precision, Refusal):
         return precision
     found = training_manifests()["torchtitan"].models.get(job.model.name)
