@@ -7,14 +7,14 @@ tournament: each machine has one next moment, the earliest wins, and a change re
 """
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+
+from orrery.base.compiled import Floats, Ints, Ints2, compiled
 
 CHILD, SIBLING, BEFORE = range(3)
 
 
-@njit(cache=True)
-def merged(a, b, keys, links, ranks):
+@compiled
+def merged(a: int, b: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
     """The root of two heaps put together; either may be empty."""
     if a < 0:
         return b
@@ -29,8 +29,8 @@ def merged(a, b, keys, links, ranks):
     return a
 
 
-@njit(cache=True)
-def pushed(root, item, key, keys, links, ranks):
+@compiled
+def pushed(root: int, item: int, key: float, keys: Floats, links: Ints2, ranks: Floats) -> int:
     """The root after ``item`` joins with ``key``."""
     keys[item] = key
     links[item, CHILD] = -1
@@ -38,8 +38,8 @@ def pushed(root, item, key, keys, links, ranks):
     return merged(root, item, keys, links, ranks)
 
 
-@njit(cache=True)
-def popped(root, keys, links, ranks):
+@compiled
+def popped(root: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
     """The root after the smallest item, which is ``root``, left: its children are merged in pairs, then together."""
     rest, pairs = links[root, CHILD], -1
     links[root, CHILD] = -1
@@ -63,8 +63,8 @@ def popped(root, keys, links, ranks):
     return root
 
 
-@njit(cache=True)
-def removed(root, item, keys, links, ranks):
+@compiled
+def removed(root: int, item: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
     """The root after ``item``, which is in the heap, left: what stood below it is put back."""
     if item == root:
         return popped(root, keys, links, ranks)
@@ -75,8 +75,7 @@ def removed(root, item, keys, links, ranks):
     return merged(root, popped(item, keys, links, ranks), keys, links, ranks)
 
 
-@njit(cache=True)
-def clock_of(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def clock_of(size: int) -> tuple[Floats, Ints]:
     """Moments (all never) and the tournament of ``size`` machines."""
     width = 1
     while width < size:
@@ -90,8 +89,8 @@ def clock_of(size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return moments, winners
 
 
-@njit(cache=True)
-def set_moment(moments, winners, machine, moment):
+@compiled
+def set_moment(moments: Floats, winners: Ints, machine: int, moment: float) -> None:
     """The machine's next moment becomes ``moment``; among equals the lower number wins."""
     moments[machine] = moment
     k = (machine + moments.size) >> 1

@@ -9,40 +9,31 @@ stages: seconds, how many of them are spent in collectives and in memory-bound k
 and of the memory, as seconds at their roofs (weighted for the law of power; see ``kernels.energy.steps``).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numba import njit
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from orrery.base.compiled import Floats, Floats2, Floats3, Floats4, Floats5, compiled
 
 TIME, NETWORK, MEMORY, MATRIX_WORK, MEMORY_WORK = range(5)
 CHANNELS = 5
-
-COMPILED: dict[str, Any] = {"cache": True, "_nrt": False}
-"""Nothing here allocates, so nothing counts references (no run time, "nrt", for them): counting every table in and out
-at each call takes longer than the call."""
 
 
 class Surface(NamedTuple):
     """The tables of one attention rank; the last axis is the channel. Stacked, each has a first axis of deployments."""
 
-    tokens: Floats  # (most tokens + 1, 5) by tokens in the step: linear layers, norms, collectives, gaps
-    graph_tokens: Floats  # the same where the step holds decodes only: padded to the sizes that CUDA graphs hold
-    shared: Floats  # (…, 5) by tokens of all ranks: experts and exchanges of ranks that step together; else zeros
-    rows: Floats  # (most sequences + 1, 5) by sampled sequences: head, sampling
-    decode_nodes: Floats  # sequences
-    decode_context_nodes: Floats
-    decode: Floats  # (sequences, contexts, 5)
-    prompt_nodes: Floats  # prompts in the step
-    prompt_token_nodes: Floats  # new tokens of each
-    prompt_context_nodes: Floats  # tokens each one attends to beyond its own new ones
-    prompt: Floats  # (prompts, tokens, contexts, 5)
+    tokens: Floats3  # (most tokens + 1, 5) by tokens in the step: linear layers, norms, collectives, gaps
+    graph_tokens: Floats3  # the same where the step holds decodes only: padded to the sizes that CUDA graphs hold
+    shared: Floats3  # (…, 5) by tokens of all ranks: experts and exchanges of ranks that step together; else zeros
+    rows: Floats3  # (most sequences + 1, 5) by sampled sequences: head, sampling
+    decode_nodes: Floats2  # sequences
+    decode_context_nodes: Floats2
+    decode: Floats4  # (sequences, contexts, 5)
+    prompt_nodes: Floats2  # prompts in the step
+    prompt_token_nodes: Floats2  # new tokens of each
+    prompt_context_nodes: Floats2  # tokens each one attends to beyond its own new ones
+    prompt: Floats5  # (prompts, tokens, contexts, 5)
 
 
-@njit(**COMPILED)
-def _cell(nodes, which, x):
+def _cell(nodes: Floats2, which: int, x: float) -> tuple[int, float]:
     """The cell [nodes[i], nodes[i + 1]] that holds ``x``, the last one for what lies beyond; and how far into it.
 
     What lies before the first node is taken there; beyond the last the share exceeds 1, which extrapolates linearly.
@@ -55,8 +46,7 @@ def _cell(nodes, which, x):
     return low, max(0.0, (x - nodes[which, low]) / (nodes[which, low + 1] - nodes[which, low]))
 
 
-@njit(**COMPILED)
-def _add_row(table, which, out, size):
+def _add_row(table: Floats3, which: int, out: Floats, size: float) -> None:
     """Add the row of a whole size; beyond the last row in proportion to it."""
     i, last = int(size + 0.5), table.shape[1] - 1
     share = 1.0
@@ -67,8 +57,7 @@ def _add_row(table, which, out, size):
         out[channel] += share * table[which, i, channel]
 
 
-@njit(**COMPILED)
-def _add_decodes(table, which, out, i, u, j, v):
+def _add_decodes(table: Floats4, which: int, out: Floats, i: int, u: float, j: int, v: float) -> None:
     """Add the decodes' cell, linear in sequences and in context."""
     for channel in range(CHANNELS):
         low = (1.0 - v) * table[which, i, j, channel] + v * table[which, i, j + 1, channel]
@@ -76,8 +65,7 @@ def _add_decodes(table, which, out, i, u, j, v):
         out[channel] += max(0.0, (1.0 - u) * low + u * high)
 
 
-@njit(**COMPILED)
-def _add_prompts(table, which, out, i, u, j, v, k, w):
+def _add_prompts(table: Floats5, which: int, out: Floats, i: int, u: float, j: int, v: float, k: int, w: float) -> None:
     """Add the prompts' cell, linear in prompts, in new tokens and in cached ones."""
     for channel in range(CHANNELS):
         a = (1.0 - w) * table[which, i, j, k, channel] + w * table[which, i, j, k + 1, channel]
@@ -87,7 +75,7 @@ def _add_prompts(table, which, out, i, u, j, v, k, w):
         out[channel] += max(0.0, (1.0 - u) * ((1.0 - v) * a + v * b) + u * ((1.0 - v) * c + v * d))
 
 
-@njit(**COMPILED)
+@compiled
 def device_cost(
     surface: Surface, which: int, out: Floats, prompts: float, new_tokens: float, pairs_tokens2: float, decodes: float,
     context_tokens: float, rows: float, extra_tokens: float,
@@ -118,7 +106,7 @@ def device_cost(
         _add_prompts(surface.prompt, which, out, i, u, j, v, k, w)
 
 
-@njit(**COMPILED)
+@compiled
 def shared_cost(surface: Surface, which: int, out: Floats, tokens: float) -> None:
     """Add to ``out`` what ranks do together for ``tokens`` of all of them: experts, and the way there and back."""
     _add_row(surface.shared, which, out, tokens)

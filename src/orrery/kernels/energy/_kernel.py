@@ -1,14 +1,10 @@
 # pyright: basic
 """The share of what lies between idle and the limit that a device draws over a step."""
 
-from typing import Any
-
-from numba import njit
-
-COMPILED: dict[str, Any] = {"cache": True, "_nrt": False}
+from orrery.base.compiled import compiled
 
 
-@njit(**COMPILED)
+@compiled
 def drawn_frac(matrix_s: float, memory_s: float, wall_s: float, concave_power: float) -> float:
     """Of work whose weighted seconds at the two roofs are ``matrix_s`` and ``memory_s``, spread over ``wall_s``."""
     if wall_s <= 0.0:

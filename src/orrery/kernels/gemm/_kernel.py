@@ -18,7 +18,8 @@ A loop that launches kernels one by one (not cold) never takes less than the hos
 """
 
 import numpy as np
-from numba import njit
+
+from orrery.base.compiled import Floats, Floats2, compiled
 
 CONSTANTS = (
     "peak_frac", "bandwidth_frac", "overhead_s", "feed_ratio", "overlap_frac", "step_s", "split_s", "ramp_s",
@@ -43,8 +44,9 @@ RASTER = 128.0 * 128  # output elements of the tile that sets how often an opera
 SHORTEST_SPLIT = 64.0  # elements of k below which no library splits
 
 
-@njit(cache=True)
-def _dram_s(m, n, k, batch, constants, machine, is_cold):
+def _dram_s(
+    m: float, n: float, k: float, batch: float, constants: Floats, machine: Floats, is_cold: bool
+) -> tuple[float, float]:
     """Seconds that the memory needs for the bytes that miss the cache, with its ramp, and without re-reads or ramp."""
     width, ramp, again, ratio, gain = constants[1], constants[7], constants[8], constants[9], constants[10]
     units, bandwidth, cache, ba, bb, bc = machine[0], machine[3], machine[4], machine[5], machine[6], machine[7]
@@ -64,12 +66,11 @@ def _dram_s(m, n, k, batch, constants, machine, is_cold):
     return dram + ramp * dram / (dram + ramp), bare
 
 
-@njit(cache=True)
-def _rates(constants, machine, tiles):
+def _rates(constants: Floats, machine: Floats, tiles: Floats2) -> Floats2:
     """Of every tile: seconds a wave and unit of depth for products and for feeding, and of a step by waves."""
     peak, feed, step, dequantise = constants[0], constants[3], constants[5], constants[11]
     units, flops, vector, bandwidth, ba, bb = machine[0], machine[1], machine[2], machine[3], machine[5], machine[6]
-    out = np.empty((tiles.shape[0], 3))
+    out: Floats2 = np.empty((tiles.shape[0], 3))
     for t in range(tiles.shape[0]):
         tm, tn = tiles[t, 0], tiles[t, 1]
         out[t, 0] = 2.0 * tm * tn * units / (peak * flops)
@@ -78,8 +79,10 @@ def _rates(constants, machine, tiles):
     return out
 
 
-@njit(cache=True)
-def _one(m, n, k, batch, constants, machine, tiles, rates, is_cold, quantises, out):
+def _one(
+    m: float, n: float, k: float, batch: float, constants: Floats, machine: Floats, tiles: Floats2, rates: Floats2,
+    is_cold: bool, quantises: bool, out: Floats,
+) -> None:  # fmt: skip
     """Fill ``out`` (COLUMNS long) for one shape; ``rates`` are the tiles'."""
     overhead, overlap, step, split_s = constants[2], constants[4], constants[5], constants[6]
     max_splits, min_rows = constants[12], constants[13]
@@ -140,25 +143,31 @@ def _one(m, n, k, batch, constants, machine, tiles, rates, is_cold, quantises, o
     out[MMA], out[FEED], out[FILLED], out[WAVES], out[CHOICE] = mma_s, feed_s, filled, spread, choice
 
 
-@njit(cache=True)
-def many(m, n, k, batch, constants, machine, tiles, is_cold, quantises, out):
+@compiled
+def many(
+    m: Floats, n: Floats, k: Floats, batch: Floats, constants: Floats, machine: Floats, tiles: Floats2, is_cold: bool,
+    quantises: bool, out: Floats2,
+) -> None:  # fmt: skip
     """One row of ``out`` for every shape."""
-    rates = _rates(constants, machine, tiles)
+    rates: Floats2 = _rates(constants, machine, tiles)
     for i in range(m.size):
         _one(m[i], n[i], k[i], batch[i], constants, machine, tiles, rates, is_cold, quantises, out[i])
 
 
-@njit(cache=True)
-def scalar(m, n, k, batch, constants, machine, tiles, is_cold, quantises):
+@compiled
+def scalar(
+    m: float, n: float, k: float, batch: float, constants: Floats, machine: Floats, tiles: Floats2, is_cold: bool,
+    quantises: bool,
+) -> Floats:  # fmt: skip
     """The row for one shape, without arrays on the way in."""
-    out = np.zeros(COLUMNS)
-    rates = _rates(constants, machine, tiles)
+    out: Floats = np.zeros(COLUMNS)
+    rates: Floats2 = _rates(constants, machine, tiles)
     _one(m, n, k, batch, constants, machine, tiles, rates, is_cold, quantises, out)
     return out
 
 
-@njit(cache=True)
-def features(m, n, k, rows, machine, x):
+@compiled
+def features(m: Floats, n: Floats, k: Floats, rows: Floats2, machine: Floats, x: Floats2) -> None:
     """What the learned correction looks at, as ``FEATURES`` names it: sizes, and the terms as shares of the time."""
     balance = np.log2(machine[1] / machine[3])
     for i in range(m.size):

@@ -1,0 +1,55 @@
+"""Functions that are compiled ahead of time, and the array types that they are written in.
+
+``@compiled`` marks a function of an engine room (``_kernel.py``). Where the extension of its room was built from the
+sources as they stand, the name stands for the compiled function; where it was not, or with ``ORRERY_PLAIN=1``, the same
+source runs as plain Python. ``tools/compile`` translates: it reads the annotations, so every argument has one.
+"""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = Floats2 = Floats3 = Floats4 = Floats5 = NDArray[np.float64]
+    Ints = Ints2 = Ints3 = NDArray[np.int64]
+    Singles = Singles2 = NDArray[np.float32]
+    Words = Words2 = NDArray[np.int32]
+    Bytes = Bytes2 = NDArray[np.int8]
+else:
+    Floats = Floats2 = Floats3 = Floats4 = Floats5 = Any
+    Ints = Ints2 = Ints3 = Any
+    Singles = Singles2 = Words = Words2 = Bytes = Bytes2 = Any
+
+F = TypeVar("F", bound=Callable[..., Any])
+PLAIN = "ORRERY_PLAIN"
+"""The environment's variable that keeps everything plain Python."""
+
+
+@cache
+def extension_of(room: str) -> ModuleType | None:
+    """The extension of ``orrery.<room>``; None where it was not built, or from other sources."""
+    if os.environ.get(PLAIN):
+        return None
+    try:
+        extension = import_module(f"orrery.{room}._compiled")
+    except ImportError:
+        return None
+    house = Path(__file__).parents[1]
+    is_current = all(
+        sha256((house / path).read_bytes()).hexdigest() == digest for path, digest in extension.SOURCES.items()
+    )
+    return extension if is_current else None
+
+
+def compiled(function: F) -> F:
+    """``function`` as compiled ahead of time, or itself."""
+    extension = extension_of(function.__module__.split(".")[1])
+    return function if extension is None else extension.FUNCTIONS[function.__module__, function.__name__]
