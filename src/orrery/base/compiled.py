@@ -53,3 +53,26 @@ def compiled(function: F) -> F:
     """``function`` as compiled ahead of time, or itself."""
     extension = extension_of(function.__module__.split(".")[1])
     return function if extension is None else extension.FUNCTIONS[function.__module__, function.__name__]
+
+
+def typed(value: Any) -> Any:
+    """A named tuple of tables as compiled functions hold it: to be made once where they are called often.
+
+    It sees the same arrays; plain Python goes on with the tuple itself.
+    """
+    kind = type(value)
+    extension = extension_of(kind.__module__.split(".")[1])
+    return value if extension is None else extension.CLASSES[kind.__module__, kind.__name__](value)
+
+
+def callable_rule(rule: Callable[..., Any], loop: str, kind: str, address: int = 0) -> Callable[..., Any]:
+    """A technique's rule as the compiled functions of the module ``loop`` call it, ``kind`` being its type there.
+
+    The house's rules are compiled with the loop; others are called through Python, or at ``address``, where a function
+    of that type stands whose arrays are each a pointer and a size.
+    """
+    extension = extension_of(loop.split(".")[1])
+    if extension is None:
+        return rule
+    own: int = extension.RULES.get((rule.__module__, rule.__name__), address)
+    return extension.CLASSES[loop, kind](rule, own)

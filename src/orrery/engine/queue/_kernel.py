@@ -14,7 +14,7 @@ CHILD, SIBLING, BEFORE = range(3)
 
 
 @compiled
-def merged(a: int, b: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
+def merged(a: int, b: int, keys: Floats, links: Ints2, ranks: Ints) -> int:
     """The root of two heaps put together; either may be empty."""
     if a < 0:
         return b
@@ -30,7 +30,7 @@ def merged(a: int, b: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
 
 
 @compiled
-def pushed(root: int, item: int, key: float, keys: Floats, links: Ints2, ranks: Floats) -> int:
+def pushed(root: int, item: int, key: float, keys: Floats, links: Ints2, ranks: Ints) -> int:
     """The root after ``item`` joins with ``key``."""
     keys[item] = key
     links[item, CHILD] = -1
@@ -39,7 +39,7 @@ def pushed(root: int, item: int, key: float, keys: Floats, links: Ints2, ranks: 
 
 
 @compiled
-def popped(root: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
+def popped(root: int, keys: Floats, links: Ints2, ranks: Ints) -> int:
     """The root after the smallest item, which is ``root``, left: its children are merged in pairs, then together."""
     rest, pairs = links[root, CHILD], -1
     links[root, CHILD] = -1
@@ -64,7 +64,7 @@ def popped(root: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
 
 
 @compiled
-def removed(root: int, item: int, keys: Floats, links: Ints2, ranks: Floats) -> int:
+def removed(root: int, item: int, keys: Floats, links: Ints2, ranks: Ints) -> int:
     """The root after ``item``, which is in the heap, left: what stood below it is put back."""
     if item == root:
         return popped(root, keys, links, ranks)

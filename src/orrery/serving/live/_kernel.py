@@ -1,4 +1,3 @@
-# pyright: basic
 """What happens to a live run from outside: a client hangs up, a machine is lost.
 
 Both take a request out of whatever holds it: the queue of events (on its way here, or its cache on its way to another
@@ -6,19 +5,14 @@ lane), a lane's queue, the prompts under way, a seat in the batch, a seat kept f
 as kernels that are launched do; the next one finds the seat and the blocks free.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
-from numba import config, njit
 
-from orrery.engine.fingerprint import stamped
+from orrery.base.compiled import compiled
 from orrery.engine.queue._kernel import (
     pushed,
     removed,
     set_moment,
 )
-from orrery.serving.simulation._kernel import SOURCES, run
 from orrery.serving.simulation.booking._kernel import (
     wake_lane,
 )
@@ -45,7 +39,6 @@ from orrery.serving.simulation.tables._kernel import (
     DONE,
     EVENTS,
     FAILED,
-    INNER,
     LANE,
     LAYERS_ALL,
     LAYERS_LEFT,
@@ -59,7 +52,6 @@ from orrery.serving.simulation.tables._kernel import (
     NUM_PROMPTS,
     NUM_READY,
     NUM_WAITING,
-    OUTER,
     POOL,
     PREFILLING,
     RESERVED,
@@ -82,23 +74,13 @@ from orrery.serving.simulation.tables._kernel import (
 )
 
 
-def runner_of(w: World, calls: Sequence[Callable[..., Any]]) -> Callable[..., float]:
-    """The loop as compiled for such tables: a call of it does not look at the type of each table again, which would
-    take longer than to simulate a step."""
-    if getattr(config, "DISABLE_JIT", False):
-        return run
-    given = (w, -np.inf, 0, *calls)
-    run(*given)
-    return run.overloads[tuple(run.typeof_pyval(x) for x in given)].entry_point
-
-
+@compiled
 def expect(w: World, i: int, due_s: float) -> None:
     """Request ``i`` comes then."""
     w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links, w.number)
 
 
-@njit(**INNER)
-def _seat_of(w, lane, kind, count, i):
+def _seat_of(w: World, lane: int, kind: int, count: int, i: int) -> int:
     """The seat of a kind that a request sits in."""
     seat = 0
     while seat < count and w.seats[lane, kind, seat] != i:
@@ -106,16 +88,14 @@ def _seat_of(w, lane, kind, count, i):
     return seat
 
 
-@njit(**INNER)
-def _leave_ready(w, lane, i):
+def _leave_ready(w: World, lane: int, i: int) -> None:
     """Give up the seat that is kept for a request: its cache has come, or needed not move."""
     w.lanes[lane, NUM_READY] -= 1
     for k in range(_seat_of(w, lane, SEAT_READY, w.lanes[lane, NUM_READY], i), w.lanes[lane, NUM_READY]):
         w.seats[lane, SEAT_READY, k] = w.seats[lane, SEAT_READY, k + 1]
 
 
-@njit(**INNER)
-def _leave_place(w, lane, i):
+def _leave_place(w: World, lane: int, i: int) -> None:
     """Take a request out of the queue or the batch that it is in."""
     status = w.req[i, STATUS]
     if status in (WAITING, SWAPPED):
@@ -134,8 +114,7 @@ def _leave_place(w, lane, i):
         leave_seat(w, lane, _seat_of(w, lane, SEAT_DECODING, w.lanes[lane, NUM_DECODING], i))
 
 
-@njit(**INNER)
-def _leave_source(w, i, now_s):
+def _leave_source(w: World, i: int, now_s: float) -> None:
     """The lane that computed a prompt holds its cache no longer."""
     touch_lane(w, w.req[i, SOURCE], now_s)
     release_blocks(w, i, w.req[i, SOURCE], w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
@@ -144,8 +123,7 @@ def _leave_source(w, i, now_s):
     w.req[i, SOURCE_BLOCKS] = w.req[i, SOURCE_SHARED] = w.req[i, SOURCE_LENT] = 0
 
 
-@njit(**INNER)
-def _let_go(w, i, now_s):
+def _let_go(w: World, i: int, now_s: float) -> None:
     """A request leaves every table but its own row, with all that it holds; what others can use of its prompt stays."""
     if w.req[i, STATUS] == TO_COME:
         w.counts[EVENTS] = removed(w.counts[EVENTS], i, w.due_s, w.event_links, w.number)
@@ -163,23 +141,22 @@ def _let_go(w, i, now_s):
         w.rates[lane, LOAD_TOKENS] -= tokens_left(w, i)
 
 
-@njit(**INNER)
-def _wake_all(w, now_s):
+def _wake_all(w: World, now_s: float) -> None:
     """Every lane where somebody waits looks again: there may be room now."""
     for lane in range(w.lanes.shape[0]):
         if w.lanes[lane, NUM_WAITING] > 0:
             wake_lane(w, lane, now_s)
 
 
-def _withdraw(w, i, now_s):
+@compiled
+def withdraw(w: World, i: int, now_s: float) -> None:
     """The client of request ``i`` hung up."""
     _let_go(w, i, now_s)
     w.req[i, STATUS] = FAILED
     _wake_all(w, now_s)
 
 
-@njit(**INNER)
-def _stands_on(w, i, machine):
+def _stands_on(w: World, i: int, machine: int) -> bool:
     """Whether a request is on a machine, or cache of it is."""
     status = w.req[i, STATUS]
     if status == TO_COME or status > DONE or (status == DONE and w.req[i, BLOCKS] == 0):
@@ -187,14 +164,12 @@ def _stands_on(w, i, machine):
     return _is_of(w, w.req[i, LANE], machine) or _is_of(w, w.req[i, SOURCE], machine)
 
 
-@njit(**INNER)
-def _is_of(w, lane, machine):
+def _is_of(w: World, lane: int, machine: int) -> bool:
     """Whether a lane, which may be none (-1), belongs to a machine."""
     return lane >= 0 and w.unit_machine[w.lanes[lane, UNIT]] == machine
 
 
-@njit(**INNER)
-def _stop(w, unit):
+def _stop(w: World, unit: int) -> None:
     """A unit's step in flight is lost."""
     w.units[unit, BEGAN], w.units[unit, SPENT] = np.nan, 0.0
     set_moment(w.moments, w.winners, unit, np.inf)
@@ -206,7 +181,8 @@ def _stop(w, unit):
         forget(w.memory, w.lanes[lane, POOL])
 
 
-def _lose(w, machine, now_s, retries):
+@compiled
+def lose(w: World, machine: int, now_s: float, retries: bool) -> None:
     """A machine is lost with all that it holds. Its requests go back to the router, which knows the tokens that they
     have so far, so that only their cache is computed again; or they fail."""
     for i in range(w.req.shape[0]):
@@ -228,8 +204,3 @@ def _lose(w, machine, now_s, retries):
             _stop(w, unit)
     w.stage_s[machine, :] = 0.0
     _wake_all(w, now_s)
-
-
-PATHS = (__file__, *(str(m.__file__) for m in SOURCES))
-withdraw = njit(**OUTER)(stamped(_withdraw, *PATHS))
-lose = njit(**OUTER)(stamped(_lose, *PATHS))

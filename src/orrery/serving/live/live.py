@@ -15,11 +15,12 @@ from math import inf, isfinite
 
 import numpy as np
 
+from orrery.base.compiled import typed
 from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
 from orrery.execution.compression import kept_tokens
 from orrery.execution.memory import Infeasible
-from orrery.serving.live._kernel import expect, lose, runner_of, withdraw
+from orrery.serving.live._kernel import expect, lose, withdraw
 from orrery.serving.live.doors import Doors
 from orrery.serving.live.prefixes import Prefixes
 from orrery.serving.live.recent import Recent
@@ -27,6 +28,7 @@ from orrery.serving.live.result import Course, Emitted, Snapshot
 from orrery.serving.live.snapshot import snapshot_of
 from orrery.serving.live.world import ROWS, empty_world, sizes_of
 from orrery.serving.requests import Floats, Ints
+from orrery.serving.simulation._kernel import run
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.prepare import Prepared, blocks_of, prepare
 from orrery.serving.simulation.service import Service
@@ -42,7 +44,7 @@ class Live:
     def __init__(self, service: Service, prepared: Prepared, *, max_requests: int, seed: int) -> None:
         self._service, self._prepared = service, prepared
         self._world = empty_world(service, prepared, max_requests, seed)
-        self._run = runner_of(self._world, prepared.calls)
+        self._typed = typed(self._world)  # converting all tables at each call takes longer than to simulate a step
         self._doors = Doors(service, self._world)
         self._blank = self._world.req[0].copy()
         self._draws = stream(seed, "router") if service.router == "power-of-two" else None
@@ -99,13 +101,13 @@ class Live:
         self._fill(i, number, input_tokens, output_tokens, priority)
         self._name(i, session, client)
         if self._prepared.blocks_each:
-            self._world = self._prefixes.enter(self._world, i, prefix_ids)  # it may refuse: nothing is taken by then
+            self._change(self._prefixes.enter(self._world, i, prefix_ids))  # it may refuse: nothing is taken by then
         self._row_of[number] = self._free.popleft()
         self._count += 1
         w = self._world
         due_s = max(now_s + self._service.entry_s, self._clock_s)
         w.when[i, tables.ENTER] = due_s
-        expect(w, i, due_s)
+        expect(self._typed, i, due_s)
         return number
 
     def cancel(self, id: int, *, now_s: float) -> None:
@@ -114,7 +116,7 @@ class Live:
         self._run_to(now_s)
         i = self._row_of.pop(id, None)
         if i is not None:
-            withdraw(self._world, i, self._clock_s)
+            withdraw(self._typed, i, self._clock_s)
             self._release(i)
 
     def _fill(self, i: int, number: int, input_tokens: int, output_tokens: int, priority: float) -> None:
@@ -183,6 +185,11 @@ class Live:
             num_preemptions=int(w.req[i, tables.PREEMPTED]),
         )  # fmt: skip
 
+    def _change(self, world: tables.World) -> None:
+        """Other tables take the place of those so far, where they are others."""
+        if world is not self._world:
+            self._world, self._typed = world, typed(world)
+
     def _run_to(self, until_s: float, most_rows: int = 0) -> None:
         """Run, and keep what comes out. A time that is past changes nothing."""
         if not until_s >= self._clock_s:
@@ -190,7 +197,7 @@ class Live:
         calls, is_full = self._prepared.calls, True
         while is_full:
             at_once = most_rows or ROWS
-            last_s = self._run(self._world, min(until_s, tables.FOREVER_S), at_once, *calls)
+            last_s = run(self._typed, min(until_s, tables.FOREVER_S), at_once, *calls)
             self._clock_s = max(self._clock_s, last_s)
             is_full = self._world.counts[tables.EMITTED] > at_once
             self._take()
@@ -240,8 +247,8 @@ class Live:
             )
         self._run_to(now_s)
         self._doors.is_up[replica] = False
-        self._world = self._doors.opened(self._world)
-        lose(self._world, replica, self._clock_s, retry)
+        self._change(self._doors.opened(self._world))
+        lose(self._typed, replica, self._clock_s, retry)
         self._take()
 
     def revive(self, replica: int, *, now_s: float) -> None:
@@ -249,13 +256,13 @@ class Live:
         self._doors.check(replica)
         self._run_to(now_s)
         self._doors.is_up[replica] = True
-        self._world = self._doors.opened(self._world)
+        self._change(self._doors.opened(self._world))
 
     def set_replicas(self, count: int, *, now_s: float, pool: int = 0) -> None:
         """The first ``count`` replicas of a pool that are up take new requests; others finish what they have."""
         self._run_to(now_s)
         self._doors.want(count, pool)
-        self._world = self._doors.opened(self._world)
+        self._change(self._doors.opened(self._world))
 
     def slow(self, replica: int, factor: float) -> None:
         """From its next step on, a replica's steps take ``factor`` times as long as they should."""

@@ -1,4 +1,3 @@
-# pyright: basic
 """The event loop of serving: requests arrive, queue, are batched step by step, and leave.
 
 A request has tokens to compute and tokens computed; each step grants tokens until a budget is spent, so prefill, chunks
@@ -12,26 +11,18 @@ Beside this file: the ``tables`` it runs on, what requests are ``holding`` of th
 a step's ``price``, and its ``booking``.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import cfunc, config, njit
 
-from orrery.engine.fingerprint import stamped
-from orrery.engine.queue import _kernel as queue
+from orrery.base.compiled import compiled
 from orrery.engine.queue._kernel import (
     popped,
     set_moment,
 )
-from orrery.execution.surface import _kernel as surface
-from orrery.serving.simulation.admission import _kernel as admission
 from orrery.serving.simulation.admission._kernel import (
     book_arrival,
     cached_ids_of,
     schedule_lane,
 )
-from orrery.serving.simulation.booking import _kernel as booking
 from orrery.serving.simulation.booking._kernel import (
     book_decodes,
     book_prompts,
@@ -43,7 +34,6 @@ from orrery.serving.simulation.booking._kernel import (
     wake_lane,
     wake_others,
 )
-from orrery.serving.simulation.holding import _kernel as holding
 from orrery.serving.simulation.holding._kernel import (
     count_event,
     enqueue,
@@ -56,12 +46,9 @@ from orrery.serving.simulation.holding._kernel import (
     touch_at_turn,
     touch_lane,
 )
-from orrery.serving.simulation.memory import _kernel as memory
-from orrery.serving.simulation.price import _kernel as price
 from orrery.serving.simulation.price._kernel import (
     price_step,
 )
-from orrery.serving.simulation.tables import _kernel as tables
 from orrery.serving.simulation.tables._kernel import (
     ANSWER_PADDING,
     ARRIVED,
@@ -73,8 +60,6 @@ from orrery.serving.simulation.tables._kernel import (
     ENTER,
     EVENTS,
     FAILED,
-    HOT,
-    INNER,
     INPUT,
     LANE,
     LAYERS_FRAC,
@@ -87,7 +72,6 @@ from orrery.serving.simulation.tables._kernel import (
     NUM_DECODING,
     NUM_PROMPTS,
     ORDER,
-    OUTER,
     OUTPUT,
     POOL,
     PRIORITY,
@@ -104,11 +88,16 @@ from orrery.serving.simulation.tables._kernel import (
     UPCOMING,
     WAITING,
     WAITING_ROOT,
+    GrantRule,
+    OrderRule,
+    OverlapRule,
+    RouteRule,
+    TransferRule,
+    World,
 )
 
 
-@njit(**INNER)
-def _route(w, route, i):
+def _route(w: World, route: RouteRule, i: int) -> int:
     """The lane that a new request goes to; -1 if there is none."""
     lanes = w.entry
     if lanes.size == 0:
@@ -131,8 +120,7 @@ def _route(w, route, i):
     return lanes[chosen]
 
 
-@njit(**INNER)
-def _arrive(w, order, route, i, now_s):
+def _arrive(w: World, order: OrderRule, route: RouteRule, i: int, now_s: float) -> None:
     """A request comes, or comes back from a machine that was lost: it is sent to a lane and queues there, or is refused
     because it can never fit."""
     if w.when[i, ARRIVED_S] != w.when[i, ARRIVED_S]:
@@ -167,8 +155,7 @@ def _arrive(w, order, route, i, now_s):
     wake_lane(w, lane, now_s)
 
 
-@njit(**INNER)
-def _look_for_new(w, first, end):
+def _look_for_new(w: World, first: int, end: int) -> None:
     """The lanes of a unit look for new requests after so many decode steps; after a step of prompts, and where nothing
     is left to do, at once (after SGLang: a decode step counts 1, one of prompts 1000)."""
     had_prompts, is_idle = False, True
@@ -181,8 +168,15 @@ def _look_for_new(w, first, end):
             receive(w, lane)
 
 
-@njit(**HOT)
-def _turn(w, grant, swap, transfer, overlap, unit, now_s):
+def _turn(
+    w: World,
+    grant: GrantRule,
+    swap: TransferRule,
+    transfer: TransferRule,
+    overlap: OverlapRule,
+    unit: int,
+    now_s: float,
+) -> None:
     """A unit's moment has come: book the step in flight, and start the next one."""
     first, end = w.unit_lane[unit], w.unit_lane[unit + 1]
     start_s = w.units[unit, BEGAN]
@@ -217,7 +211,18 @@ def _turn(w, grant, swap, transfer, overlap, unit, now_s):
         wake_others(w, unit, now_s)
 
 
-def _run(w, until_s, most_rows, grant, order, route, overlap, transfer, swap):
+@compiled
+def run(
+    w: World,
+    until_s: float,
+    most_rows: int,
+    grant: GrantRule,
+    order: OrderRule,
+    route: RouteRule,
+    overlap: OverlapRule,
+    transfer: TransferRule,
+    swap: TransferRule,
+) -> float:
     """Serve every request, or up to ``until_s``, or until more than ``most_rows`` are reported; the last moment at
     which something happened. Arrivals go before events, events before steps of the same moment."""
     n = NEVER if w.rules.reports else w.req.shape[0]
@@ -255,13 +260,3 @@ def _run(w, until_s, most_rows, grant, order, route, overlap, transfer, swap):
         else:
             _turn(w, grant, swap, transfer, overlap, unit, now_s)
     return now_s
-
-
-SOURCES = (queue, surface, memory, tables, holding, admission, price, booking)
-run = njit(**OUTER)(stamped(_run, __file__, *(str(m.__file__) for m in SOURCES)))
-"""The loop, compiled for all policies at once and kept on disk."""
-
-
-def compiled(rule: Callable[..., Any], signature: Any) -> Callable[..., Any]:
-    """A rule of a technique as the loop calls it: by address, at a fixed signature."""
-    return rule if getattr(config, "DISABLE_JIT", False) else cfunc(signature, cache=True)(rule)

@@ -5,6 +5,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+from orrery.base.compiled import callable_rule
 from orrery.base.errors import ScenarioError, nearest
 from orrery.base.seam import techniques_at
 from orrery.base.technique import Technique
@@ -12,13 +13,7 @@ from orrery.execution import techniques as execution_techniques
 from orrery.execution.engine import Engine
 from orrery.serving import techniques
 from orrery.serving.batching import Batching
-from orrery.serving.simulation import _kernel
 from orrery.serving.simulation.tables import _kernel as tables
-
-SIGNATURES = {
-    "serving.policy": tables.GRANT_RULE, "serving.queue": tables.ORDER_RULE, "serving.route": tables.ROUTE_RULE,
-    "execution.overlap": tables.OVERLAP_RULE, "execution.transfer": tables.TRANSFER_RULE,
-}  # fmt: skip
 
 
 @cache
@@ -44,7 +39,7 @@ def rule_of(technique: Technique) -> Callable[..., Any]:
 
 @cache
 def _compiled(rule: Callable[..., Any], seam: str) -> Callable[..., Any]:
-    return _kernel.compiled(rule, SIGNATURES[seam])
+    return callable_rule(rule, tables.__name__, tables.SEAMS[seam])
 
 
 def knobs_of(technique: Technique, given: Mapping[str, float]) -> Any:

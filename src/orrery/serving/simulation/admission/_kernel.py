@@ -1,7 +1,4 @@
-# pyright: basic
 """Who is let into a batch, and what a step computes: blocks for decodes, grants for prompts, seats for the queue."""
-
-from numba import njit
 
 from orrery.engine.queue._kernel import (
     popped,
@@ -37,8 +34,6 @@ from orrery.serving.simulation.tables._kernel import (
     FAR,
     GRANT,
     GUESTS,
-    HOT,
-    INNER,
     INPUT,
     JOINED,
     KEPT,
@@ -97,11 +92,13 @@ from orrery.serving.simulation.tables._kernel import (
     TURN,
     TWIN,
     WAITING_ROOT,
+    GrantRule,
+    TransferRule,
+    World,
 )
 
 
-@njit(**INNER)
-def join_batch(w, i, lane):
+def join_batch(w: World, i: int, lane: int) -> None:
     """A request whose prompt is computed takes a seat among the decoding ones."""
     seat, left = w.lanes[lane, NUM_DECODING], w.req[i, OUTPUT] - w.req[i, MADE]
     w.lanes[lane, NUM_DECODING] += 1
@@ -117,16 +114,14 @@ def join_batch(w, i, lane):
         w.lanes[lane, NUM_FRESH] += 1
 
 
-@njit(**INNER)
-def _block_due(w, i, lane):
+def _block_due(w: World, i: int, lane: int) -> int:
     """The count of decode steps that needs a block more than the request holds."""
     if w.rules.draft_levels:
         return w.lanes[lane, STEPS] + 1
     return w.req[i, JOINED] + w.req[i, BLOCKS] * w.block_tokens - w.req[i, COMPUTED] + 1
 
 
-@njit(**INNER)
-def _admit_ready(w, swap, transfer, i, lane, now_s):
+def _admit_ready(w: World, swap: TransferRule, transfer: TransferRule, i: int, lane: int, now_s: float) -> bool:
     """Seat a request whose prompt was computed before: elsewhere, or here before it was swapped out."""
     source = w.req[i, SOURCE]
     w.req[i, LANE] = lane
@@ -155,8 +150,7 @@ def _admit_ready(w, swap, transfer, i, lane, now_s):
     return True
 
 
-@njit(**INNER)
-def book_arrival(w, i):
+def book_arrival(w: World, i: int) -> None:
     """A cache has come over the link: its source is free of it, and the request decodes from the next step on."""
     source, lane = w.req[i, SOURCE], w.req[i, LANE]
     release_blocks(w, i, source, w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
@@ -167,8 +161,7 @@ def book_arrival(w, i):
     w.lanes[lane, NUM_READY] += 1
 
 
-@njit(**INNER)
-def _admit_prompt(w, i, lane, granted, cached_ids):
+def _admit_prompt(w: World, i: int, lane: int, granted: int, cached_ids: int) -> bool:
     """Seat a request whose prompt is to be computed, with blocks for its first grant; False if there are none."""
     pool, bt = w.lanes[lane, POOL], w.block_tokens
     held = w.held[w.lanes[lane, DEPLOYMENT]]
@@ -201,14 +194,12 @@ def _admit_prompt(w, i, lane, granted, cached_ids):
     return True
 
 
-@njit(**HOT)
-def reserves_at(w, lane):
+def reserves_at(w: World, lane: int) -> bool:
     """Whether a prompt takes the cache of its answer along: not where another pool will hold it."""
     return w.rules.reserves_output and (w.lanes[lane, ROLE] != PROMPTS or w.lanes[lane, TWIN] >= 0)
 
 
-@njit(**INNER)
-def _can_borrow(w, lane, blocks, want, left):
+def _can_borrow(w: World, lane: int, blocks: int, want: int, left: int) -> bool:
     """Whether ``want`` blocks are to be had when ``blocks`` of them are here and so many bytes are left."""
     if w.lending_s < 0.0:
         return False
@@ -216,8 +207,7 @@ def _can_borrow(w, lane, blocks, want, left):
     return lender >= 0 and held[want - own_blocks(held, blocks, want, left)] <= room(w.memory, w.lanes[lender, POOL])
 
 
-@njit(**INNER)
-def cached_ids_of(w, i, pool):
+def cached_ids_of(w: World, i: int, pool: int) -> int:
     """Leading prefix blocks of a request that a pool holds; at least one token is always computed."""
     if not w.blocks_each or w.req[i, DROPPED] > 0:
         return 0
@@ -226,8 +216,16 @@ def cached_ids_of(w, i, pool):
     return found(w.memory, pool, w.prefix_ids, first, min(most, w.prefix_end[i] - first))
 
 
-@njit(**INNER)
-def _admit(w, grant, swap, transfer, lane, now_s, budget, taken):
+def _admit(
+    w: World,
+    grant: GrantRule,
+    swap: TransferRule,
+    transfer: TransferRule,
+    lane: int,
+    now_s: float,
+    budget: int,
+    taken: int,
+) -> int:
     """Fill free seats from the queue, in its order, while tokens and blocks last; the prompt tokens granted in all."""
     all_tokens = w.lanes[lane, BUDGET]
     while w.lanes[lane, WAITING_ROOT] >= 0:
@@ -260,8 +258,7 @@ def _admit(w, grant, swap, transfer, lane, now_s, budget, taken):
     return taken
 
 
-@njit(**HOT)
-def _seated(w, lane):
+def _seated(w: World, lane: int) -> int:
     """Requests in a lane's batch or on their way to it; the two lanes of a split machine share their seats."""
     twin = w.lanes[lane, TWIN]
     seats = w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED]
@@ -273,8 +270,7 @@ def _seated(w, lane):
 # -- a step's schedule ------------------------------------------------------------------------------------------------
 
 
-@njit(**HOT)
-def _grow_decodes(w, swap, lane, now_s):
+def _grow_decodes(w: World, swap: TransferRule, lane: int, now_s: float) -> bool:
     """A block for every decoding request that needs one; True if somebody was preempted for it."""
     preempted, seat, due, decodes = False, 0, w.lanes[lane, STEPS] + 1, w.lanes[lane, NUM_DECODING]
     while seat < decodes:
@@ -294,8 +290,7 @@ def _grow_decodes(w, swap, lane, now_s):
     return preempted
 
 
-@njit(**HOT)
-def _continue_prompts(w, grant, swap, lane, now_s, budget):
+def _continue_prompts(w: World, grant: GrantRule, swap: TransferRule, lane: int, now_s: float, budget: int) -> int:
     """Grant tokens to prompts under way, oldest first; the tokens granted, negative if somebody was preempted."""
     taken, seat, preempted = 0, 0, False
     while seat < w.lanes[lane, NUM_PROMPTS]:
@@ -313,8 +308,9 @@ def _continue_prompts(w, grant, swap, lane, now_s, budget):
     return -1 - taken if preempted else taken
 
 
-@njit(**HOT)
-def schedule_lane(w, grant, swap, transfer, lane, now_s):
+def schedule_lane(
+    w: World, grant: GrantRule, swap: TransferRule, transfer: TransferRule, lane: int, now_s: float
+) -> bool:
     """Decide what a lane computes next; False if nothing."""
     for k in range(w.lanes[lane, NUM_READY]):
         w.lanes[lane, RESERVED] -= 1
@@ -354,8 +350,7 @@ def schedule_lane(w, grant, swap, transfer, lane, now_s):
     return w.step[lane, N_PROMPTS] + w.step[lane, N_DECODES] > 0.0
 
 
-@njit(**HOT)
-def _add_prompts(w, lane):
+def _add_prompts(w: World, lane: int) -> None:
     """Sum up what was granted to prompts."""
     longest = prompts = 0
     new = pairs = 0.0
@@ -373,8 +368,7 @@ def _add_prompts(w, lane):
     w.step[lane, N_PROMPTS], w.step[lane, N_NEW], w.step[lane, N_PAIRS] = prompts, new, pairs
 
 
-@njit(**INNER)
-def _group_layers(w, lane):
+def _group_layers(w: World, lane: int) -> None:
     """Prompts that start together pass a group of layers a step; when all were preempted there is nothing to pass."""
     if w.step[lane, N_PROMPTS] == 0.0:
         w.lanes[lane, LAYERS_ALL] = w.lanes[lane, LAYERS_LEFT] = 0

@@ -1,8 +1,6 @@
-# pyright: basic
 """What a step has brought when it ends: tokens, hand-overs, ends, and the record of it all."""
 
 import numpy as np
-from numba import njit
 
 from orrery.engine.queue._kernel import (
     set_moment,
@@ -56,8 +54,6 @@ from orrery.serving.simulation.tables._kernel import (
     GAP_LEAST_S,
     GAP_SQUARES,
     GAP_SUM,
-    HOT,
-    INNER,
     INPUT,
     JOINED,
     LANE,
@@ -116,11 +112,11 @@ from orrery.serving.simulation.tables._kernel import (
     WIDTH,
     WINDOW_END,
     WINDOW_START,
+    World,
 )
 
 
-@njit(**INNER)
-def _emit(w, target, i, lane, now_s):
+def _emit(w: World, target: int, i: int, lane: int, now_s: float) -> None:
     """A prompt is computed, so its next token is out: the request ends, decodes here, or goes to another lane."""
     w.req[i, MADE] += 1
     w.rates[lane, LOAD_TOKENS] -= 1.0
@@ -144,8 +140,7 @@ def _emit(w, target, i, lane, now_s):
         _fail(w, i, lane, now_s)
 
 
-@njit(**INNER)
-def _fail(w, i, lane, now_s):
+def _fail(w: World, i: int, lane: int, now_s: float) -> None:
     """A prompt is computed, and nobody is left to take it over."""
     give_back(w, i)
     w.rates[lane, LOAD_REQUESTS] -= 1.0
@@ -154,8 +149,7 @@ def _fail(w, i, lane, now_s):
     leave_run(w, i, now_s)
 
 
-@njit(**INNER)
-def _hand_over(w, i, lane, target, now_s):
+def _hand_over(w: World, i: int, lane: int, target: int, now_s: float) -> None:
     """A request leaves the lane that computed its prompt. Where both use one pool its cache stays; otherwise it waits
     until the other lane has room, and is held here until it has gone over."""
     touch_lane(w, target, now_s)
@@ -179,8 +173,7 @@ def _hand_over(w, i, lane, target, now_s):
     enqueue(w, i, target)
 
 
-@njit(**INNER)
-def exit_lane(w, lane, i):
+def exit_lane(w: World, lane: int, i: int) -> int:
     """The lane that takes over after a prompt: its twin, or of those that can hold the whole sequence the one with the
     fewest tokens still to come; -1 if none can."""
     if w.lanes[lane, ROLE] != PROMPTS:
@@ -195,8 +188,7 @@ def exit_lane(w, lane, i):
     return best
 
 
-@njit(**HOT)
-def book_prompts(w, lane, now_s):
+def book_prompts(w: World, lane: int, now_s: float) -> None:
     """Book the granted prompt tokens; finished prompts move on."""
     if w.lanes[lane, LAYERS_LEFT] > 0:
         w.lanes[lane, LAYERS_LEFT] -= 1
@@ -221,8 +213,7 @@ def book_prompts(w, lane, now_s):
     w.lanes[lane, LAYERS_ALL] = 0
 
 
-@njit(**INNER)
-def _drop(w, i):
+def _drop(w: World, i: int) -> None:
     """Compress a prompt's cache: tokens are dropped, and the blocks that they leave empty are free, borrowed ones
     first. What an answer was promised stays."""
     lane = w.req[i, LANE]
@@ -243,8 +234,7 @@ def _drop(w, i):
     w.req[i, BLOCKS] = blocks
 
 
-@njit(**HOT)
-def _gap(w, gap_s, weight):
+def _gap(w: World, gap_s: float, weight: float) -> None:
     """Note ``weight`` gaps between tokens."""
     k = int(np.log10(max(gap_s, GAP_LEAST_S) / GAP_LEAST_S) * GAP_BINS_PER_DECADE)
     w.gaps[min(k, w.gaps.size - 1)] += weight
@@ -252,8 +242,7 @@ def _gap(w, gap_s, weight):
     w.totals[GAP_SQUARES] += gap_s * gap_s * weight
 
 
-@njit(**HOT)
-def book_decodes(w, lane, now_s):
+def book_decodes(w: World, lane: int, now_s: float) -> None:
     """Every decoding request has a token more (or several, with drafts); those that are done leave."""
     decodes = w.lanes[lane, NUM_DECODING]
     w.step[lane, N_DECODES] = decodes  # some may have been preempted for another lane meanwhile
@@ -279,8 +268,7 @@ def book_decodes(w, lane, now_s):
         _end_seats(w, lane, now_s)
 
 
-@njit(**INNER)
-def _live(w, lane):
+def _live(w: World, lane: int) -> int:
     """Requests of a batch that stays together whose answers are not complete yet."""
     live = 0
     for seat in range(w.lanes[lane, NUM_DECODING]):
@@ -289,16 +277,14 @@ def _live(w, lane):
     return live
 
 
-@njit(**INNER)
-def _report_decodes(w, lane, now_s):
+def _report_decodes(w: World, lane: int, now_s: float) -> None:
     """Tell of a token of every request whose answer was not complete before the step."""
     for seat in range(w.lanes[lane, NUM_DECODING]):
         if w.seats[lane, SEAT_END_DUE, seat] >= w.lanes[lane, STEPS]:
             report(w, w.seats[lane, SEAT_DECODING, seat], now_s, 1, 0)
 
 
-@njit(**INNER)
-def _end_seats(w, lane, now_s):
+def _end_seats(w: World, lane: int, now_s: float) -> None:
     """Those whose answer is complete leave; the lane notes when the next one will."""
     seat, due, following = 0, w.lanes[lane, STEPS], NEVER
     while seat < w.lanes[lane, NUM_DECODING]:
@@ -313,8 +299,7 @@ def _end_seats(w, lane, now_s):
     w.lanes[lane, NEXT_END] = following
 
 
-@njit(**INNER)
-def _accept(w, lane, now_s):
+def _accept(w: World, lane: int, now_s: float) -> None:
     """Draw how many guessed tokens each request accepts: a run of successes, cut at the guesses' and the answer's end.
 
     The draw belongs to the request and the token, so it is the same in every design.
@@ -342,8 +327,7 @@ def _accept(w, lane, now_s):
         w.seats[lane, SEAT_END_DUE, seat] = w.lanes[lane, STEPS] if made + accepted >= w.req[i, OUTPUT] else NEVER
 
 
-@njit(**INNER)
-def _uniform(i, k):
+def _uniform(i: int, k: int) -> float:
     """A number in [0, 1) that belongs to token ``k`` of request ``i`` (SplitMix64's finisher)."""
     x = np.uint64(i) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(k) * np.uint64(0xD1B54A32D192ED03)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -352,8 +336,7 @@ def _uniform(i, k):
     return float(x >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(**INNER)
-def end_batch(w, lane, now_s):
+def end_batch(w: World, lane: int, now_s: float) -> None:
     """A batch that stays together: complete answers return, or wait for the last one; then all seats are free."""
     ended = 0
     for seat in range(w.lanes[lane, NUM_DECODING]):
@@ -370,8 +353,7 @@ def end_batch(w, lane, now_s):
         return_one(w, i, now_s)
 
 
-@njit(**HOT)
-def note_step(w, unit, start_s, now_s):
+def note_step(w: World, unit: int, start_s: float, now_s: float) -> None:
     """Add a step to the totals, the timeline and the log."""
     if now_s >= w.timeline.shape[0] * w.totals[WIDTH]:
         widen_timeline(w, now_s)
@@ -397,8 +379,7 @@ def note_step(w, unit, start_s, now_s):
     w.totals[BUSY] += now_s - start_s
 
 
-@njit(**INNER)
-def _log(w, k, unit, lane, start_s, now_s, new):
+def _log(w: World, k: int, unit: int, lane: int, start_s: float, now_s: float, new: float) -> None:
     """Add a row to the log of steps."""
     row, to, pool = w.step[lane], w.log[k], w.lanes[lane, POOL]
     to[0], to[1], to[2] = w.unit_machine[unit], start_s, now_s
@@ -408,16 +389,14 @@ def _log(w, k, unit, lane, start_s, now_s, new):
     w.totals[LOGGED] += 1.0
 
 
-@njit(**INNER)
-def wake_lane(w, lane, now_s):
+def wake_lane(w: World, lane: int, now_s: float) -> None:
     """A lane has something to do: its unit starts a step now unless one is in flight."""
     unit = w.lanes[lane, UNIT]
     if w.units[unit, BEGAN] != w.units[unit, BEGAN] and w.moments[unit] > now_s:
         set_moment(w.moments, w.winners, unit, now_s)
 
 
-@njit(**HOT)
-def has_others(w, unit):
+def has_others(w: World, unit: int) -> bool:
     """Whether other units use the pools of a unit."""
     of = w.unit_machine
     return (
@@ -427,8 +406,7 @@ def has_others(w, unit):
     )
 
 
-@njit(**INNER)
-def wake_others(w, unit, now_s):
+def wake_others(w: World, unit: int, now_s: float) -> None:
     """A unit gave something back: others that wait for the same pool look again (all of them where caches are lent)."""
     machine, other = w.unit_machine[unit], 0
     if w.lending_s < 0.0:
@@ -443,8 +421,7 @@ def wake_others(w, unit, now_s):
         other += 1
 
 
-@njit(**HOT)
-def steer_split(w, unit, step_s):
+def steer_split(w: World, unit: int, step_s: float) -> None:
     """Move compute units between prompts and answers of a split machine: towards answers while their steps are too
     slow, back while there is slack and prompts wait."""
     machine, lane = w.unit_machine[unit], w.unit_lane[unit]

@@ -1,8 +1,6 @@
-# pyright: basic
 """What requests hold, and how they let go of it: seats, blocks of their own and of lenders, their place in a queue."""
 
-from numba import njit
-
+from orrery.base.compiled import Floats2, Ints
 from orrery.engine.queue._kernel import (
     popped,
     pushed,
@@ -39,8 +37,6 @@ from orrery.serving.simulation.tables._kernel import (
     GUESTS,
     HOST_BYTES_PER_S,
     HOST_LATENCY_S,
-    HOT,
-    INNER,
     INPUT,
     JOINED,
     LANE,
@@ -90,11 +86,12 @@ from orrery.serving.simulation.tables._kernel import (
     WAITING,
     WAITING_ROOT,
     WIDTH,
+    TransferRule,
+    World,
 )
 
 
-@njit(**INNER)
-def give_back(w, i):
+def give_back(w: World, i: int) -> None:
     """Release everything a request holds where it is."""
     lane, lender = w.req[i, LANE], w.req[i, LENDER]
     if w.req[i, LENT_TOKENS] > 0:
@@ -105,8 +102,7 @@ def give_back(w, i):
     w.req[i, LENDER] = -1
 
 
-@njit(**HOT)
-def release_blocks(w, i, lane, blocks, shared, lender, lent):
+def release_blocks(w: World, i: int, lane: int, blocks: int, shared: int, lender: int, lent: int) -> None:
     """Blocks of a request are free or evictable: those that a lender holds, then those of the lane's own pool."""
     held = w.held[w.lanes[lane, DEPLOYMENT]]
     if lent > 0:
@@ -115,8 +111,7 @@ def release_blocks(w, i, lane, blocks, shared, lender, lent):
     release(w.memory, w.lanes[lane, POOL], i, held[blocks - lent], w.prefix_ids, first, shared)
 
 
-@njit(**INNER)
-def share_prefix(w, i):
+def share_prefix(w: World, i: int) -> None:
     """Let others find the whole prefix blocks that a request has computed, unless compression changed them or another
     machine holds some."""
     if not w.blocks_each or w.req[i, LENT] > 0 or w.req[i, DROPPED] > 0:
@@ -130,8 +125,7 @@ def share_prefix(w, i):
         w.req[i, SHARED] = whole
 
 
-@njit(**INNER)
-def leave_seat(w, lane, seat):
+def leave_seat(w: World, lane: int, seat: int) -> None:
     """Take a decoding request out of its seat; the last one moves there."""
     i, last = w.seats[lane, SEAT_DECODING, seat], w.lanes[lane, NUM_DECODING] - 1
     if w.lanes[lane, STEPS] > w.req[i, JOINED]:
@@ -150,8 +144,7 @@ def leave_seat(w, lane, seat):
             break
 
 
-@njit(**INNER)
-def leave_prompts(w, lane, seat):
+def leave_prompts(w: World, lane: int, seat: int) -> None:
     """Take a request out of the prompts under way, keeping the order of the others."""
     w.lanes[lane, NUM_PROMPTS] -= 1
     for k in range(seat, w.lanes[lane, NUM_PROMPTS]):
@@ -159,14 +152,12 @@ def leave_prompts(w, lane, seat):
         w.seats[lane, SEAT_GRANTS, k] = w.seats[lane, SEAT_GRANTS, k + 1]
 
 
-@njit(**INNER)
-def schedule_event(w, i, due_s):
+def schedule_event(w: World, i: int, due_s: float) -> None:
     """Something of request ``i`` is due then: it comes, or its cache does."""
     w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links, w.number)
 
 
-@njit(**INNER)
-def report(w, i, now_s, tokens, end):
+def report(w: World, i: int, now_s: float, tokens: int, end: int) -> None:
     """Tell whoever listens: a request has so many tokens more, or ends so."""
     row = w.counts[EMITTED]
     w.emitted[row, E_NUMBER], w.emitted[row, E_TOKENS], w.emitted[row, E_END] = w.number[i], tokens, end
@@ -174,8 +165,7 @@ def report(w, i, now_s, tokens, end):
     w.counts[EMITTED] = row + 1
 
 
-@njit(**INNER)
-def leave_run(w, i, now_s):
+def leave_run(w: World, i: int, now_s: float) -> None:
     """A request is done or refused: its followers come. In a closed loop the first of them takes its place, and where
     nobody follows, the next request does."""
     w.counts[SERVED] += 1
@@ -191,8 +181,7 @@ def leave_run(w, i, now_s):
         follower = w.req[follower, NEXT_FOLLOWER]
 
 
-@njit(**INNER)
-def enter_next(w, now_s):
+def enter_next(w: World, now_s: float) -> None:
     """The next request of a closed loop, if there is one, takes a place."""
     if w.counts[UPCOMING] < w.order.size:
         i = w.order[w.counts[UPCOMING]]
@@ -201,8 +190,7 @@ def enter_next(w, now_s):
         schedule_event(w, i, now_s + w.when[i, ENTER])
 
 
-@njit(**INNER)
-def finish_request(w, i, now_s):
+def finish_request(w: World, i: int, now_s: float) -> None:
     """The last token is out, and nothing is held any more."""
     if w.blocks_each:
         share_prefix(w, i)
@@ -210,8 +198,7 @@ def finish_request(w, i, now_s):
     mark_done(w, i, now_s)
 
 
-@njit(**HOT)
-def mark_done(w, i, now_s):
+def mark_done(w: World, i: int, now_s: float) -> None:
     """A request is served."""
     lane = w.req[i, LANE]
     w.req[i, STATUS] = DONE
@@ -222,22 +209,19 @@ def mark_done(w, i, now_s):
     leave_run(w, i, now_s)
 
 
-@njit(**INNER)
-def count_event(w, at_s, column, amount):
+def count_event(w: World, at_s: float, column: int, amount: float) -> None:
     """Add to the timeline."""
     if at_s >= w.timeline.shape[0] * w.totals[WIDTH]:
         widen_timeline(w, at_s)
     w.timeline[int(at_s / w.totals[WIDTH]), column] += amount
 
 
-@njit(**INNER)
-def touch_lane(w, lane, now_s):
+def touch_lane(w: World, lane: int, now_s: float) -> None:
     """Bring the timeline up to date with a lane and its pool, before something changes there."""
     touch_at_turn(w, lane, now_s)
 
 
-@njit(**HOT)
-def touch_at_turn(w, lane, now_s):
+def touch_at_turn(w: World, lane: int, now_s: float) -> None:
     """The same, for the one place where every step passes."""
     pool, since_s = w.lanes[lane, POOL], w.rates[lane, NOTED_S]
     pool_since_s = w.rates[pool, POOL_NOTED_S]
@@ -258,8 +242,7 @@ def touch_at_turn(w, lane, now_s):
     w.rates[lane, NOTED_S] = w.rates[pool, POOL_NOTED_S] = now_s
 
 
-@njit(**INNER)
-def spread_over(timeline, width_s, column, since_s, now_s, amount):
+def spread_over(timeline: Floats2, width_s: float, column: int, since_s: float, now_s: float, amount: float) -> None:
     """Add an integral over time to the bins that it covers; the timeline reaches far enough."""
     if amount == 0.0 or now_s <= since_s:
         return
@@ -273,8 +256,7 @@ def spread_over(timeline, width_s, column, since_s, now_s, amount):
     timeline[end, column] += amount * (now_s - end * width_s)
 
 
-@njit(**INNER)
-def widen_timeline(w, at_s):
+def widen_timeline(w: World, at_s: float) -> None:
     """Put bins of the timeline together in pairs until it reaches far enough."""
     bins = w.timeline.shape[0]
     while at_s >= bins * w.totals[WIDTH]:
@@ -287,8 +269,7 @@ def widen_timeline(w, at_s):
         w.totals[WIDTH] *= 2.0
 
 
-@njit(**INNER)
-def grow(w, i, tokens):
+def grow(w: World, i: int, tokens: int) -> bool:
     """Blocks for ``tokens`` tokens of a request, of its own pool or borrowed; False if there are none."""
     lane, want = w.req[i, LANE], (tokens + w.block_tokens - 1) // w.block_tokens
     blocks, pool = w.req[i, BLOCKS], w.lanes[lane, POOL]
@@ -301,8 +282,7 @@ def grow(w, i, tokens):
     return w.lending_s >= 0.0 and _borrow(w, i, want)
 
 
-@njit(**INNER)
-def _borrow(w, i, want):
+def _borrow(w: World, i: int, want: int) -> bool:
     """Fill what room the own pool has, and borrow the rest of ``want`` blocks from one other lane."""
     lane, lender, lent = w.req[i, LANE], w.req[i, LENDER], w.req[i, LENT]
     blocks, pool = w.req[i, BLOCKS], w.lanes[lane, POOL]
@@ -319,8 +299,7 @@ def _borrow(w, i, want):
     return True
 
 
-@njit(**INNER)
-def lender_for(w, lane):
+def lender_for(w: World, lane: int) -> int:
     """The lane with another pool that has most room; -1 if there is none. Lanes for answers do not lend to those for
     prompts: a prompt that waits for room there would hold that very room."""
     best = -1
@@ -331,22 +310,19 @@ def lender_for(w, lane):
     return best
 
 
-@njit(**INNER)
-def _may_lend(w, other, lane):
+def _may_lend(w: World, other: int, lane: int) -> bool:
     """Whether another lane may hold blocks for a lane: it has a pool of its own, and does the same work."""
     return w.lanes[other, POOL] != w.lanes[lane, POOL] and w.lanes[other, ROLE] == w.lanes[lane, ROLE]
 
 
-@njit(**INNER)
-def own_blocks(held, blocks, want, free):
+def own_blocks(held: Ints, blocks: int, want: int, free: int) -> int:
     """The most blocks, up to ``want``, that a sequence of ``blocks`` may have where so many bytes are free."""
     while want > blocks and held[want] - held[blocks] > free:
         want -= 1
     return want
 
 
-@njit(**HOT)
-def fits_lane(w, lane, tokens):
+def fits_lane(w: World, lane: int, tokens: int) -> bool:
     """Whether a sequence can ever be held: by the lane's pool and, where caches are lent, one other pool."""
     held, blocks = w.held[w.lanes[lane, DEPLOYMENT]], (tokens + w.block_tokens - 1) // w.block_tokens
     if blocks >= held.size or held[blocks] > w.lanes[lane, POOLED]:
@@ -354,8 +330,7 @@ def fits_lane(w, lane, tokens):
     return w.lending_s < 0.0 or _fits_in_two(w, lane, blocks)
 
 
-@njit(**INNER)
-def _fits_in_two(w, lane, blocks):
+def _fits_in_two(w: World, lane: int, blocks: int) -> bool:
     """Whether the lane's pool and the largest other one can hold so many blocks of a sequence."""
     held, largest = w.held[w.lanes[lane, DEPLOYMENT]], 0
     for other in range(w.lanes.shape[0]):
@@ -365,8 +340,7 @@ def _fits_in_two(w, lane, blocks):
     return held[blocks - own] <= largest
 
 
-@njit(**INNER)
-def look_far(w, lane):
+def look_far(w: World, lane: int) -> None:
     """Count the tokens in lent blocks that the next decode step attends to."""
     for seat in range(w.lanes[lane, NUM_DECODING]):
         i = w.seats[lane, SEAT_DECODING, seat]
@@ -378,8 +352,7 @@ def look_far(w, lane):
             w.req[i, LENT_TOKENS] = far
 
 
-@njit(**INNER)
-def victim_in(w, lane):
+def victim_in(w: World, lane: int) -> int:
     """Who must go when a cache is full: of all that use it the last admitted, or the last in the queue's order. So the
     first one always goes on, and two that need the same blocks cannot drive each other out for ever."""
     worst = -1
@@ -392,8 +365,7 @@ def victim_in(w, lane):
     return worst
 
 
-@njit(**INNER)
-def _later(w, i, other):
+def _later(w: World, i: int, other: int) -> int:
     """Which of two requests is preempted first; ``other`` may be nobody (-1)."""
     if other < 0:
         return i
@@ -402,8 +374,7 @@ def _later(w, i, other):
     return i if w.req[i, TURN] > w.req[other, TURN] else other
 
 
-@njit(**INNER)
-def preempt(w, swap, needy, i, now_s):
+def preempt(w: World, swap: TransferRule, needy: int, i: int, now_s: float) -> None:
     """Send a request back to its queue for a lane that needs room: its cache goes to the host, for which that lane
     waits, or is computed again later."""
     lane = w.req[i, LANE]
@@ -436,29 +407,25 @@ def preempt(w, swap, needy, i, now_s):
     enqueue(w, i, lane)
 
 
-@njit(**INNER)
-def tokens_left(w, i):
+def tokens_left(w: World, i: int) -> int:
     """Tokens to come of a request, its prompt's until its first token is out."""
     left = max(0, w.req[i, OUTPUT] - w.req[i, MADE])
     return left if w.req[i, MADE] else left + w.req[i, INPUT]
 
 
-@njit(**HOT)
-def enqueue(w, i, lane):
+def enqueue(w: World, i: int, lane: int) -> None:
     """A request waits at a lane."""
     w.lanes[lane, NUM_WAITING] += 1
     w.lanes[lane, WAITING_ROOT] = pushed(w.lanes[lane, WAITING_ROOT], i, w.key[i], w.key, w.links, w.number)
 
 
-@njit(**INNER)
-def hold_back(w, i, lane):
+def hold_back(w: World, i: int, lane: int) -> None:
     """A request has come while a step runs: it waits unseen until the lane looks for new ones."""
     w.lanes[lane, NUM_WAITING] += 1
     w.lanes[lane, UNSEEN] = pushed(w.lanes[lane, UNSEEN], i, w.key[i], w.key, w.links, w.number)
 
 
-@njit(**INNER)
-def receive(w, lane):
+def receive(w: World, lane: int) -> None:
     """A lane looks for new requests: all that have come join its queue."""
     w.lanes[lane, UNTIL_RECV] = w.lanes[lane, RECV_INTERVAL]
     while w.lanes[lane, UNSEEN] >= 0:
@@ -468,8 +435,7 @@ def receive(w, lane):
         enqueue(w, i, lane)
 
 
-@njit(**INNER)
-def move_over_host(w, swap, lane, amount):
+def move_over_host(w: World, swap: TransferRule, lane: int, amount: int) -> None:
     """A sequence's cache goes to the host or comes back: the step waits for it."""
     time_s = swap(float(amount), w.rates[lane, HOST_BYTES_PER_S], w.rates[lane, HOST_LATENCY_S], w.knobs[SWAP])
     w.step[lane, N_DELAY_S] += time_s
@@ -477,8 +443,7 @@ def move_over_host(w, swap, lane, amount):
     w.totals[SWAPPED_S] += time_s
 
 
-@njit(**INNER)
-def return_one(w, i, now_s):
+def return_one(w: World, i: int, now_s: float) -> None:
     """A request that is complete leaves its batch; its answer may have returned before."""
     if w.req[i, STATUS] == DONE:
         share_prefix(w, i)

@@ -1,4 +1,3 @@
-# pyright: basic
 """Pools of cache blocks, and the blocks that requests share.
 
 A sequence of b blocks holds ``held[b]`` bytes (layers with a window, or a state, do not grow for ever, so blocks differ
@@ -13,10 +12,8 @@ further on, with rings of its own. Blocks are released last first, so that a pre
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from orrery.base.compiled import Bytes, Ints
 
 ABSENT = -1
 
@@ -29,7 +26,7 @@ class Memory(NamedTuple):
     evictable: Ints  # bytes by pool that eviction would free
     host_free: Ints  # bytes by pool of the tier on the host; 0 = no such tier
     users: Ints  # by pool and id: requests that use the block, 0 = evictable, ABSENT
-    on_host: NDArray[np.int8]  # by pool and id
+    on_host: Bytes  # by pool and id
     node_bytes: Ints
     before: Ints  # rings: nodes of both levels, then a sentinel for each pool and level
     behind: Ints
@@ -38,7 +35,6 @@ class Memory(NamedTuple):
     evictions: Ints  # (1,): blocks that left a device to make room
 
 
-@njit(cache=True)
 def memory_of(capacity: Ints, host_capacity: Ints, num_ids: int, num_requests: int) -> Memory:
     """Empty pools of ``capacity`` bytes each."""
     pools = capacity.size
@@ -52,16 +48,14 @@ def memory_of(capacity: Ints, host_capacity: Ints, num_ids: int, num_requests: i
     )  # fmt: skip
 
 
-@njit(cache=True)
-def _unlink(m, node):
+def _unlink(m: Memory, node: int) -> None:
     before, behind = m.before[node], m.behind[node]
     m.behind[before] = behind
     m.before[behind] = before
     m.before[node] = m.behind[node] = node
 
 
-@njit(cache=True)
-def _append(m, sentinel, node):
+def _append(m: Memory, sentinel: int, node: int) -> None:
     last = m.before[sentinel]
     m.behind[last] = node
     m.before[node] = last
@@ -69,14 +63,12 @@ def _append(m, sentinel, node):
     m.before[sentinel] = node
 
 
-@njit(cache=True)
-def room(m, pool):
+def room(m: Memory, pool: int) -> int:
     """Bytes that could be taken now."""
     return m.free[pool] + m.evictable[pool]
 
 
-@njit(cache=True)
-def take(m, pool, amount):
+def take(m: Memory, pool: int, amount: int) -> bool:
     """Take ``amount`` bytes, evicting the oldest content as needed; False (and nothing changes) if there is no room."""
     if m.free[pool] + m.evictable[pool] < amount:
         return False
@@ -100,8 +92,7 @@ def take(m, pool, amount):
     return True
 
 
-@njit(cache=True)
-def _to_host(m, pool, node, size):
+def _to_host(m: Memory, pool: int, node: int, size: int) -> None:
     """Keep a block that leaves the device, pushing out the oldest on the host."""
     if m.on_host[node]:
         return
@@ -118,8 +109,7 @@ def _to_host(m, pool, node, size):
     _append(m, sentinel, node + level)
 
 
-@njit(cache=True)
-def found(m, pool, ids, first, count):
+def found(m: Memory, pool: int, ids: Ints, first: int, count: int) -> int:
     """How many leading ones of ``count`` ids, from ``first`` on, are on the device or on the host."""
     n = 0
     while n < count:
@@ -130,8 +120,9 @@ def found(m, pool, ids, first, count):
     return n
 
 
-@njit(cache=True)
-def need_of_found(m, pool, ids, first, count, held, blocks_each):
+def need_of_found(
+    m: Memory, pool: int, ids: Ints, first: int, count: int, held: Ints, blocks_each: int
+) -> tuple[int, int]:
     """Of the first ``count`` ids: bytes that pinning takes from the evictable ones, and those to load from the host."""
     pinned = loaded = 0
     for k in range(count):
@@ -144,8 +135,7 @@ def need_of_found(m, pool, ids, first, count, held, blocks_each):
     return pinned, loaded
 
 
-@njit(cache=True)
-def pin(m, pool, ids, first, count, held, blocks_each):
+def pin(m: Memory, pool: int, ids: Ints, first: int, count: int, held: Ints, blocks_each: int) -> None:
     """Use the first ``count`` ids, which are there; those on the host come back (their room was checked before)."""
     for k in range(count):
         node = pool * m.num_ids + ids[first + k]
@@ -164,8 +154,7 @@ def pin(m, pool, ids, first, count, held, blocks_each):
             m.users[node] = 1
 
 
-@njit(cache=True)
-def publish(m, pool, ids, first, begin, end, held, blocks_each):
+def publish(m: Memory, pool: int, ids: Ints, first: int, begin: int, end: int, held: Ints, blocks_each: int) -> None:
     """Blocks ``begin`` to ``end`` of a sequence are computed: share them. One that somebody else shared meanwhile is
     used instead, and the bytes of our copy are free again."""
     for k in range(begin, end):
@@ -182,8 +171,7 @@ def publish(m, pool, ids, first, begin, end, held, blocks_each):
             m.free[pool] += size
 
 
-@njit(cache=True)
-def release(m, pool, request, amount, ids, first, shared):
+def release(m: Memory, pool: int, request: int, amount: int, ids: Ints, first: int, shared: int) -> None:
     """Give back ``amount`` bytes in all: ``shared`` leading ids that others may still use, and the rest."""
     if m.num_ids == 0:
         m.free[pool] += amount
@@ -207,8 +195,7 @@ def release(m, pool, request, amount, ids, first, shared):
             _append(m, sentinel, node)
 
 
-@njit(cache=True)
-def forget(m, pool):
+def forget(m: Memory, pool: int) -> None:
     """A pool that nobody uses any more loses its content, on the device and on the host."""
     level = m.node_bytes.size
     device, host = 2 * level + pool, 2 * level + m.capacity.size + pool

@@ -1,8 +1,6 @@
-# pyright: basic
 """What a scheduled step costs: the device's time from the tables, the host's part, what it waits for, and stages."""
 
 import numpy as np
-from numba import njit
 
 from orrery.execution.surface import _kernel as surface
 from orrery.execution.surface._kernel import (
@@ -28,8 +26,6 @@ from orrery.serving.simulation.tables._kernel import (
     HOST_PER_SEQUENCE_S,
     HOST_PIECES_S,
     HOST_STEP_S,
-    HOT,
-    INNER,
     LAYERS_FRAC,
     LOADED,
     MATRIX_WORK_S,
@@ -52,11 +48,13 @@ from orrery.serving.simulation.tables._kernel import (
     SWAP,
     TWIN,
     UNIT,
+    OverlapRule,
+    TransferRule,
+    World,
 )
 
 
-@njit(**HOT)
-def _pass(w, variant, lane, extra, share):
+def _pass(w: World, variant: int, lane: int, extra: float, share: float) -> None:
     """The device's cost of a lane's step, or of ``share`` of its sequences, into ``w.cost``."""
     row = w.step[lane]
     prompts, new, pairs = row[N_PROMPTS], row[N_NEW], row[N_PAIRS]
@@ -75,8 +73,7 @@ def _pass(w, variant, lane, extra, share):
             cost[0, c] = part * cost[0, c] + (1.0 - part) * cost[1, c]
 
 
-@njit(**HOT)
-def _lane_s(w, overlap, variant, lane):
+def _lane_s(w: World, overlap: OverlapRule, variant: int, lane: int) -> float:
     """Device time of a lane's own part of a step; its work is added to the unit's."""
     extra = w.step[lane, N_EXTRA]
     _pass(w, variant, lane, extra, 1.0)
@@ -100,15 +97,13 @@ def _lane_s(w, overlap, variant, lane):
     return time_s + w.kept[w.lanes[lane, DEPLOYMENT], COMPRESS_S] * w.step[lane, N_NEW] * w.rates[lane, LAYERS_FRAC]
 
 
-@njit(**INNER)
-def _add_work(w, unit, lanes):
+def _add_work(w: World, unit: int, lanes: float) -> None:
     """Add the work in ``w.cost``, as each of so many lanes does it, to a unit's."""
     w.units[unit, MATRIX_WORK_S] += w.cost[0, surface.MATRIX_WORK] * lanes
     w.units[unit, MEMORY_WORK_S] += w.cost[0, surface.MEMORY_WORK] * lanes
 
 
-@njit(**INNER)
-def _above_idle_j(w, unit, lanes, step_s):
+def _above_idle_j(w: World, unit: int, lanes: float, step_s: float) -> float:
     """Joules above idle of a unit's devices over a step: the law of power on what a lane does on average."""
     lane = w.unit_lane[unit]
     law = w.kept[w.lanes[lane, DEPLOYMENT]]
@@ -117,8 +112,7 @@ def _above_idle_j(w, unit, lanes, step_s):
     return share * law[SPAN_W] * step_s * w.rates[lane, DEVICE_WAYS] * lanes
 
 
-@njit(**INNER)
-def _fill(w, variant, lane, extra):
+def _fill(w: World, variant: int, lane: int, extra: float) -> float:
     """Fine-tuning tokens that fit beside a step, under its limits of tokens and time; the tokens beside it in all."""
     row = w.step[lane]
     most = max(0.0, w.rules.fill_tokens - row[N_NEW] - row[N_DECODES] - extra)
@@ -140,8 +134,7 @@ def _fill(w, variant, lane, extra):
     return extra + low
 
 
-@njit(**HOT)
-def _variant(w, unit, lane):
+def _variant(w: World, unit: int, lane: int) -> int:
     """Which tables price a lane: of its deployment and, on a split machine, of its share and its company."""
     k = w.lanes[lane, DEPLOYMENT] * w.num_variants
     twin = w.lanes[lane, TWIN]
@@ -151,8 +144,7 @@ def _variant(w, unit, lane):
     return k + 2 * w.machines[w.unit_machine[unit], SPLIT] + (1 if busy else 0)
 
 
-@njit(**HOT)
-def price_step(w, overlap, swap, unit, now_s):
+def price_step(w: World, overlap: OverlapRule, swap: TransferRule, unit: int, now_s: float) -> float:
     """Start the step that was scheduled: when it ends."""
     first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
     device_s = host_s = launch_s = sampling_s = delay_s = load_s = network_s = 0.0
@@ -193,8 +185,7 @@ def price_step(w, overlap, swap, unit, now_s):
     return _through_stages(w, machine, stages, now_s, step_s, network_s)
 
 
-@njit(**INNER)
-def _together_s(w, first, end):
+def _together_s(w: World, first: int, end: int) -> float:
     """Device time of what the lanes of a unit do together, into ``w.cost`` too. Prompts that pass a part of the layers
     are there for that part of the time."""
     layered = others = 0.0
@@ -218,8 +209,7 @@ def _together_s(w, first, end):
     return cost[0, surface.TIME]
 
 
-@njit(**INNER)
-def _through_stages(w, machine, stages, now_s, step_s, network_s):
+def _through_stages(w: World, machine: int, stages: int, now_s: float, step_s: float, network_s: float) -> float:
     """When a batch leaves a pipeline: each stage takes it when the one before is done and its own last one is gone.
 
     A blocking send waits until the next stage is free, and holds its own until then; otherwise the stage computes on,

@@ -1,33 +1,30 @@
-# pyright: basic
 """The tables that the loop runs on: one row a request, lane, unit, machine or deployment; their columns by name."""
 
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
 
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
-
+from orrery.base.compiled import Floats, Floats2, Ints, Ints2, Ints3
 from orrery.execution.surface import _kernel as surface
 from orrery.serving.simulation.memory import _kernel as memory
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-NUMBERS = types.Array(types.float64, 1, "C")
-GRANT_RULE = types.int64(types.int64, types.int64, types.int64, types.int64, NUMBERS)
-ORDER_RULE = types.float64(*[types.float64] * 5, NUMBERS)
-ROUTE_RULE = types.int64(
-    NUMBERS, NUMBERS, NUMBERS, types.int64, types.int64, types.float64, types.float64, NUMBERS
-)  # fmt: skip
-OVERLAP_RULE = types.float64(*[types.float64] * 6, NUMBERS)
-TRANSFER_RULE = types.float64(*[types.float64] * 3, NUMBERS)
+GrantRule = Callable[[int, int, int, int, Floats], int]
+OrderRule = Callable[[float, float, float, float, float, Floats], float]
+RouteRule = Callable[[Floats, Floats, Floats, int, int, float, float, Floats], int]
+OverlapRule = Callable[[float, float, float, float, float, float, Floats], float]
+TransferRule = Callable[[float, float, float, Floats], float]
+SEAMS = {
+    "serving.policy": "GrantRule", "serving.queue": "OrderRule", "serving.route": "RouteRule",
+    "execution.overlap": "OverlapRule", "execution.transfer": "TransferRule",
+}  # fmt: skip
+"""What the loop calls, by the seam whose techniques answer; the last array is a technique's knobs."""
 
 TO_COME, WAITING, PREFILLING, DECODING, MOVING, SWAPPED, DONE, REFUSED, FAILED = range(9)
 """What a request is doing."""
 BOTH, PROMPTS, ANSWERS = range(3)
 """What a lane serves."""
 NEVER = 2**62
-FOREVER_S = float(np.finfo(np.float64).max)
+FOREVER_S = sys.float_info.max
 
 REQUEST = (
     "status", "input", "output", "computed", "made", "joined", "blocks", "shared", "lane", "turn", "source",
@@ -151,58 +148,52 @@ class World(NamedTuple):
     """Everything there is."""
 
     rules: Rules
-    knobs: Floats
-    req: Ints
-    when: Floats
+    knobs: Floats2
+    req: Ints2
+    when: Floats2
     number: Ints  # of each request, in order of arrival: equals in a queue go by it
     order: Ints  # requests that follow nobody, by time
     prefix_start: Ints  # by request: its part of the ids
     prefix_end: Ints
     prefix_ids: Ints
-    draws: Floats  # (request, 2): uniform numbers for the router
+    draws: Floats2  # (request, 2): uniform numbers for the router
     key: Floats  # of the lanes' queues
-    links: Ints
+    links: Ints2
     due_s: Floats  # of the queue of events: followers, next ones of a closed loop, caches on their way
-    event_links: Ints
+    event_links: Ints2
     home: Ints  # by session: the lane that served it last
     tag: Floats  # virtual time of fair queues; then by client: when its last request ends in it
     counts: Ints
-    lanes: Ints
-    rates: Floats
-    seats: Ints
-    step: Floats
+    lanes: Ints2
+    rates: Floats2
+    seats: Ints3
+    step: Floats2
     entry: Ints  # lanes that new requests may go to
     exit: Ints  # lanes that take over after the prompt
     unit_lane: Ints  # first lane of each unit, and the end
     unit_machine: Ints
-    units: Floats
+    units: Floats2
     moments: Floats  # the clock: by unit
     winners: Ints
-    machines: Ints
+    machines: Ints2
     stage_share: Floats  # by machine: of a pass, on the slowest pipeline stage
-    stage_s: Floats  # (machine, stage): free from
+    stage_s: Floats2  # (machine, stage): free from
     slowness: Floats  # by machine: how much longer its steps take
     memory: memory.Memory
-    held: Ints  # (deployment, blocks): bytes of a sequence of so many blocks
+    held: Ints2  # (deployment, blocks): bytes of a sequence of so many blocks
     block_tokens: int
     blocks_each: int  # of a shared prefix block; 0 = no prefix cache
     surfaces: surface.Surface  # of all deployments (and, of split machines, by split and contention)
     num_variants: int  # of one deployment
-    kept: Floats
+    kept: Floats2
     num_layers: float
     lending_s: float  # of one step with keys and values on another machine; negative: nothing is lent
-    cost: Floats  # scratch of the price
-    routing: Floats  # scratch of the router: requests, tokens, blocks found
+    cost: Floats2  # scratch of the price
+    routing: Floats2  # scratch of the router: requests, tokens, blocks found
     gaps: Floats  # histogram
-    timeline: Floats  # (bins, columns)
-    log: Floats  # (rows, columns): steps inside the window
+    timeline: Floats2  # (bins, columns)
+    log: Floats2  # (rows, columns): steps inside the window
     totals: Floats
-    tally: Ints
-    emitted: Ints  # (rows, columns), and when
+    tally: Ints2
+    emitted: Ints2  # (rows, columns), and when
     emitted_s: Floats
-
-
-INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-"""Functions that only the loop calls: no doors to Python, no counting of references."""
-OUTER: dict[str, Any] = {"cache": True, "_nrt": False}
-HOT: dict[str, Any] = {**INNER, "forceinline": True}
