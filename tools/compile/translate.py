@@ -8,15 +8,29 @@ refused here or by Cython, never guessed.
 
 import ast
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from math import inf, isinf, isnan, nan
 from pathlib import Path
+from types import MappingProxyType
 
 ELEMENTS = {
-    "Floats": "double", "Ints": "int64_t", "Singles": "float", "Words": "int32_t", "Bytes": "int8_t", "Flags": "uint8_t",
-    "Shorts": "uint16_t",
+    "Floats": "double", "Singles": "float", "Ints": "int64_t", "Words": "int32_t", "Bytes": "int8_t", "Flags": "uint8_t",
+    "Octets": "uint8_t", "Shorts": "uint16_t", "Counts": "uint32_t", "Longs": "uint64_t",
 }  # fmt: skip
 """Array aliases of ``orrery.base.compiled``, by element; a number behind the name is its number of axes."""
+READ_AS = {
+    "Floats": "float", "Singles": "single", "Ints": "int", "Words": "word", "Bytes": "byte", "Flags": "byte",
+    "Octets": "word", "Shorts": "word", "Counts": "int", "Longs": "long",
+}  # fmt: skip
+"""The numbers that elements are, once read."""
+ALTERNATIVES = {
+    "Numbers": ("Singles", "Floats"),
+    "Codes": ("Octets", "Shorts", "Counts", "Longs"),
+    "Entries": ("Singles", "Floats", "Octets", "Shorts", "Counts", "Longs"),
+}
+"""Aliases that stand for one of several: a function is compiled for each, and all its arguments of that alias agree."""
 SCALARS = {
     "bool": "bint", "byte": "int8_t", "word": "int32_t", "int": "int64_t", "long": "uint64_t", "single": "float", "float": "double",
 }  # fmt: skip
@@ -29,7 +43,15 @@ NUMPY_SCALARS = {
     "float64": "float",
     "int8": "byte",
 }
-ERRORS = {"int64_t": "except? -9009009009", "double": "except? -9009009009.0", "bint": "except? -9"}
+ERRORS = {
+    "int64_t": "except? -9009009009", "int32_t": "except? -900900900", "double": "except? -9009009009.0",
+    "float": "except? -900900.0", "bint": "except? -9",
+}  # fmt: skip
+BITS = {
+    "bits_of_single": ("word", "float", "int32_t"), "single_of_bits": ("single", "int32_t", "float"),
+    "bits_of_float": ("int", "double", "int64_t"), "float_of_bits": ("float", "int64_t", "double"),
+}  # fmt: skip
+"""Functions of ``orrery.base.compiled`` that read a number's bits as another: what they answer with, from and to."""
 MATHS = {
     "ceil", "floor", "sqrt", "log2", "log10", "log", "exp", "cbrt", "rint", "trunc", "copysign", "fabs", "pow",
 }  # fmt: skip
@@ -38,8 +60,10 @@ PRELUDE = """# Written by tools/compile from {sources}.
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, infer_types=False
 # cython: cdivision=True, nonecheck=False, binding=False, embedsignature=False
 cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport INFINITY, NAN, ceil, floor, {maths}
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memmove
 import numpy as np
 
 SOURCES = {digests!r}
@@ -54,7 +78,17 @@ cdef extern from *:
     orrery_pair(int64_t, int64_t)
     orrery_pair(int32_t, int32_t)
     orrery_pair(uint64_t, uint64_t)
+    #define orrery_bits(name, from, to) \\
+        static inline to orrery_##name(from x) {{ to y; memcpy(&y, &x, sizeof y); return y; }}
+    orrery_bits(bits_of_single, float, int32_t)
+    orrery_bits(single_of_bits, int32_t, float)
+    orrery_bits(bits_of_float, double, int64_t)
+    orrery_bits(float_of_bits, int64_t, double)
     \"\"\"
+    int32_t orrery_bits_of_single(float) noexcept
+    float orrery_single_of_bits(int32_t) noexcept
+    int64_t orrery_bits_of_float(double) noexcept
+    double orrery_float_of_bits(int64_t) noexcept
     double orrery_max_double(double, double) noexcept
     double orrery_min_double(double, double) noexcept
     float orrery_max_float(float, float) noexcept
@@ -87,7 +121,73 @@ cdef inline double orrery_float(double x) noexcept:
 
 cdef inline bint orrery_bool(double x) noexcept:
     return x != 0.0
+
+
+cdef object orrery_empty = np.empty
+cdef object orrery_zeros = np.zeros
+
+
+cdef int orrery_array(
+    object given, str name, int axes, str kinds, Py_ssize_t size, bint is_written, void** at, int64_t* sizes
+) except -1:
+    cdef Py_buffer view
+    cdef int k
+    PyObject_GetBuffer(given, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (PyBUF_WRITABLE if is_written else 0))
+    cdef bint is_right = view.ndim == axes and view.itemsize == size and chr(view.format[0]) in kinds
+    if is_right:
+        at[0] = view.buf
+        for k in range(axes):
+            sizes[k] = view.shape[k]
+    PyBuffer_Release(&view)
+    if not is_right:
+        raise TypeError(f"{{name}} is an array of {{given.dtype}} with {{given.ndim}} axes; give {{axes}} axes of {{kinds[0]}}{{size}}.")
+    return 0
 """
+
+ARRAY = """ctypedef struct {kind}:
+    {c}* at
+{sizes}
+
+
+cdef inline {kind} {kind}_of({c}* at, {params}) noexcept:
+    cdef {kind} made
+    made.at = at
+{stores}
+    return made
+
+
+cdef inline int {kind}_in({kind}* to, object given, str name, bint is_written) except -1:
+    cdef void* at = NULL
+    cdef int64_t sizes[{axes}]
+    orrery_array(given, name, {axes}, {letters!r}, sizeof({c}), is_written, &at, sizes)
+    to[0] = {kind}_of(<{c}*> at, {read})
+    return 0
+"""
+"""An array: where it begins, and its sizes. Whoever calls holds the object that owns it."""
+
+ROW = """cdef inline int {kind}_fill({kind} to, {c} value) noexcept:
+    cdef int64_t i
+    for i in range(to.n0):
+        to.at[i] = value
+    return 0
+
+
+cdef inline int {kind}_copy({kind} to, {kind} of) noexcept:
+    memmove(to.at, of.at, <size_t> (to.n0 if to.n0 < of.n0 else of.n0) * sizeof({c}))
+    return 0
+
+
+cdef inline object {kind}_out({kind} x):
+    return np.asarray(<{c}[:x.n0:1]> x.at) if x.n0 > 0 else np.empty(0, np.dtype({dtype!r}))
+"""
+"""What arrays of one axis can do besides."""
+
+DTYPES = {
+    "double": "f8", "float": "f4", "int64_t": "i8", "int32_t": "i4", "int8_t": "i1", "uint8_t": "u1", "uint16_t": "u2",
+    "uint32_t": "u4", "uint64_t": "u8",
+}  # fmt: skip
+LETTERS = {"f": "fd", "i": "bhilq", "u": "BHILQ?"}
+"""How the buffer protocol spells kinds of elements, at any size."""
 
 
 class Refused(Exception):
@@ -205,6 +305,17 @@ def is_array(annotation: str) -> bool:
     return annotation.rstrip("0123456789") in ELEMENTS
 
 
+def base_and_axes(kind: str) -> tuple[str, int]:
+    """An array alias without its number of axes, and that number."""
+    base = kind.rstrip("0123456789")
+    return base, int(kind[len(base) :] or 1)
+
+
+def with_axes(base: str, axes: int) -> str:
+    """The alias of an array with so many axes."""
+    return base + (str(axes) if axes > 1 else "")
+
+
 class Room:
     """All that one extension module holds."""
 
@@ -216,13 +327,14 @@ class Room:
         self.rule_types: dict[tuple[str, str], tuple[Source, ast.expr]] = {}
         self.tables: dict[str, tuple[object, ...]] = {}
         self.maths: set[str] = set()
-        self.exports: list[tuple[str, Function]] = []
+        self.arrays: set[str] = set()
+        self.exports: list[tuple[str, str, list[Function]]] = []  # module, name, the function for each alternative
         self.rules: list[tuple[str, Function, str]] = []  # module, function, rule type
         for name in names:
             source = sources.read(name)
             for node in source.functions.values():
                 if any(ast.unparse(d) == "compiled" for d in node.decorator_list):
-                    self.exports.append((name, self.need(source, node.name)))
+                    self.exports.append((name, node.name, self._alternatives(source, node)))
         for name in rules:
             source = sources.read(name)
             for node in source.functions.values():
@@ -234,9 +346,16 @@ class Room:
                         self.rules.append((name, self.need(source, node.name), self.rule_type(*found)))
         self._find_written()
 
-    def need(self, source: Source, name: str) -> Function:
+    def _alternatives(self, source: Source, node: ast.FunctionDef) -> list[Function]:
+        """The function once, or once for all the types that its arguments may have."""
+        named = {base_and_axes(ast.unparse(a.annotation))[0] for a in node.args.args if a.annotation is not None}
+        free = sorted(named & ALTERNATIVES.keys())
+        choices = product(*(ALTERNATIVES[alias] for alias in free))
+        return [self.need(source, node.name, dict(zip(free, chosen, strict=True))) for chosen in choices]
+
+    def need(self, source: Source, name: str, chosen: Mapping[str, str] = MappingProxyType({})) -> Function:
         """The function of that name, noted for translation with everything that it calls."""
-        key = (source.name, name)
+        key = (source.name, "_".join([name, *chosen.values()]))
         if key in self.functions:
             return self.functions[key]
         node = source.functions[name]
@@ -247,10 +366,13 @@ class Room:
         for argument in arguments:
             if argument.annotation is None:
                 raise Refused(f"{source.path}:{node.lineno}: argument {argument.arg} of {name} has no type.")
-            params.append((argument.arg, self.type_name(source, argument.annotation)))
+            text = ast.unparse(argument.annotation)
+            base, axes = base_and_axes(text)
+            kind = with_axes(chosen[base], axes) if base in chosen else self.type_name(source, argument.annotation)
+            params.append((argument.arg, kind))
         returns = ast.unparse(node.returns) if node.returns is not None else "None"
         parts = [p for p in source.name.split(".")[1:] if p != "_kernel"]
-        function = Function(source, node, "_".join([*parts, name.lstrip("_")]), params, returns)
+        function = Function(source, node, "_".join([*parts, name.lstrip("_"), *chosen.values()]), params, returns)
         if any(f.c_name == function.c_name for f in self.functions.values()):
             function.c_name += "_inner"
         self.functions[key] = function
@@ -289,14 +411,13 @@ class Room:
         self.rule_types[at.name, name] = (at, at.rules[name])
         return name
 
-    def c_type(self, annotation: str, is_const: bool = False) -> str:
+    def c_type(self, annotation: str) -> str:
         """How Cython writes an annotation."""
         if annotation in SCALARS:
             return SCALARS[annotation]
         if is_array(annotation):
-            base = annotation.rstrip("0123456789")
-            axes = int(annotation[len(base) :] or 1)
-            return f"{'const ' if is_const else ''}{ELEMENTS[base]}[{', '.join([':'] * (axes - 1) + ['::1'])}]"
+            base, axes = base_and_axes(annotation)
+            self.arrays |= {with_axes(base, k) for k in range(1, axes + 1)}
         if annotation.startswith("tuple["):
             return "(" + ", ".join(SCALARS[part.strip()] for part in annotation[6:-1].split(",")) + ")"
         return annotation
@@ -366,10 +487,11 @@ class Room:
         head = PRELUDE.format(
             sources=", ".join(self.names), digests=digests, maths=", ".join(sorted(self.maths | {"fabs"}))
         )
-        doors = [self._door(name, f) for name, f in self.exports]
+        doors = [self._door(f) for _, _, functions in self.exports for f in functions]
+        doors += [self._chooser(functions) for _, _, functions in self.exports if len(functions) > 1]
         index = (
             "FUNCTIONS = {\n"
-            + "".join(f"    ({name!r}, {f.node.name!r}): door_{f.c_name},\n" for name, f in self.exports)
+            + "".join(f"    ({name!r}, {of!r}): {self._entrance(functions)},\n" for name, of, functions in self.exports)
             + "}\n"
         )
         index += (
@@ -379,15 +501,21 @@ class Room:
         )
         index += "CLASSES = {" + ", ".join(f"({n!r}, {c!r}): {c}" for n, c in [*self.classes, *self.rule_types]) + "}\n"
         rule_doors = [self._rule_door(f, kind) for _, f, kind in self.rules]
-        return "\n\n".join([head, *tables, *rules, *classes, *bodies, *rule_doors, *doors, index])
+        arrays = [_array(kind) for kind in sorted(self.arrays)]
+        return "\n\n".join([head, *arrays, *tables, *rules, *classes, *bodies, *rule_doors, *doors, index])
 
     def _class(self, at: Source, node: ast.ClassDef) -> str:
         fields = self.fields(node.name)
         lines = [f"cdef class {node.name}:"]
         lines += [f"    cdef {self.c_type(kind)} {name}" for name, kind in fields]
+        lines += [f"    cdef object {name}_held" for name, kind in fields if is_array(kind)]
         lines += ["", "    def __init__(self, given):"]
         for name, kind in fields:
             value = f"given.{name}"
+            if is_array(kind):
+                lines.append(f"        self.{name}_held = {value}")
+                lines.append(f"        {kind}_in(&self.{name}, self.{name}_held, {name!r}, True)")
+                continue
             if kind in {c for _, c in self.classes}:
                 value = f"{kind}({value})"
             lines.append(f"        self.{name} = {value}")
@@ -404,8 +532,8 @@ class Room:
         c_result = SCALARS[result]
         by_address = ", ".join("double*, int64_t" if is_array(k) else SCALARS[k] for k in kinds)
         params = ", ".join(f"{self.c_type(k)} x{i}" for i, k in enumerate(kinds))
-        flat = ", ".join(f"&x{i}[0], x{i}.shape[0]" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
-        plain = ", ".join(f"np.asarray(x{i})" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
+        flat = ", ".join(f"x{i}.at, x{i}.n0" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
+        plain = ", ".join(f"{k}_out(x{i})" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
         return f"""ctypedef {c_result} (*{name}Address)({by_address}) {ERRORS[c_result]}
 
 
@@ -430,7 +558,7 @@ cdef class {name}:
         params = ", ".join(
             f"double* x{i}, int64_t n{i}" if is_array(k) else f"{SCALARS[k]} x{i}" for i, k in enumerate(kinds)
         )
-        given = ", ".join(f"<double[:n{i}]> x{i}" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
+        given = ", ".join(f"{k}_of(x{i}, n{i})" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
         return f"""cdef {c_result} rule_{function.c_name}({params}) {ERRORS[c_result]}:
     return {function.c_name}({given})
 
@@ -440,10 +568,7 @@ cdef size_t address_{function.c_name}():
 """
 
     def _signature(self, function: Function) -> str:
-        params = ", ".join(
-            f"{self.c_type(kind, is_array(kind) and name not in function.written)} {name}"
-            for name, kind in function.params
-        )
+        params = ", ".join(f"{self.c_type(kind)} {name}" for name, kind in function.params)
         returns = function.returns
         if returns == "None":
             return f"cdef int {function.c_name}({params}) except -1:"
@@ -461,10 +586,8 @@ cdef size_t address_{function.c_name}():
         lines = body.statements([n for n in function.node.body if not _is_docstring(n)], "    ")
         if function.returns == "None":
             lines.append("    return 0")
-        declared = [
-            f"    cdef {self.c_type(kind, is_array(kind) and name not in function.written and name not in body.made)} {name}"
-            for name, kind in body.declarations().items()
-        ]
+        declared = [f"    cdef {self.c_type(kind)} {name}" for name, kind in body.declarations().items()]
+        declared += [f"    cdef object {name}_held" for name in sorted(body.made)]
         return "\n".join([self._signature(function), *declared, *lines, ""])
 
     def fields(self, name: str) -> list[tuple[str, str]]:
@@ -480,24 +603,66 @@ cdef size_t address_{function.c_name}():
         """What a rule of this type answers with."""
         return self._rule_signature(next(at for (_, n), (at, _) in self.rule_types.items() if n == name), name)[1]
 
-    def _door(self, module: str, function: Function) -> str:
-        """What Python calls: converts tables once, and answers with Python's own numbers or arrays."""
-        names = [name for name, _ in function.params]
-        lines = []
-        typed = []
+    def _door(self, function: Function) -> str:
+        """What Python calls: finds where arrays begin, converts tables, and answers with Python's numbers or arrays."""
         classes = {c for _, c in self.classes}
+        rules = {rule for _, rule in self.rule_types}
+        lines: list[str] = []
+        typed: list[str] = []
+        given: list[str] = []
         for name, kind in function.params:
+            is_object = kind in classes or kind in rules
+            typed.append(name if is_object or is_array(kind) else f"{self.c_type(kind)} {name}")
+            given.append(f"<{kind}?> {name}" if is_object else f"{name}_view" if is_array(kind) else name)
             if kind in classes:
-                typed.append(name)
                 lines.append(f"    if not isinstance({name}, {kind}):\n        {name} = {kind}({name})")
-            elif any(kind == rule for _, rule in self.rule_types):
-                typed.append(name)
-            else:
-                typed.append(f"{self.c_type(kind, is_array(kind) and name not in function.written)} {name}")
-        call = f"{function.c_name}({', '.join(f'<{k}?> {n}' if k in classes or any(k == r for _, r in self.rule_types) else n for n, k in function.params)})"
-        del names
+            elif is_array(kind):
+                lines.append(f"    cdef {self.c_type(kind)} {name}_view")
+                lines.append(f"    {kind}_in(&{name}_view, {name}, {name!r}, {name in function.written})")
+        call = f"{function.c_name}({', '.join(given)})"
         answer = f"    {call}" if function.returns == "None" else f"    return {call}"
         return "\n".join([f"def door_{function.c_name}({', '.join(typed)}):", *lines, answer, ""])
+
+    def _entrance(self, functions: list[Function]) -> str:
+        return f"door_{functions[0].c_name}" if len(functions) == 1 else f"choose_{functions[0].c_name}"
+
+    def _chooser(self, functions: list[Function]) -> str:
+        """What Python calls where arrays may be of several types: the function for those given."""
+        names = [name for name, _ in functions[0].params]
+        told = [i for i in range(len(names)) if len({f.params[i][1] for f in functions}) > 1]
+        marks = ", ".join(f"{names[i]}.dtype.str[1:]" for i in told)
+        keyed = ", ".join(
+            f"({', '.join(repr(_mark(f.params[i][1])) for i in told)},): door_{f.c_name}" for f in functions
+        )
+        entrance = self._entrance(functions)
+        return f"""cdef dict {entrance}_doors = {{{keyed}}}
+
+
+def {entrance}({', '.join(names)}):
+    door = {entrance}_doors.get(({marks},))
+    if door is None:
+        raise TypeError(f"{functions[0].node.name} takes no arrays of {{({marks},)}}; it takes {{list({entrance}_doors)}}.")
+    return door({', '.join(names)})
+"""
+
+
+def _mark(kind: str) -> str:
+    """What numpy calls the elements of an array, without the order of bytes."""
+    return DTYPES[ELEMENTS[base_and_axes(kind)[0]]]
+
+
+def _array(kind: str) -> str:
+    """The struct of an array alias, with what makes and uses one."""
+    base, axes = base_and_axes(kind)
+    c = ELEMENTS[base]
+    text = ARRAY.format(
+        kind=kind, c=c, axes=axes, letters=LETTERS[DTYPES[c][0]],
+        sizes="\n".join(f"    int64_t n{k}" for k in range(axes)),
+        params=", ".join(f"int64_t n{k}" for k in range(axes)),
+        stores="\n".join(f"    made.n{k} = n{k}" for k in range(axes)),
+        read=", ".join(f"sizes[{k}]" for k in range(axes)),
+    )  # fmt: skip
+    return text if axes > 1 else text + "\n\n" + ROW.format(kind=kind, c=c, dtype=DTYPES[c])
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -579,9 +744,7 @@ class Body:
         raise Refused(f"{self.function.where(self.function.node)}: {one} and {other} meet in one name.")
 
     def _element(self, kind: str) -> str:
-        base = kind.rstrip("0123456789")
-        return {"Floats": "float", "Ints": "int", "Singles": "single", "Words": "word", "Bytes": "byte", "Flags": "byte",
-                "Shorts": "word"}[base]  # fmt: skip
+        return READ_AS[base_and_axes(kind)[0]]
 
     def kind(self, node: ast.expr) -> str | None:
         """The type of an expression; None while it is not known."""
@@ -642,11 +805,9 @@ class Body:
         of = self.kind(node.value)
         if of is None:
             return None
-        base = of.rstrip("0123456789")
-        axes = int(of[len(base) :] or 1)
-        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        left = axes - sum(not isinstance(one, ast.Slice) for one in index)
-        return self._element(of) if left == 0 else base + (str(left) if left > 1 else "")
+        base, axes = base_and_axes(of)
+        left = axes - sum(not isinstance(one, ast.Slice) for one in _indices(node))
+        return self._element(of) if left == 0 else with_axes(base, left)
 
     def _binary(self, op: ast.operator, left: str | None, right: str | None) -> str | None:
         if left is None or right is None:
@@ -683,6 +844,8 @@ class Body:
                 return "int"
             if function.id in ("int", "float", "bool"):
                 return function.id
+            if function.id in BITS:
+                return BITS[function.id][0]
             if function.id == "abs":
                 return self.kind(node.args[0])
         callee = self.room.callee(self.function, node)
@@ -719,7 +882,7 @@ class Body:
         if isinstance(node, ast.Expr):
             return [self.text(node.value)]
         if isinstance(node, ast.Assign):
-            return [" = ".join([*(self.text(t) for t in node.targets), self.text(node.value)])]
+            return self._assigned(node)
         if isinstance(node, ast.AnnAssign):
             return self._made(node)
         if isinstance(node, ast.AugAssign):
@@ -740,20 +903,44 @@ class Body:
             return [self._return(node)]
         raise Refused(f"{self.function.where(node)}: {type(node).__name__} cannot be translated.")
 
+    def _assigned(self, node: ast.Assign) -> list[str]:
+        if len(node.targets) > 1:
+            return [" = ".join([*(self.text(t) for t in node.targets), self.text(node.value)])]
+        target, of = node.targets[0], self.kind(node.value)
+        if isinstance(target, ast.Tuple) and of is not None and is_array(of):  # an array's first elements by name
+            whole = self.text(node.value)
+            return [f"{self.text(one)} = {whole}.at[{i}]" for i, one in enumerate(target.elts)]
+        if isinstance(target, ast.Subscript):
+            to = self.kind(target)
+            if to is not None and is_array(to):
+                if to != of and (to not in ELEMENTS or of is None or is_array(of)):
+                    raise Refused(f"{self.function.where(node)}: only rows are filled, or copied from rows alike.")
+                return [f"{to}_{'copy' if to == of else 'fill'}({self.text(target)}, {self.text(node.value)})"]
+            array = self.kind(target.value)
+            if array is not None and is_array(array) and of in ("float", "weak float", "single"):
+                c = ELEMENTS[base_and_axes(array)[0]]
+                return [f"{self.text(target)} = <{c}> {_wrapped(self.text(node.value))}"]
+        return [f"{self.text(target)} = {self.text(node.value)}"]
+
     def _made(self, node: ast.AnnAssign) -> list[str]:
         name = ast.unparse(node.target)
         if node.value is None:
             return ["pass"]
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("np.empty", "np.zeros"):
+        callee = self.room.callee(self.function, node.value) if isinstance(node.value, ast.Call) else None
+        is_new = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("np.empty", "np.zeros")
+        if is_new or (callee is not None and is_array(callee.returns)):
             self.made.add(name)
-            return [f"{name}_array = {self.text(node.value)}", f"{name} = {name}_array"]
+            return [
+                f"{name}_held = {self.text(node.value)}",
+                f"{self.types[name]}_in(&{name}, {name}_held, {name!r}, True)",
+            ]
         return [f"{name} = {self.text(node.value)}"]
 
     def _return(self, node: ast.Return) -> str:
         if self.function.returns == "None":
             return "return 0"
         if isinstance(node.value, ast.Name) and node.value.id in self.made:
-            return f"return {node.value.id}_array"
+            return f"return {node.value.id}_held"
         return f"return {self.text(node.value)}" if node.value else "return"
 
     def text(self, node: ast.expr) -> str:
@@ -770,9 +957,7 @@ class Body:
         if isinstance(node, ast.Attribute):
             return self._attribute(node)
         if isinstance(node, ast.Subscript):
-            return f"{self.text(node.value)}[{self.text(node.slice)}]"
-        if isinstance(node, ast.Slice):
-            return f"{self.text(node.lower) if node.lower else ''}:{self.text(node.upper) if node.upper else ''}"
+            return self._subscript(node)
         if isinstance(node, ast.Tuple):
             return ", ".join(self.text(one) for one in node.elts)
         if isinstance(node, ast.BinOp):
@@ -789,6 +974,36 @@ class Body:
         if isinstance(node, ast.Call):
             return self._call(node)
         raise Refused(f"{self.function.where(node)}: {ast.unparse(node)} cannot be translated.")
+
+    def _subscript(self, node: ast.Subscript) -> str:
+        """An element, or the part of an array that lies in one piece: numbers first, then at most one slice."""
+        whole, of = self.text(node.value), self.kind(node.value)
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            return f"{self.text(node.value.value)}.n{ast.unparse(node.slice)}"
+        if of is None or not is_array(of):
+            return f"{whole}[{self.text(node.slice)}]"
+        if not isinstance(node.value, ast.Name | ast.Attribute):
+            raise Refused(f"{self.function.where(node)}: {ast.unparse(node)} takes a part of a part; write one index.")
+        base, axes = base_and_axes(of)
+        index = _indices(node)
+        fixed = [one for one in index if not isinstance(one, ast.Slice)]
+        if len(index) - len(fixed) > 1 or any(isinstance(one, ast.Slice) for one in index[:-1]):
+            raise Refused(f"{self.function.where(node)}: {ast.unparse(node)} does not lie in one piece.")
+        place = ""
+        for k, one in enumerate(fixed):
+            place = f"({place}) * {whole}.n{k} + ({self.text(one)})" if place else f"({self.text(one)})"
+        if len(fixed) == axes:
+            return f"{whole}.at[{place}]"
+        sizes = [f"{whole}.n{k}" for k in range(len(fixed), axes)]
+        start = [" * ".join([f"({place})", *sizes])] if place else []
+        last = index[-1]
+        if isinstance(last, ast.Slice):
+            low = self.text(last.lower) if last.lower else "0"
+            high = f"orrery_min_int64_t({self.text(last.upper)}, {sizes[0]})" if last.upper else sizes[0]
+            start.append(" * ".join([f"({low})", *sizes[1:]]))
+            sizes[0] = f"{high} - ({low})"
+        kind = with_axes(base, axes - len(fixed))
+        return f"{kind}_of({' + '.join([f'{whole}.at', *start])}, {', '.join(sizes)})"
 
     def _comparison(self, node: ast.Compare) -> str:
         if isinstance(node.ops[0], ast.In | ast.NotIn) and isinstance(node.comparators[0], ast.Tuple):
@@ -838,8 +1053,9 @@ class Body:
             return "INFINITY"
         if text in ("np.nan", "math.nan"):
             return "NAN"
-        if node.attr == "size":
-            return f"{self.text(node.value)}.shape[0]"
+        if node.attr in ("size", "shape"):
+            whole, axes = self.text(node.value), base_and_axes(self.kind(node.value) or "")[1]
+            return (" * " if node.attr == "size" else ", ").join(f"{whole}.n{k}" for k in range(axes))
         constant = self._constant(node)
         if constant is not None:
             return ast.unparse(constant)
@@ -855,7 +1071,7 @@ class Body:
             if self.params.get(name) in self.rules:
                 return f"{name}.call({joined})"
             if name == "len":
-                return f"{given[0]}.shape[0]"
+                return f"{given[0]}.n0"
             if name in ("min", "max"):
                 kind = {"weak int": "int", "weak float": "float", "bool": "int", "byte": "int"}.get(
                     k := self.kind(node) or "", k
@@ -868,6 +1084,8 @@ class Body:
                 return f"(<int64_t> {_wrapped(given[0])})" if name == "int" else f"orrery_{name}({joined})"
             if name in ("abs", "range"):
                 return f"{name}({joined})"
+            if name in BITS:
+                return f"orrery_{name}({joined})"
         callee = self.room.callee(self.function, node)
         if callee is not None:
             return f"{callee.c_name}({joined})"
@@ -889,9 +1107,8 @@ class Body:
                 self.room.maths.add(name)
                 return f"{name}({', '.join(given)})"
             if library == "np" and name in ("empty", "zeros"):
-                shape = ast.unparse(node.args[0]) if False else given[0]
-                shape = f"({shape})" if isinstance(node.args[0], ast.Tuple) else shape
-                return f"np.{name}({', '.join([shape, *given[1:]])})"
+                shape = f"({given[0]})" if isinstance(node.args[0], ast.Tuple) else given[0]
+                return f"orrery_{name}({', '.join([shape, *(ast.unparse(one) for one in node.args[1:])])})"
         raise Refused(f"{self.function.where(node)}: {library}.{name} has no counterpart in C here.")
 
 
@@ -901,6 +1118,10 @@ OPERATORS = {
 }  # fmt: skip
 UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Not: "not ", ast.Invert: "~"}
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+def _indices(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _wrapped(text: str) -> str:
