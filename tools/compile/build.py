@@ -18,7 +18,7 @@ if not __package__:
 
 from compile.translate import Room, Sources
 
-FLAGS = ("-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing", "-fPIC",
+FLAGS = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
          "-w", "-DNDEBUG")  # fmt: skip
 """Every operation rounds as Python's does: nothing is contracted or reordered."""
 BASELINE = {"x86_64": ("-march=x86-64-v2",)}
@@ -36,11 +36,11 @@ def translated(root: Path, room: str) -> str:
     house = root / "src" / "orrery"
     sources = Sources(root / "src")
 
-    def names(pattern: str) -> list[str]:
-        found = (path.relative_to(root / "src").with_suffix("") for path in (house / room).rglob(pattern))
+    def names(folder: Path, pattern: str) -> list[str]:
+        found = (path.relative_to(root / "src").with_suffix("") for path in folder.rglob(pattern))
         return sorted(".".join(path.parts) for path in found)
 
-    made = Room(sources, names("_kernel.py"), names("techniques/*.py"))
+    made = Room(sources, names(house / room, "_kernel.py"), names(house, "techniques/*.py"))
     digests = {
         str(source.path.relative_to(house)): sha256(source.path.read_bytes()).hexdigest()
         for source in sources.by_name.values()

@@ -284,6 +284,17 @@ class Sources:
         return None
 
 
+def stated_in(source: Source, name: str) -> dict[str, ast.expr]:
+    """What a file's dictionary, or call with keywords, of that name states."""
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            if isinstance(node.value, ast.Dict):
+                return {k.value: v for k, v in zip(node.value.keys, node.value.values, strict=True) if isinstance(k, ast.Constant)}
+            if isinstance(node.value, ast.Call):
+                return {k.arg: k.value for k in node.value.keywords if k.arg}
+    return {}
+
+
 @dataclass
 class Function:
     """A function to translate: where it is from, and its types as C has them."""
@@ -335,16 +346,22 @@ class Room:
             for node in source.functions.values():
                 if any(ast.unparse(d) == "compiled" for d in node.decorator_list):
                     self.exports.append((name, node.name, self._alternatives(source, node)))
-        for name in rules:
-            source = sources.read(name)
-            for node in source.functions.values():
-                for decorator in node.decorator_list:
-                    if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "compiled_rule":
-                        found = sources.resolve(source, decorator.args[0])
-                        if found is None:
-                            raise Refused(f"{source.path}:{node.lineno}: compiled_rule names no known type of rule.")
-                        self.rules.append((name, self.need(source, node.name), self.rule_type(*found)))
+        self._find_rules(rules)
         self._find_written()
+
+    def _find_rules(self, techniques: list[str]) -> None:
+        """The rules of the house's techniques at the seams that this room's loops call (``SEAMS``)."""
+        seams: dict[str, tuple[Source, str]] = {}
+        for source in map(self.sources.read, self.names):
+            for key, value in stated_in(source, "SEAMS").items():
+                if isinstance(value, ast.Constant):
+                    seams[key] = (source, str(value.value))
+        for source in map(self.sources.read, techniques if seams else []):
+            stated = stated_in(source, "TECHNIQUE")
+            seam, rule = stated.get("seam"), stated.get("rule")
+            if isinstance(seam, ast.Constant) and seam.value in seams and isinstance(rule, ast.Name):
+                kind = self.rule_type(*seams[str(seam.value)])
+                self.rules.append((source.name, self.need(source, rule.id), kind))
 
     def _alternatives(self, source: Source, node: ast.FunctionDef) -> list[Function]:
         """The function once, or once for all the types that its arguments may have."""
@@ -390,6 +407,8 @@ class Room:
     def type_name(self, source: Source, node: ast.expr) -> str:
         """An annotation as this module writes it; classes and rules are noted."""
         text = ast.unparse(node)
+        if text == "Sequence[float]":
+            return "Floats"
         if text in SCALARS or is_array(text):
             return text
         found = self.sources.resolve(source, node)
