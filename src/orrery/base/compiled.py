@@ -23,10 +23,19 @@ if TYPE_CHECKING:
     Singles = Singles2 = NDArray[np.float32]
     Words = Words2 = NDArray[np.int32]
     Bytes = Bytes2 = NDArray[np.int8]
+    Flags = NDArray[np.bool_]
+    Numbers = NDArray[Any]
+    """FP32 or FP64; all arguments of this type agree."""
+    Codes = NDArray[Any]
+    """Unsigned integers of 8, 16, 32 or 64 bits; all arguments of this type agree."""
+    Entries = NDArray[Any]
+    """Either of both."""
+    single = np.float32
+    word = np.int32
 else:
     Floats = Floats2 = Floats3 = Floats4 = Floats5 = Any
     Ints = Ints2 = Ints3 = Any
-    Singles = Singles2 = Words = Words2 = Bytes = Bytes2 = Any
+    Singles = Singles2 = Words = Words2 = Bytes = Bytes2 = Flags = Numbers = Codes = Entries = single = word = Any
 
 F = TypeVar("F", bound=Callable[..., Any])
 PLAIN = "ORRERY_PLAIN"
@@ -53,3 +62,23 @@ def compiled(function: F) -> F:
     """``function`` as compiled ahead of time, or itself."""
     extension = extension_of(function.__module__.split(".")[1])
     return function if extension is None else extension.FUNCTIONS[function.__module__, function.__name__]
+
+
+def bits_of_single(x: Any) -> Any:
+    """The bits of an FP32 number as a whole number of 32 bits."""
+    return x.view("i4")
+
+
+def single_of_bits(bits: Any) -> Any:
+    """The FP32 number of bits."""
+    return bits.view("f4")
+
+
+def bits_of_float(x: Any) -> Any:
+    """The bits of an FP64 number as a whole number of 64 bits."""
+    return x.view("i8")
+
+
+def float_of_bits(bits: Any) -> Any:
+    """The FP64 number of bits."""
+    return bits.view("f8")
