@@ -289,7 +289,11 @@ def stated_in(source: Source, name: str) -> dict[str, ast.expr]:
     for node in source.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             if isinstance(node.value, ast.Dict):
-                return {k.value: v for k, v in zip(node.value.keys, node.value.values, strict=True) if isinstance(k, ast.Constant)}
+                return {
+                    k.value: v
+                    for k, v in zip(node.value.keys, node.value.values, strict=True)
+                    if isinstance(k, ast.Constant)
+                }
             if isinstance(node.value, ast.Call):
                 return {k.arg: k.value for k in node.value.keywords if k.arg}
     return {}
@@ -305,6 +309,7 @@ class Function:
     params: list[tuple[str, str]]  # name, annotation
     returns: str
     written: set[str] = field(default_factory=set)  # array arguments whose elements it sets, itself or by what it calls
+    may_raise: bool = False
 
     def where(self, node: ast.AST) -> str:
         """The place of a node, for errors."""
@@ -348,6 +353,7 @@ class Room:
                     self.exports.append((name, node.name, self._alternatives(source, node)))
         self._find_rules(rules)
         self._find_written()
+        self._find_raising()
 
     def _find_rules(self, techniques: list[str]) -> None:
         """The rules of the house's techniques at the seams that this room's loops call (``SEAMS``)."""
@@ -486,6 +492,27 @@ class Room:
                         if isinstance(value.value, ast.Name):
                             function.written.add(value.value.id)
 
+    def _find_raising(self) -> None:
+        """Which functions may meet an error: they make arrays, divide whole numbers, call rules, or call one that does."""
+        rules = {name for _, name in self.rule_types}
+        for function in self.functions.values():
+            kinds = dict(function.params)
+            for node in ast.walk(function.node):
+                if isinstance(node, ast.BinOp | ast.AugAssign):
+                    function.may_raise |= isinstance(node.op, ast.FloorDiv | ast.Mod)
+                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    function.may_raise |= kinds.get(node.func.id) in rules
+                elif isinstance(node, ast.Call):
+                    function.may_raise |= ast.unparse(node.func) in ("np.empty", "np.zeros")
+            function.may_raise |= is_array(function.returns)
+        while True:
+            before = sum(f.may_raise for f in self.functions.values())
+            for function in self.functions.values():
+                called = (self.callee(function, n) for n in ast.walk(function.node) if isinstance(n, ast.Call))
+                function.may_raise |= any(f.may_raise for f in called if f is not None)
+            if before == sum(f.may_raise for f in self.functions.values()):
+                return
+
     def callee(self, function: Function, call: ast.Call) -> Function | None:
         if isinstance(call.func, ast.Name) and call.func.id in dict(function.params):
             return None
@@ -589,6 +616,8 @@ cdef size_t address_{function.c_name}():
     def _signature(self, function: Function) -> str:
         params = ", ".join(f"{self.c_type(kind)} {name}" for name, kind in function.params)
         returns = function.returns
+        if not function.may_raise and (returns in SCALARS or returns == "None" or returns.startswith("tuple[")):
+            return f"cdef {self.c_type(returns) if returns != 'None' else 'int'} {function.c_name}({params}) noexcept:"
         if returns == "None":
             return f"cdef int {function.c_name}({params}) except -1:"
         if is_array(returns):
@@ -657,11 +686,11 @@ cdef size_t address_{function.c_name}():
         return f"""cdef dict {entrance}_doors = {{{keyed}}}
 
 
-def {entrance}({', '.join(names)}):
+def {entrance}({", ".join(names)}):
     door = {entrance}_doors.get(({marks},))
     if door is None:
         raise TypeError(f"{functions[0].node.name} takes no arrays of {{({marks},)}}; it takes {{list({entrance}_doors)}}.")
-    return door({', '.join(names)})
+    return door({", ".join(names)})
 """
 
 
@@ -989,6 +1018,8 @@ class Body:
             word = " and " if isinstance(node.op, ast.And) else " or "
             return "(" + word.join(self.text(one) for one in node.values) + ")"
         if isinstance(node, ast.IfExp):
+            if isinstance(node.body, ast.Tuple) or isinstance(node.orelse, ast.Tuple):
+                raise Refused(f"{self.function.where(node)}: a choice between tuples; choose each number.")
             return f"({self.text(node.body)} if {self.text(node.test)} else {self.text(node.orelse)})"
         if isinstance(node, ast.Call):
             return self._call(node)
@@ -1050,6 +1081,8 @@ class Body:
             return f"orrery_mod({left}, {right})"
         if isinstance(node.op, ast.Div):
             return f"(orrery_float({left}) / {right})" if kind == "float" else f"({left} / {right})"
+        if isinstance(node.op, ast.LShift) and kind == "int":
+            left = f"<int64_t> {_wrapped(left)}"
         return f"({left} {OPERATORS[type(node.op)]} {right})"
 
     def _constant(self, node: ast.Name | ast.Attribute) -> ast.expr | None:
@@ -1065,6 +1098,12 @@ class Body:
                 self.room.tables[name] = value
                 return ast.Name(name, ast.Load())
         return None
+
+    def _listed(self, node: ast.expr) -> tuple[object, ...] | None:
+        """The tuple of a module's that a name stands for."""
+        found = self.room.sources.resolve(self.function.source, node)
+        value = found[0].constants.get(found[1]) if found else None
+        return value if isinstance(value, tuple) else None
 
     def _attribute(self, node: ast.Attribute) -> str:
         text = ast.unparse(node)
@@ -1083,7 +1122,9 @@ class Body:
     def _call(self, node: ast.Call) -> str:
         if node.keywords:
             raise Refused(f"{self.function.where(node)}: a call with keywords.")
-        given = [self.text(one) for one in node.args]
+        if ast.unparse(node.func) == "len" and (listed := self._listed(node.args[0])) is not None:
+            return str(len(listed))
+        given = [self.text(one) if not _is_dtype(one) else ast.unparse(one) for one in node.args]
         joined = ", ".join(given)
         if isinstance(node.func, ast.Name):
             name = node.func.id
@@ -1127,7 +1168,7 @@ class Body:
                 return f"{name}({', '.join(given)})"
             if library == "np" and name in ("empty", "zeros"):
                 shape = f"({given[0]})" if isinstance(node.args[0], ast.Tuple) else given[0]
-                return f"orrery_{name}({', '.join([shape, *(ast.unparse(one) for one in node.args[1:])])})"
+                return f"orrery_{name}({', '.join([shape, *given[1:]])})"
         raise Refused(f"{self.function.where(node)}: {library}.{name} has no counterpart in C here.")
 
 
@@ -1141,6 +1182,11 @@ COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt
 
 def _indices(node: ast.Subscript) -> list[ast.expr]:
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    """Whether an expression names elements of an array that is made."""
+    return isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np" and node.attr in NUMPY_SCALARS
 
 
 def _wrapped(text: str) -> str:

@@ -23,14 +23,25 @@ if TYPE_CHECKING:
     Singles = Singles2 = NDArray[np.float32]
     Words = Words2 = NDArray[np.int32]
     Bytes = Bytes2 = NDArray[np.int8]
+    Flags = NDArray[np.bool_]
+    Numbers = NDArray[Any]
+    """FP32 or FP64; all arguments of this type agree."""
+    Codes = NDArray[Any]
+    """Unsigned integers of 8, 16, 32 or 64 bits; all arguments of this type agree."""
+    Entries = NDArray[Any]
+    """Either of both."""
+    single = np.float32
+    word = np.int32
 else:
     Floats = Floats2 = Floats3 = Floats4 = Floats5 = Any
     Ints = Ints2 = Ints3 = Any
-    Singles = Singles2 = Words = Words2 = Bytes = Bytes2 = Any
+    Singles = Singles2 = Words = Words2 = Bytes = Bytes2 = Flags = Numbers = Codes = Entries = single = word = Any
 
 F = TypeVar("F", bound=Callable[..., Any])
 PLAIN = "ORRERY_PLAIN"
 """The environment's variable that keeps everything plain Python."""
+
+_sources: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 @cache
@@ -52,7 +63,16 @@ def extension_of(room: str) -> ModuleType | None:
 def compiled(function: F) -> F:
     """``function`` as compiled ahead of time, or itself."""
     extension = extension_of(function.__module__.split(".")[1])
-    return function if extension is None else extension.FUNCTIONS[function.__module__, function.__name__]
+    if extension is None:
+        return function
+    found = extension.FUNCTIONS[function.__module__, function.__name__]
+    _sources[found] = function
+    return found
+
+
+def source_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The plain Python of a compiled function; any other function itself."""
+    return _sources.get(function, function)
 
 
 def typed(value: Any) -> Any:
@@ -76,3 +96,23 @@ def callable_rule(rule: Callable[..., Any], loop: str, kind: str, address: int =
         return rule
     own: int = extension.RULES.get((rule.__module__, rule.__name__), address)
     return extension.CLASSES[loop, kind](rule, own)
+
+
+def bits_of_single(x: Any) -> Any:
+    """The bits of an FP32 number as a whole number of 32 bits."""
+    return x.view("i4")
+
+
+def single_of_bits(bits: Any) -> Any:
+    """The FP32 number of bits."""
+    return bits.view("f4")
+
+
+def bits_of_float(x: Any) -> Any:
+    """The bits of an FP64 number as a whole number of 64 bits."""
+    return x.view("i8")
+
+
+def float_of_bits(bits: Any) -> Any:
+    """The FP64 number of bits."""
+    return bits.view("f8")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orrery.base.errors import ScenarioError
-from orrery.numerics.codec import loops
+from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec.pieces import stretches
 from orrery.numerics.codec.rounding import as_floats
 from orrery.numerics.format import Format
@@ -45,7 +45,9 @@ class ErrorSums:
     def add(self, exact: NDArray[Any], stored: NDArray[Any]) -> None:
         """Count a piece of a tensor."""
         self.count += exact.size
-        loops.add_errors(as_floats(exact).reshape(-1), as_floats(stored).reshape(-1), self.sums)
+        x, y = as_floats(exact).reshape(-1), as_floats(stored).reshape(-1)
+        wider = np.result_type(x, y)
+        loops.add_errors(x.astype(wider, copy=False), y.astype(wider, copy=False), self.sums)
 
     @property
     def is_finite(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orrery.base.errors import ScenarioError
-from orrery.numerics.codec import loops
+from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec.pieces import Piece, View, each_row, outer_of, pieces_of
 from orrery.numerics.codec.rounding import as_floats, code_dtype, codes_of, decode, round_flat, round_scaled
 from orrery.numerics.codec.scales import GroupScales

@@ -1,11 +1,10 @@
-# pyright: basic
 """Which points others reach in every count, one comparison at a time."""
 
-from numba import njit
+from orrery.base.compiled import Flags, Floats2, compiled
 
 
-@njit(cache=True)
-def mark_reached(values, by, out):
+@compiled
+def mark_reached(values: Floats2, by: Floats2, out: Flags) -> None:
     """Sets ``out[i]`` where some row of ``by`` (m, k) is no larger than row i of ``values`` (n, k) in every column.
 
     The row that struck out the last one is tried first: neighbours tend to fall to the same.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError, UnknownName
-from orrery.numerics.codec import loops
+from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec.pieces import View, let_go
 from orrery.numerics.codec.rounding import as_floats
 from orrery.numerics.draws import DISTRIBUTIONS, draw

@@ -1,4 +1,3 @@
-# pyright: basic
 """Attention on flat arrays: one prompt or chunk (``prefill``), one decode step (``decode``).
 
 ``machine`` and ``constants`` are the vectors that ``prefill.py`` and ``decode.py`` lay out; the docs page derives both.
@@ -6,11 +5,10 @@ Every function writes time, bare compute roof, bare memory roof, launch, flops a
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+
+from orrery.base.compiled import Floats, Floats2, Ints, compiled
 
 TERMS = 12
 """Rows that one kernel's answer takes: time, two roofs, launch, flops, bytes, then the terms that met in the time."""
@@ -30,8 +28,7 @@ PRODUCT_SHARE = 0.3
 """What a product of 16 rows sustains of the matrix peak. No row tells it apart from the feed; fits left it near 0.3."""
 
 
-@njit(cache=True)
-def together(one, other, power):
+def together(one: float, other: float, power: float) -> float:
     """Two things at once: (one^p + other^p)^(1/p), written so that it keeps its bits when the unit changes."""
     more, less = max(one, other), min(one, other)
     if more <= 0.0:
@@ -39,8 +36,13 @@ def together(one, other, power):
     return more * (1.0 + (less / more) ** power) ** (1.0 / power)
 
 
-@njit(cache=True)
-def visible(query, context, window, causal):
+def put(out: Floats, answer: Floats2, column: int) -> None:
+    """The first rows of one kernel's answer, as a column."""
+    for row in range(answer.shape[0]):
+        answer[row, column] = out[row]
+
+
+def visible(query: int, context: int, window: int, causal: bool) -> float:
     """Key positions that all queries of one head see: whole rows, minus the causal corner and the window's past."""
     if not causal:
         return float(query) * context
@@ -51,8 +53,10 @@ def visible(query, context, window, causal):
     return full
 
 
-@njit(cache=True)
-def prefill_one(batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, out):
+def prefill_one(
+    batch: int, query: int, context: int, heads: int, kv_heads: int, key_size: int, value_size: int, window: int,
+    causal: bool, machine: Floats, constants: Floats, out: Floats,
+) -> None:  # fmt: skip
     """Query tiles spread over the compute units; see docs/models/attention.md, "Prefill"."""
     peak, bandwidth, units, exps, cache, element, kv_element = machine[:7]
     launch, e64, e128, e192, e256, c_memory, c_rows, c_tile, c_edge, c_cache = constants[:10]
@@ -147,32 +151,40 @@ def prefill_one(batch, query, context, heads, kv_heads, key_size, value_size, wi
     out[11] = longest
 
 
-@njit(cache=True)
-def _prefill(batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants):
+@compiled
+def prefill(
+    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints, window: Ints,
+    causal: bool, machine: Floats, constants: Floats,
+) -> Floats2:  # fmt: skip
     """``prefill_one`` for every element; rows of the answer as in ``prefill_one``."""
-    answer = np.empty((6, batch.size))
-    out = np.empty(TERMS)
+    answer: Floats2 = np.empty((6, batch.size))
+    out: Floats = np.empty(TERMS)
     for i in range(batch.size):
         prefill_one(
             batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], value_size[i], window[i], causal,
             machine, constants, out,
         )  # fmt: skip
-        answer[:, i] = out[:6]
+        put(out, answer, i)
     return answer
 
 
-@njit(cache=True)
-def _prefill_scalar(batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants):
+@compiled
+def prefill_scalar(
+    batch: int, query: int, context: int, heads: int, kv_heads: int, key_size: int, value_size: int, window: int,
+    causal: bool, machine: Floats, constants: Floats,
+) -> Floats:  # fmt: skip
     """``prefill_one`` for plain numbers."""
-    out = np.empty(TERMS)
+    out: Floats = np.empty(TERMS)
     prefill_one(
         batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, out
     )  # fmt: skip
     return out
 
 
-@njit(cache=True)
-def decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out):
+def decode_one(
+    batch: int, context: int, heads: int, kv_heads: int, size: int, window: int, query: int, is_cold: bool,
+    machine: Floats, constants: Floats, out: Floats,
+) -> None:  # fmt: skip
     """A stream of keys and values through split readers; see docs/models/attention.md, "Decode"."""
     peak, bandwidth, units, cache, element, kv_element = machine[:6]
     launch, c_memory, c_feed, c_start, again, c_chunk, c_cache, c_head, c_head_start, c_rows = constants[:10]
@@ -226,29 +238,37 @@ def decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, ma
     out[11] = 1.0 if per_head else 0.0
 
 
-@njit(cache=True)
-def _decode(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants):
+@compiled
+def decode(
+    batch: Ints, context: Ints, heads: Ints, kv_heads: Ints, size: Ints, window: Ints, query: Ints, is_cold: bool,
+    machine: Floats, constants: Floats,
+) -> Floats2:  # fmt: skip
     """``decode_one`` for every element; rows of the answer as in ``decode_one``."""
-    answer = np.empty((6, batch.size))
-    out = np.empty(TERMS)
+    answer: Floats2 = np.empty((6, batch.size))
+    out: Floats = np.empty(TERMS)
     for i in range(batch.size):
         decode_one(
             batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], is_cold, machine, constants, out,
         )  # fmt: skip
-        answer[:, i] = out[:6]
+        put(out, answer, i)
     return answer
 
 
-@njit(cache=True)
-def _decode_scalar(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants):
+@compiled
+def decode_scalar(
+    batch: int, context: int, heads: int, kv_heads: int, size: int, window: int, query: int, is_cold: bool,
+    machine: Floats, constants: Floats,
+) -> Floats:  # fmt: skip
     """``decode_one`` for plain numbers."""
-    out = np.empty(TERMS)
+    out: Floats = np.empty(TERMS)
     decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out)
     return out
 
 
-@njit(cache=True)
-def prefill_row(batch, query, context, heads, kv_heads, key_size, window, cache, out, x):
+def prefill_row(
+    batch: int, query: int, context: int, heads: int, kv_heads: int, key_size: int, window: int, cache: float,
+    out: Floats, x: Floats,
+) -> None:  # fmt: skip
     """What a learned correction may know of a kernel: ratios and logs, no plain seconds. In ``PREFILL_FEATURES``."""
     time = max(out[0], 1e-30)
     x[0] = math.log2(max(1, batch))
@@ -269,8 +289,10 @@ def prefill_row(batch, query, context, heads, kv_heads, key_size, window, cache,
     x[15] = math.log2(time / max(out[3], 1e-30))
 
 
-@njit(cache=True)
-def decode_row(batch, context, heads, kv_heads, size, window, query, cache, out, x):
+def decode_row(
+    batch: int, context: int, heads: int, kv_heads: int, size: int, window: int, query: int, cache: float,
+    out: Floats, x: Floats,
+) -> None:  # fmt: skip
     """As ``prefill_row``, for a decode step, in ``DECODE_FEATURES``."""
     time = max(out[0], 1e-30)
     seen = max(1.0, float(context))
@@ -294,31 +316,33 @@ def decode_row(batch, context, heads, kv_heads, size, window, query, cache, out,
     x[15] = math.log2(time / max(out[3], 1e-30))
 
 
-@njit(cache=True)
-def _prefill_features(
-    batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, answer
-):
+@compiled
+def prefill_features(
+    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints, window: Ints,
+    causal: bool, machine: Floats, constants: Floats, answer: Floats2,
+) -> Floats2:  # fmt: skip
     """``prefill_row`` for every element; ``answer`` takes the six rows."""
-    x = np.empty((batch.size, 16))
-    out = np.empty(TERMS)
+    x: Floats2 = np.empty((batch.size, 16))
+    out: Floats = np.empty(TERMS)
     for i in range(batch.size):
         prefill_one(
             batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], value_size[i], window[i], causal,
             machine, constants, out,
         )  # fmt: skip
-        answer[:, i] = out[:6]
+        put(out, answer, i)
         prefill_row(
             batch[i], query[i], context[i], heads[i], kv_heads[i], key_size[i], window[i], machine[4], out, x[i]
         )  # fmt: skip
     return x
 
 
-@njit(cache=True)
-def _prefill_features_scalar(
-    batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, out
-):
+@compiled
+def prefill_features_scalar(
+    batch: int, query: int, context: int, heads: int, kv_heads: int, key_size: int, value_size: int, window: int,
+    causal: bool, machine: Floats, constants: Floats, out: Floats,
+) -> Floats2:  # fmt: skip
     """``prefill_row`` for plain numbers; ``out`` takes the answer's rows."""
-    x = np.empty((1, 16))
+    x: Floats2 = np.empty((1, 16))
     prefill_one(
         batch, query, context, heads, kv_heads, key_size, value_size, window, causal, machine, constants, out
     )  # fmt: skip
@@ -326,38 +350,32 @@ def _prefill_features_scalar(
     return x
 
 
-@njit(cache=True)
-def _decode_features(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, answer):
+@compiled
+def decode_features(
+    batch: Ints, context: Ints, heads: Ints, kv_heads: Ints, size: Ints, window: Ints, query: Ints, is_cold: bool,
+    machine: Floats, constants: Floats, answer: Floats2,
+) -> Floats2:  # fmt: skip
     """``decode_row`` for every element; ``answer`` takes the six rows."""
-    x = np.empty((batch.size, 16))
-    out = np.empty(TERMS)
+    x: Floats2 = np.empty((batch.size, 16))
+    out: Floats = np.empty(TERMS)
     for i in range(batch.size):
         decode_one(
             batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], is_cold, machine, constants, out
         )  # fmt: skip
-        answer[:, i] = out[:6]
+        put(out, answer, i)
         decode_row(
             batch[i], context[i], heads[i], kv_heads[i], size[i], window[i], query[i], machine[3], out, x[i]
         )  # fmt: skip
     return x
 
 
-@njit(cache=True)
-def _decode_features_scalar(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out):
+@compiled
+def decode_features_scalar(
+    batch: int, context: int, heads: int, kv_heads: int, size: int, window: int, query: int, is_cold: bool,
+    machine: Floats, constants: Floats, out: Floats,
+) -> Floats2:  # fmt: skip
     """``decode_row`` for plain numbers; ``out`` takes the answer's rows."""
-    x = np.empty((1, 16))
+    x: Floats2 = np.empty((1, 16))
     decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out)
     decode_row(batch, context, heads, kv_heads, size, window, query, machine[3], out, x[0])
     return x
-
-
-Rule = Callable[..., NDArray[np.float64]]
-
-prefill: Rule = _prefill
-prefill_scalar: Rule = _prefill_scalar
-decode: Rule = _decode
-decode_scalar: Rule = _decode_scalar
-prefill_features: Rule = _prefill_features
-decode_features: Rule = _decode_features
-prefill_features_scalar: Rule = _prefill_features_scalar
-decode_features_scalar: Rule = _decode_features_scalar

@@ -1,4 +1,3 @@
-# pyright: basic
 """The inner loop of the element-wise rule: bytes over a share of the bandwidth, met by a launch.
 
 stream = bytes / (bandwidth W), less at most ``cache_gain`` of it where the bytes fit the last-level cache
@@ -6,10 +5,8 @@ time   = (launch^p + stream^p)^(1/p)
 """
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from orrery.base.compiled import Floats, Floats2, compiled
 
 CONSTANTS = ("overhead_s", "bandwidth_frac", "overlap_power", "cache_gain_frac")
 MACHINE = ("vector_flops", "bandwidth", "cache")
@@ -18,8 +15,9 @@ TIME, COMPUTE, MEMORY, OVERHEAD, FLOPS, BYTES = range(6)
 COLUMNS = 6
 
 
-@njit(cache=True)
-def _one(elements, bytes_each, flops_each, constants, machine, out):
+def _one(
+    elements: float, bytes_each: float, flops_each: float, constants: Floats, machine: Floats, out: Floats
+) -> None:
     """Fill ``out`` for a kernel over so many elements; ``overhead`` is what the launch adds to the stream."""
     moved = elements * bytes_each
     out[FLOPS], out[BYTES] = elements * flops_each, moved
@@ -34,17 +32,17 @@ def _one(elements, bytes_each, flops_each, constants, machine, out):
     out[TIME], out[OVERHEAD] = time, time - stream
 
 
-@njit(cache=True)
+@compiled
 def scalar(elements: float, bytes_each: float, flops_each: float, constants: Floats, machine: Floats) -> Floats:
     """One kernel; returns the columns."""
-    out = np.empty(COLUMNS)
+    out: Floats = np.empty(COLUMNS)
     _one(elements, bytes_each, flops_each, constants, machine, out)
     return out
 
 
-@njit(cache=True)
+@compiled
 def many(
-    elements: Floats, bytes_each: float, flops_each: float, constants: Floats, machine: Floats, out: Floats
+    elements: Floats, bytes_each: float, flops_each: float, constants: Floats, machine: Floats, out: Floats2
 ) -> None:
     """Many kernels, a line of ``out`` each."""
     for i in range(elements.size):

@@ -1,4 +1,3 @@
-# pyright: basic
 """Latent attention on flat arrays: one decode step over shared latents, and the products that absorb projections.
 
 Every function writes time, bare compute roof, bare memory roof, launch, flops and bytes; formulas in
@@ -6,11 +5,11 @@ docs/models/attention.md. ``decode_one`` writes the terms that met in the time b
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+
+from orrery.base.compiled import Floats, Floats2, Ints, compiled
+from orrery.kernels.attention._kernel import put, together
 
 TERMS = 11
 """Rows that one decode step's answer takes: the six, then reading, moving, entering, columns a unit, and splits."""
@@ -21,17 +20,10 @@ DECODE_FEATURES = (
 )  # fmt: skip
 
 
-@njit(cache=True)
-def together(one, other, power):
-    """Two things at once: (one^p + other^p)^(1/p), written so that it keeps its bits when the unit changes."""
-    more, less = max(one, other), min(one, other)
-    if more <= 0.0:
-        return 0.0
-    return more * (1.0 + (less / more) ** power) ** (1.0 / power)
-
-
-@njit(cache=True)
-def decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out):
+def decode_one(
+    batch: int, context: int, heads: int, size: int, value_size: int, query: int, is_cold: bool, machine: Floats,
+    constants: Floats, out: Floats,
+) -> None:  # fmt: skip
     """All heads of a sequence share one latent a token; blocks of query rows stream it, splitting the context."""
     peak, bandwidth, units, cache, element, kv_element = machine
     launch, c_memory, c_feed, c_product, c_start, again, c_split, c_cache, c_rows = constants[:9]
@@ -75,29 +67,36 @@ def decode_one(batch, context, heads, size, value_size, query, is_cold, machine,
     out[10] = splits
 
 
-@njit(cache=True)
-def _decode(batch, context, heads, size, value_size, query, is_cold, machine, constants):
+@compiled
+def decode(
+    batch: Ints, context: Ints, heads: Ints, size: Ints, value_size: Ints, query: Ints, is_cold: bool, machine: Floats,
+    constants: Floats,
+) -> Floats2:  # fmt: skip
     """``decode_one`` for every element."""
-    answer = np.empty((6, batch.size))
-    out = np.empty(TERMS)
+    answer: Floats2 = np.empty((6, batch.size))
+    out: Floats = np.empty(TERMS)
     for i in range(batch.size):
         decode_one(
             batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out
         )  # fmt: skip
-        answer[:, i] = out[:6]
+        put(out, answer, i)
     return answer
 
 
-@njit(cache=True)
-def _decode_scalar(batch, context, heads, size, value_size, query, is_cold, machine, constants):
+@compiled
+def decode_scalar(
+    batch: int, context: int, heads: int, size: int, value_size: int, query: int, is_cold: bool, machine: Floats,
+    constants: Floats,
+) -> Floats:  # fmt: skip
     """``decode_one`` for plain numbers."""
-    out = np.empty(TERMS)
+    out: Floats = np.empty(TERMS)
     decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out)
     return out
 
 
-@njit(cache=True)
-def decode_row(batch, context, heads, query, cache, out, x):
+def decode_row(
+    batch: int, context: int, heads: int, query: int, cache: float, out: Floats, x: Floats
+) -> None:  # fmt: skip
     """What a learned correction may know of a decode step: ratios and logs, no plain seconds. In ``DECODE_FEATURES``.
 
     A step of nothing takes no time, and its features do not matter.
@@ -117,31 +116,38 @@ def decode_row(batch, context, heads, query, cache, out, x):
     x[11] = math.log2(time / max(out[3], 1e-30))
 
 
-@njit(cache=True)
-def _decode_features(batch, context, heads, size, value_size, query, is_cold, machine, constants, answer):
+@compiled
+def decode_features(
+    batch: Ints, context: Ints, heads: Ints, size: Ints, value_size: Ints, query: Ints, is_cold: bool, machine: Floats,
+    constants: Floats, answer: Floats2,
+) -> Floats2:  # fmt: skip
     """``decode_row`` for every element; ``answer`` takes the six rows."""
-    x = np.empty((batch.size, 12))
-    out = np.empty(TERMS)
+    x: Floats2 = np.empty((batch.size, 12))
+    out: Floats = np.empty(TERMS)
     for i in range(batch.size):
         decode_one(
             batch[i], context[i], heads[i], size[i], value_size[i], query[i], is_cold, machine, constants, out
         )  # fmt: skip
-        answer[:, i] = out[:6]
+        put(out, answer, i)
         decode_row(batch[i], context[i], heads[i], query[i], machine[3], out, x[i])
     return x
 
 
-@njit(cache=True)
-def _decode_features_scalar(batch, context, heads, size, value_size, query, is_cold, machine, constants, out):
+@compiled
+def decode_features_scalar(
+    batch: int, context: int, heads: int, size: int, value_size: int, query: int, is_cold: bool, machine: Floats,
+    constants: Floats, out: Floats,
+) -> Floats2:  # fmt: skip
     """``decode_row`` for plain numbers; ``out`` takes the answer's rows."""
-    x = np.empty((1, 12))
+    x: Floats2 = np.empty((1, 12))
     decode_one(batch, context, heads, size, value_size, query, is_cold, machine, constants, out)
     decode_row(batch, context, heads, query, machine[3], out, x[0])
     return x
 
 
-@njit(cache=True)
-def absorb_one(m, n, k, heads, is_cold, machine, constants, out):
+def absorb_one(
+    m: int, n: int, k: int, heads: int, is_cold: bool, machine: Floats, constants: Floats, out: Floats
+) -> None:  # fmt: skip
     """``heads`` products of (m, k) by (k, n): tiles over the units, a memory floor, a pass to convert.
 
     Tiles are 128 x 128, halved (down to 32) as long as there are fewer than units.
@@ -176,30 +182,24 @@ def absorb_one(m, n, k, heads, is_cold, machine, constants, out):
     out[5] = moved
 
 
-@njit(cache=True)
-def _absorb(m, n, k, heads, is_cold, machine, constants):
+@compiled
+def absorb(
+    m: Ints, n: Ints, k: Ints, heads: Ints, is_cold: bool, machine: Floats, constants: Floats
+) -> Floats2:  # fmt: skip
     """``absorb_one`` for every element."""
-    answer = np.empty((6, m.size))
-    out = np.empty(6)
+    answer: Floats2 = np.empty((6, m.size))
+    out: Floats = np.empty(6)
     for i in range(m.size):
         absorb_one(m[i], n[i], k[i], heads[i], is_cold, machine, constants, out)
-        answer[:, i] = out
+        put(out, answer, i)
     return answer
 
 
-@njit(cache=True)
-def _absorb_scalar(m, n, k, heads, is_cold, machine, constants):
+@compiled
+def absorb_scalar(
+    m: int, n: int, k: int, heads: int, is_cold: bool, machine: Floats, constants: Floats
+) -> Floats:  # fmt: skip
     """``absorb_one`` for plain numbers."""
-    out = np.empty(6)
+    out: Floats = np.empty(6)
     absorb_one(m, n, k, heads, is_cold, machine, constants, out)
     return out
-
-
-Rule = Callable[..., NDArray[np.float64]]
-
-decode: Rule = _decode
-decode_scalar: Rule = _decode_scalar
-decode_features: Rule = _decode_features
-decode_features_scalar: Rule = _decode_features_scalar
-absorb: Rule = _absorb
-absorb_scalar: Rule = _absorb_scalar

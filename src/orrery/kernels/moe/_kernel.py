@@ -1,4 +1,3 @@
-# pyright: basic
 """The inner loop of the MoE rule: what lands on the busiest rank, and what its two grouped products cost.
 
 A device holds ``experts = num_experts / ep`` experts with ``ffn = ffn_size / tp``. Of ``tokens * topk`` assignments
@@ -16,11 +15,11 @@ with ``passes_all`` gather, activation and combine pass over the rows of all ass
 ``CONSTANTS`` and ``MACHINE`` name the entries of the two vectors; rule.py fills them.
 """
 
-import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+import math
 
-Floats = NDArray[np.float64]
+import numpy as np
+
+from orrery.base.compiled import Floats, Floats2, Floats3, Ints, compiled
 
 CONSTANTS = (
     "overhead_s", "plain_overhead_s", "expert_s", "peak_frac", "bandwidth_frac", "row_ratio", "token_ratio",
@@ -48,35 +47,33 @@ CACHE_GAIN_FRAC = 0.5  # the loops repeat the same experts, but activations pass
 SIXTEEN_BIT_BYTES = 2.0
 
 
-@njit(cache=True)
-def _overlapped(a, b):
+def _overlapped(a: float, b: float) -> float:
     """(a^1.5 + b^1.5)^(2/3): two things at once that get in each other's way; exact under a change of unit."""
     high, low = max(a, b), min(a, b)
     if high <= 0.0:
         return 0.0
     share = low / high
-    return high * np.cbrt((1.0 + share * np.sqrt(share)) ** 2)
+    both = 1.0 + share * math.sqrt(share)
+    return high * math.cbrt(both * both)
 
 
-@njit(cache=True)
-def _dealt(tokens, experts, topk, ep, load):
+def _dealt(tokens: float, experts: float, topk: float, ep: float, load: Floats) -> None:
     """Loads when assignments are dealt out evenly; the busiest rank and experts round up."""
-    rows = max(1.0, np.ceil(tokens * topk / ep - 1e-9))
+    rows = max(1.0, math.ceil(tokens * topk / ep - 1e-9))
     hit = min(experts, rows)
-    low = np.floor(rows / hit + 1e-9)
+    low = math.floor(rows / hit + 1e-9)
     fuller = rows - low * hit
     load[0], load[1] = rows, hit
     height = 8.0
     for i in range(NUM_HEIGHTS):
-        load[2 + i] = fuller * np.ceil((low + 1.0) / height) + (hit - fuller) * np.ceil(low / height)
+        load[2 + i] = fuller * math.ceil((low + 1.0) / height) + (hit - fuller) * math.ceil(low / height)
         height *= 2.0
 
 
-@njit(cache=True)
-def _drawn(tokens, table, load):
+def _drawn(tokens: float, table: Floats2, load: Floats) -> None:
     """Loads read from a table of draws, linear in tokens between its points and beyond the last."""
     last = table.shape[0] - 1
-    place = GRID_PER_OCTAVE * np.log2(tokens)
+    place = GRID_PER_OCTAVE * math.log2(tokens)
     if place >= last:
         grow = tokens / 2.0 ** (last / GRID_PER_OCTAVE)
         for i in range(2 + NUM_HEIGHTS):
@@ -89,8 +86,10 @@ def _drawn(tokens, table, load):
         load[i] = table[below, i] + share * (table[below + 1, i] - table[below, i])
 
 
-@njit(cache=True)
-def _products(load, height_index, extra, hidden, ffn, ups, constants, machine):
+def _products(
+    load: Floats, height_index: int, extra: float, hidden: float, ffn: float, ups: float, constants: Floats,
+    machine: Floats,
+) -> float:  # fmt: skip
     """Time of the two grouped products with tiles of one height; ``extra`` rows are computed for nothing."""
     peak, fill = constants[3], constants[7]
     units, flops = machine[0], machine[1]
@@ -98,14 +97,17 @@ def _products(load, height_index, extra, hidden, ffn, ups, constants, machine):
     tiles = load[2 + height_index] + extra / height
     total = 0.0
     for product in range(2):
-        columns, depth = (ups * ffn, hidden) if product == 0 else (hidden, ffn)
-        waves = max(1.0, tiles * np.ceil(columns / WIDTH) / units)
+        columns = ups * ffn if product == 0 else hidden
+        depth = hidden if product == 0 else ffn
+        waves = max(1.0, tiles * math.ceil(columns / WIDTH) / units)
         total += waves * 2.0 * height * WIDTH * (depth + fill) * units / (peak * flops)
     return total
 
 
-@njit(cache=True)
-def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, constants, machine, load, out):
+def _one(
+    tokens: float, hidden: float, ffn_size: float, num_experts: float, topk: float, tp: float, ep: float, ups: float,
+    table: Floats2, constants: Floats, machine: Floats, load: Floats, out: Floats,
+) -> None:  # fmt: skip
     """Fill ``out`` for one block, with the features where it is long enough; an empty ``table`` deals out evenly."""
     if tokens <= 0.0 or topk <= 0.0:
         out[:] = 0.0
@@ -121,9 +123,11 @@ def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, consta
     extra = max(0.0, min(tokens, rows) * topk - rows) if constants[11] > 0.0 else 0.0
     if constants[10] > 0.0:
         seen = min(max(tokens * topk / experts, 8.0), 8.0 * 2.0 ** (NUM_HEIGHTS - 1))
-        products = _products(load, int(np.ceil(np.log2(seen) - 1e-9)) - 3, extra, hidden, ffn, ups, constants, machine)
+        products = _products(
+            load, int(math.ceil(math.log2(seen) - 1e-9)) - 3, extra, hidden, ffn, ups, constants, machine
+        )
     else:
-        products = np.inf
+        products = math.inf
         for i in range(1, NUM_HEIGHTS):
             products = min(products, _products(load, i, extra, hidden, ffn, ups, constants, machine))
 
@@ -148,22 +152,21 @@ def _one(tokens, hidden, ffn_size, num_experts, topk, tp, ep, ups, table, consta
     out[HIT], out[ROWS] = hit, rows
     if out.size > COLUMNS:
         feature = out[COLUMNS:]
-        feature[0], feature[1], feature[2] = np.log2(tokens), np.log2(hidden), np.log2(ffn)
-        feature[3], feature[4], feature[5], feature[6] = np.log2(experts), topk, np.log2(ep), ups
-        feature[7], feature[8], feature[9] = np.log2(tokens * topk / experts), np.log2(rows), np.log2(hit)
-        feature[10], feature[11] = np.log2(rows / hit), hit / experts
+        feature[0], feature[1], feature[2] = math.log2(tokens), math.log2(hidden), math.log2(ffn)
+        feature[3], feature[4], feature[5], feature[6] = math.log2(experts), topk, math.log2(ep), ups
+        feature[7], feature[8], feature[9] = math.log2(tokens * topk / experts), math.log2(rows), math.log2(hit)
+        feature[10], feature[11] = math.log2(rows / hit), hit / experts
         feature[12], feature[13] = products / out[TIME], dram / out[TIME]
         feature[14], feature[15] = elementwise / out[TIME], overhead / out[TIME]
         feature[16] = 1.0 if table.shape[0] > 0 else 0.0
 
 
-@njit(cache=True)
-def _inside(size, low, high):
+def _inside(size: float, low: float, high: float) -> float:
     """1 within the range, falling to 0 in log size over the next factor of 2 on either side."""
-    return max(0.0, 1.0 - max(0.0, max(np.log2(low / size), np.log2(size / high))))
+    return max(0.0, 1.0 - max(0.0, max(math.log2(low / size), math.log2(size / high))))
 
 
-@njit(cache=True)
+@compiled
 def corrected(
     time: float,
     roof: float,
@@ -173,17 +176,17 @@ def corrected(
     hidden: float,
     ffn: float,
     experts: float,
-    ranges: Floats,
+    ranges: Floats2,
 ) -> float:
     """``time`` times exp(``log``), capped, faded beyond the measured ``ranges`` (a line each of SIZES), over a roof."""
     if time <= 0.0:
         return 0.0
     share = _inside(tokens, ranges[0, 0], ranges[0, 1]) * _inside(hidden, ranges[1, 0], ranges[1, 1])
     share *= _inside(ffn, ranges[2, 0], ranges[2, 1]) * _inside(experts, ranges[3, 0], ranges[3, 1])
-    return max(time * np.exp(share * min(cap, max(-cap, log))), min(time, roof))
+    return max(time * math.exp(share * min(cap, max(-cap, log))), min(time, roof))
 
 
-@njit(cache=True)
+@compiled
 def all_corrected(
     time: Floats,
     roof: Floats,
@@ -193,14 +196,14 @@ def all_corrected(
     hidden: Floats,
     ffn: Floats,
     experts: Floats,
-    ranges: Floats,
+    ranges: Floats2,
 ) -> None:
     """The same for many, in place."""
     for i in range(time.size):
         time[i] = corrected(time[i], roof[i], log[i], cap, tokens[i], hidden[i], ffn[i], experts[i], ranges)
 
 
-@njit(cache=True)
+@compiled
 def scalar(
     tokens: float,
     hidden: float,
@@ -210,18 +213,18 @@ def scalar(
     tp: float,
     ep: float,
     ups: float,
-    table: Floats,
+    table: Floats2,
     constants: Floats,
     machine: Floats,
 ) -> Floats:
     """One block; returns the columns and the features."""
-    out = np.empty(COLUMNS + len(FEATURES))
-    load = np.empty(2 + NUM_HEIGHTS)
+    out: Floats = np.empty(COLUMNS + len(FEATURES))
+    load: Floats = np.empty(2 + NUM_HEIGHTS)
     _one(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine, load, out)
     return out
 
 
-@njit(cache=True)
+@compiled
 def many(
     tokens: Floats,
     hidden: Floats,
@@ -231,14 +234,14 @@ def many(
     tp: Floats,
     ep: Floats,
     ups: float,
-    which: NDArray[np.int64],
-    tables: Floats,
+    which: Ints,
+    tables: Floats3,
     constants: Floats,
     machine: Floats,
-    out: Floats,
+    out: Floats2,
 ) -> None:
     """Many blocks; ``which`` names each one's load table, -1 for dealt evenly."""
-    load = np.empty(2 + NUM_HEIGHTS)
+    load: Floats = np.empty(2 + NUM_HEIGHTS)
     none = tables[0, :0]
     for i in range(tokens.size):
         table = none if which[i] < 0 else tables[which[i]]

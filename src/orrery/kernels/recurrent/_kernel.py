@@ -1,4 +1,3 @@
-# pyright: basic
 """The inner loop of the recurrent rule: the convolution in front, then the recurrence; one kernel after the other.
 
 convolution  every element in and out once:    norm(launch, bytes / rate)
@@ -10,11 +9,11 @@ prefill      state in and out, tokens streamed; the chunks of one sequence and h
 norm(a, b) is (a^p + b^p)^(1/p). What the last-level cache still holds from the last repetition is read faster.
 """
 
-import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+import math
 
-Floats = NDArray[np.float64]
+import numpy as np
+
+from orrery.base.compiled import Floats, Floats2, compiled
 
 PREFILL = ("overhead_s", "state_frac", "token_frac", "step_s", "overlap_power", "chain_power", "cache_ratio")
 DECODE = ("overhead_s", "state_frac", "overlap_power", "cache_ratio")
@@ -34,8 +33,7 @@ STREAM_EDGE, STATE_EDGE = 2.0, 4.0
 """How sharply a loop stops finding its bytes in the cache: states that are read in one sweep are all there or none."""
 
 
-@njit(cache=True)
-def _norm(a, b, power):
+def _norm(a: float, b: float, power: float) -> float:
     """(a^power + b^power)^(1/power), exact under a change of unit."""
     high, low = max(a, b), min(a, b)
     if high <= 0.0:
@@ -43,8 +41,7 @@ def _norm(a, b, power):
     return high * (1.0 + (low / high) ** power) ** (1.0 / power)
 
 
-@njit(cache=True)
-def _found(held, cache, ratio, is_cold, edge):
+def _found(held: float, cache: float, ratio: float, is_cold: bool, edge: float) -> float:
     """The share of its bytes' time that a repeated kernel waits, ``held`` bytes beside a cache of ``cache``.
 
     A higher ``edge`` is a sharper border between what fits and what does not.
@@ -55,21 +52,22 @@ def _found(held, cache, ratio, is_cold, edge):
     return 1.0 - hit + hit / ratio
 
 
-@njit(cache=True)
-def prefill_s(tokens, sequences, state_bytes, width, heads, is_cold, c, machine):
+def prefill_s(
+    tokens: float, sequences: float, state_bytes: float, width: float, heads: float, is_cold: bool, c: Floats,
+    machine: Floats,
+) -> tuple[float, float]:  # fmt: skip
     """The recurrence over prompts: seconds, and how much of it is the launch."""
     moved = 2.0 * state_bytes * sequences / c[1] + 2.0 * tokens * width * SIXTEEN_BIT_BYTES / c[2]
     held = state_bytes * sequences + 2.0 * tokens * width * SIXTEEN_BIT_BYTES
     stream = moved / machine[1] * _found(held, machine[3], c[6], is_cold, STREAM_EDGE)
-    waves = np.ceil(sequences * heads / machine[2])
-    chain = c[3] * np.ceil(tokens / sequences / CHUNK_TOKENS) * waves
+    waves = math.ceil(sequences * heads / machine[2])
+    chain = c[3] * math.ceil(tokens / sequences / CHUNK_TOKENS) * waves
     work = _norm(stream, chain, c[5])
     time = _norm(c[0], work, c[4])
     return time, time - work
 
 
-@njit(cache=True)
-def decode_s(sequences, state_bytes, is_cold, c, machine):
+def decode_s(sequences: float, state_bytes: float, is_cold: bool, c: Floats, machine: Floats) -> tuple[float, float]:
     """One token for every sequence: seconds, and how much of it is the launch."""
     held = state_bytes * sequences
     work = 2.0 * held / (c[1] * machine[1]) * _found(held, machine[3], c[3], is_cold, STATE_EDGE)
@@ -77,19 +75,18 @@ def decode_s(sequences, state_bytes, is_cold, c, machine):
     return time, time - work
 
 
-@njit(cache=True)
-def convolution_s(moved, is_cold, c, machine):
+def convolution_s(moved: float, is_cold: bool, c: Floats, machine: Floats) -> tuple[float, float]:
     """A short convolution that moves so many bytes: seconds, and how much of it is the launch."""
     work = moved / (c[1] * machine[1]) * _found(moved, machine[3], c[3], is_cold, STREAM_EDGE)
     time = _norm(c[0], work, c[2])
     return time, time - work
 
 
-@njit(cache=True)
 def _one(
-    tokens, sequences, state, flops_each, width, heads, conv_state, state_size, is_decode, is_cold, recurrence,
-    convolution, machine, out,
-):  # fmt: skip
+    tokens: float, sequences: float, state: float, flops_each: float, width: float, heads: float, conv_state: float,
+    state_size: float, is_decode: bool, is_cold: bool, recurrence: Floats, convolution: Floats, machine: Floats,
+    out: Floats,
+) -> None:  # fmt: skip
     """Fill ``out`` for one layer."""
     if tokens <= 0.0:
         for column in range(COLUMNS):
@@ -111,7 +108,7 @@ def _one(
     out[COMPUTE], out[MEMORY] = out[FLOPS] / machine[0], moved / machine[1]
 
 
-@njit(cache=True)
+@compiled
 def scalar(
     tokens: float,
     sequences: float,
@@ -128,7 +125,7 @@ def scalar(
     machine: Floats,
 ) -> Floats:
     """One layer; returns the columns."""
-    out = np.empty(COLUMNS)
+    out: Floats = np.empty(COLUMNS)
     _one(
         tokens, sequences, state, flops_each, width, heads, conv_state, state_size, is_decode, is_cold, recurrence,
         convolution, machine, out,
@@ -136,7 +133,7 @@ def scalar(
     return out
 
 
-@njit(cache=True)
+@compiled
 def many(
     tokens: Floats,
     sequences: Floats,
@@ -151,7 +148,7 @@ def many(
     recurrence: Floats,
     convolution: Floats,
     machine: Floats,
-    out: Floats,
+    out: Floats2,
 ) -> None:
     """Many layers, a line of ``out`` each."""
     for i in range(tokens.size):

@@ -1,4 +1,3 @@
-# pyright: basic
 """Walk a small forest of regression trees for every row of a feature table.
 
 Nodes of all trees lie in one array; ``low`` is a node's child for feature <= threshold and its neighbour ``low + 1``
@@ -6,18 +5,23 @@ the other one. A leaf points to itself with an infinite threshold, so every walk
 branches that a processor could mispredict.
 """
 
+import math
+
 import numpy as np
-from numba import njit
+
+from orrery.base.compiled import Floats, Floats2, Singles, Words, compiled
 
 
-@njit(cache=True)
-def total(x, roots, depths, feature, threshold, low, value, out):
+@compiled
+def total(
+    x: Floats2, roots: Words, depths: Words, feature: Words, threshold: Singles, low: Words, value: Singles, out: Floats
+) -> None:
     """``out[i]`` = sum over trees of the value of the leaf that row i reaches.
 
     Eight rows walk a tree side by side, so that one row's wait for memory is another's work.
     """
     rows = x.shape[0]
-    node = np.empty(8, np.int32)
+    node: Words = np.empty(8, np.int32)
     for start in range(0, rows, 8):
         count = min(8, rows - start)
         for j in range(count):
@@ -33,8 +37,8 @@ def total(x, roots, depths, feature, threshold, low, value, out):
                 out[start + j] += value[node[j]]
 
 
-@njit(cache=True)
-def faded(size, low, high, out):
+@compiled
+def faded(size: Floats, low: float, high: float, out: Floats) -> None:
     """Multiply ``out`` by 1 inside [low, high], falling to 0 in log size over the next factor of 2 on either side."""
     for i in range(size.size):
         if low <= size[i] <= high:
@@ -42,6 +46,6 @@ def faded(size, low, high, out):
         if size[i] <= 0.0:
             out[i] = 0.0
             continue
-        beyond = max(np.log2(low / size[i]), np.log2(size[i] / high))
+        beyond = max(math.log2(low / size[i]), math.log2(size[i] / high))
         if beyond > 0.0:
             out[i] *= max(0.0, 1.0 - beyond)

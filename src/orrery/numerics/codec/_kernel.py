@@ -1,4 +1,3 @@
-# pyright: basic, reportCallIssue=false
 """The inner loops of rounding, coding and scaling: few operations an element and no branch, so that they vectorise.
 
 A number x of binade e lies on a ladder with steps of 2^q, q = e - mantissa_bits above the ladder's smallest exponent
@@ -8,39 +7,33 @@ all of FP32's exponents are rounded on their bits instead.
 """
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+
+from orrery.base.compiled import (
+    Codes, Entries, Floats, Numbers, Singles, Singles2, Words, bits_of_float, bits_of_single, compiled, float_of_bits,
+    single, single_of_bits, word,
+)  # fmt: skip
 
 NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, NEAREST_ZERO, ODD, STOCHASTIC, STOCHASTIC_EQUAL = range(9)
 
 
-def _cast_bits(source, target):
-    """An intrinsic that reads the bits of one type as another; whole numbers are narrowed first."""
-
-    @intrinsic
-    def read(typingctx, x):
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-        return target(source), generate
-
-    return read
+def _word(bits: int) -> word:
+    """32 bits as a signed number."""
+    return np.int32((bits ^ 0x80000000) - 0x80000000)
 
 
-_bits32, _float32 = _cast_bits(types.float32, types.int32), _cast_bits(types.int32, types.float32)
-_bits64, _float64 = _cast_bits(types.float64, types.int64), _cast_bits(types.int64, types.float64)
-
-
-@njit(cache=True)
-def _nearest_f32(v, least, cut, sub):
+def _nearest_f32(v: single, least: word, cut: word, sub: word) -> single:
     """One number, nearest even on a ladder without end."""
-    e = ((_bits32(v) >> np.int32(23)) & np.int32(255)) - np.int32(127)
+    e = ((bits_of_single(v) >> np.int32(23)) & np.int32(255)) - np.int32(127)
     q = min(e - cut if e >= least else sub, np.int32(126))
-    return np.rint(v * _float32((np.int32(127) - q) << np.int32(23))) * _float32((np.int32(127) + q) << np.int32(23))
+    return np.rint(v * single_of_bits((np.int32(127) - q) << np.int32(23))) * single_of_bits(
+        (np.int32(127) + q) << np.int32(23)
+    )
 
 
-@njit(cache=True)
-def round_nearest_f32(x, out, min_exponent, mantissa_bits, sub_exponent, limits):
+@compiled
+def round_nearest_f32(
+    x: Singles, out: Singles, min_exponent: int, mantissa_bits: int, sub_exponent: int, limits: Singles
+) -> None:
     """Nearest even on a ladder whose steps are normal FP32 numbers; limits as in ``round_f64``."""
     highest, lowest, above, below, nan_as, zero = limits[0], limits[1], limits[2], limits[3], limits[4], limits[5]
     least, cut, sub = np.int32(min_exponent), np.int32(mantissa_bits), np.int32(sub_exponent)
@@ -49,24 +42,27 @@ def round_nearest_f32(x, out, min_exponent, mantissa_bits, sub_exponent, limits)
         y = _nearest_f32(v, least, cut, sub)
         y = above if y > highest else y
         y = below if y < lowest else y
-        y = y if v == v else (nan_as if _bits32(v) >= 0 else -nan_as)
+        y = y if v == v else (nan_as if bits_of_single(v) >= 0 else -nan_as)
         out[i] = y + zero  # minus zero, or zero where the format has no minus zero
 
 
-@njit(cache=True)
-def round_powers_f32(x, out, above):
+@compiled
+def round_powers_f32(x: Singles, out: Singles, above: single) -> None:
     """Nearest power of two, from 2^-127 to 2^127, by the significand; NaN for what is not above zero."""
     for i in range(x.size):
         v = x[i]
-        u = _bits32(v)
+        u = bits_of_single(v)
         power = (u + np.int32(0x400000)) & np.int32(0x7F800000) if u >= np.int32(0x600000) else np.int32(0x400000)
-        y = _float32(power)
+        y = single_of_bits(power)
         y = above if power == np.int32(0x7F800000) else y
         out[i] = y if v > 0 else np.float32(np.nan)
 
 
-@njit(cache=True)
-def round_f64(x, out, min_exponent, mantissa_bits, sub_exponent, limits, mode, chance):
+@compiled
+def round_f64(
+    x: Numbers, out: Numbers, min_exponent: int, mantissa_bits: int, sub_exponent: int, limits: Floats, mode: int,
+    chance: Floats,
+) -> None:  # fmt: skip
     """Any mode on any ladder, computed in FP64; ``chance``: a number in (0, 1] for each element if drawn.
 
     ``limits``: highest, lowest, what is beyond them becomes, what NaN becomes, and what is added to keep or drop
@@ -76,10 +72,10 @@ def round_f64(x, out, min_exponent, mantissa_bits, sub_exponent, limits, mode, c
     least, cut, sub = np.int64(min_exponent), np.int64(mantissa_bits), np.int64(sub_exponent)
     for i in range(x.size):
         v = np.float64(x[i])
-        e = ((_bits64(v) >> np.int64(52)) & np.int64(2047)) - np.int64(1023)
+        e = ((bits_of_float(v) >> np.int64(52)) & np.int64(2047)) - np.int64(1023)
         q = min(e - cut if e >= least else sub, np.int64(1022))
-        unit = _float64((np.int64(1023) + q) << np.int64(52))
-        s = v * _float64((np.int64(1023) - q) << np.int64(52))
+        unit = float_of_bits((np.int64(1023) + q) << np.int64(52))
+        s = v * float_of_bits((np.int64(1023) - q) << np.int64(52))
         if mode == NEAREST_EVEN:
             s = np.rint(s)
         elif mode == TOWARD_ZERO:
@@ -103,12 +99,12 @@ def round_f64(x, out, min_exponent, mantissa_bits, sub_exponent, limits, mode, c
         y = np.copysign(s * unit, v)
         y = above if y > highest else y
         y = below if y < lowest else y
-        y = y if v == v else (nan_as if _bits64(v) >= 0 else -nan_as)
+        y = y if v == v else (nan_as if bits_of_float(v) >= 0 else -nan_as)
         out[i] = y + zero
 
 
-@njit(cache=True)
-def round_bits_f32(x, out, mantissa_bits, limits):
+@compiled
+def round_bits_f32(x: Singles, out: Singles, mantissa_bits: int, limits: Singles) -> None:
     """Nearest even to fewer mantissa bits of FP32, subnormals included: on the bits; limits as in ``round_f64``."""
     highest, lowest, above, below = limits[0], limits[1], limits[2], limits[3]
     cut = np.int32(23 - mantissa_bits)
@@ -117,15 +113,15 @@ def round_bits_f32(x, out, mantissa_bits, limits):
     keep = np.int32(-1) << cut
     for i in range(x.size):
         v = x[i]
-        u = _bits32(v)
-        y = _float32((u + half + ((u >> cut) & odd)) & keep)
+        u = bits_of_single(v)
+        y = single_of_bits((u + half + ((u >> cut) & odd)) & keep)
         y = above if y > highest else y
         y = below if y < lowest else y
         out[i] = v if v != v else y
 
 
-@njit(cache=True)
-def look_up_f32(x, out, table, thresholds, starts, nan_as):
+@compiled
+def look_up_f32(x: Singles, out: Entries, table: Entries, thresholds: Singles, starts: Words, nan_as: float) -> None:
     """The entry of ``table`` for every number: as many entries up as there are thresholds below it.
 
     ``starts``: thresholds below each of the 2^16 stretches of numbers that agree in the upper half of their bits,
@@ -133,7 +129,7 @@ def look_up_f32(x, out, table, thresholds, starts, nan_as):
     """
     for i in range(x.size):
         v = x[i]
-        u = _bits32(v)
+        u = bits_of_single(v)
         stretch = ((u ^ ((u >> np.int32(31)) & np.int32(0x7FFFFFFF))) >> np.int32(16)) + np.int32(32768)
         low, high = starts[stretch], starts[stretch + 1]
         while low < high:
@@ -145,16 +141,25 @@ def look_up_f32(x, out, table, thresholds, starts, nan_as):
         out[i] = table[low] if v == v else nan_as
 
 
-@njit(cache=True)
-def look_up_f64(x, out, table, thresholds, nan_as):
+@compiled
+def look_up_f64(x: Floats, out: Entries, table: Entries, thresholds: Floats, nan_as: float) -> None:
     """``look_up_f32`` for FP64, by bisection alone."""
     for i in range(x.size):
-        v = np.float64(x[i])
-        out[i] = table[np.searchsorted(thresholds, v)] if v == v else nan_as
+        v, low, high = x[i], 0, thresholds.size
+        while low < high:
+            middle = (low + high) >> 1
+            if v > thresholds[middle]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = table[low] if v == v else nan_as
 
 
-@njit(cache=True)
-def encode_f32(y, codes, cut, offset, smallest, scale, sign_bit, nan_code, nan_sign, most):
+@compiled
+def encode_f32(
+    y: Singles, codes: Codes, cut: int, offset: int, smallest: float, scale: float, sign_bit: int, nan_code: int,
+    nan_sign: int, most: int,
+) -> None:  # fmt: skip
     """Codes of numbers on a ladder of floats: sign, biased exponent, mantissa.
 
     From ``smallest`` on a code is the number's own bits without the ``cut`` last ones, less ``offset``; below, the
@@ -162,73 +167,77 @@ def encode_f32(y, codes, cut, offset, smallest, scale, sign_bit, nan_code, nan_s
     code.
     """
     shift = np.int32(32 - sign_bit)
-    mask = np.int32(1 << (sign_bit - 1)) if sign_bit > 0 else np.int32(0)
-    cut, offset, nan, most = np.int32(cut), np.int32(offset), np.int32(nan_code), np.int32(most)
-    smallest, scale, flip = np.float32(smallest), np.float32(scale), np.int32(nan_sign)
+    mask = _word(1 << (sign_bit - 1)) if sign_bit > 0 else np.int32(0)
+    dropped, less, nan, flipped = np.int32(cut), np.int32(offset), np.int32(nan_code), _word(nan_code ^ nan_sign)
+    least, steps, top = np.float32(smallest), np.float32(scale), np.int32(most)
     for i in range(y.size):
         v = y[i]
-        u = _bits32(v)
+        u = bits_of_single(v)
         a = np.abs(v)
-        big = min(((u & np.int32(0x7FFFFFFF)) >> cut) - offset, most)
-        small = np.int32(min(a, smallest) * scale)
-        code = (big if a >= smallest else small) | ((u >> shift) & mask)
-        codes[i] = code if v == v else (nan if u >= 0 else nan ^ flip)
+        big = min(((u & np.int32(0x7FFFFFFF)) >> dropped) - less, top)
+        small = np.int32(min(least, a) * steps)
+        code = (big if a >= least else small) | ((u >> shift) & mask)
+        codes[i] = code if v == v else (nan if u >= 0 else flipped)
 
 
-@njit(cache=True)
-def encode_f64(y, codes, cut, offset, smallest, scale, sign_bit, nan_code, nan_sign, most):
+@compiled
+def encode_f64(
+    y: Numbers, codes: Codes, cut: int, offset: int, smallest: float, scale: float, sign_bit: int, nan_code: int,
+    nan_sign: int, most: int,
+) -> None:  # fmt: skip
     """``encode_f32`` for ladders that need FP64."""
     mask = np.int64(1) << (sign_bit - 1) if sign_bit > 0 else np.int64(0)
+    nan, flipped = np.int64(nan_code), np.int64(nan_code ^ nan_sign)
     for i in range(y.size):
         v = np.float64(y[i])
-        u = _bits64(v)
+        u = bits_of_float(v)
         a = np.abs(v)
         big = min(((u & np.int64(0x7FFFFFFFFFFFFFFF)) >> cut) - offset, most)
-        small = np.int64(min(a, smallest) * scale)
-        code = (big if a >= smallest else small) | (mask if u < 0 else 0)
-        codes[i] = code if v == v else (nan_code if u >= 0 else nan_code ^ nan_sign)
+        small = np.int64(min(smallest, a) * scale)
+        code = (big if a >= smallest else small) | (mask if u < 0 else np.int64(0))
+        codes[i] = code if v == v else (nan if u >= 0 else flipped)
 
 
-@njit(cache=True)
-def encode_bits_f32(x, codes, mantissa_bits, sign_bit, nan_code, most):
+@compiled
+def encode_bits_f32(x: Singles, codes: Codes, mantissa_bits: int, sign_bit: int, nan_code: int, most: int) -> None:
     """Rounding and coding in one where codes are the upper bits of FP32; ``most`` as the largest magnitude's code."""
     cut = np.int32(23 - mantissa_bits)
     odd = np.int32(min(cut, 1))
     half = ((np.int32(1) << cut) >> np.int32(1)) - odd
-    sign = np.int32(1 << (sign_bit - 1)) if sign_bit < 32 else np.int32(-2147483648)
-    most, nan = np.int32(most), np.int32(nan_code)
+    sign, top, nan = _word(1 << (sign_bit - 1)), np.int32(most), np.int32(nan_code)
     for i in range(x.size):
         v = x[i]
-        u = _bits32(v)
+        u = bits_of_single(v)
         size = u & np.int32(0x7FFFFFFF)
-        code = min((size + half + ((size >> cut) & odd)) >> cut, most)
+        code = min((size + half + ((size >> cut) & odd)) >> cut, top)
         code = code if v == v else nan
         codes[i] = code | (sign if u < 0 else np.int32(0))
 
 
-@njit(cache=True)
-def encode_fixed(y, codes, scale, mask):
+@compiled
+def encode_fixed(y: Numbers, codes: Codes, scale: float, mask: int) -> None:
     """Two's complement codes of whole numbers over a power of two."""
     for i in range(y.size):
         codes[i] = np.int64(np.float64(y[i]) * scale) & mask
 
 
-@njit(cache=True)
-def decode_table(codes, table, out):
+@compiled
+def decode_table(codes: Codes, table: Singles, out: Singles) -> None:
     """Values by table."""
     for i in range(codes.size):
         out[i] = table[codes[i]]
 
 
-@njit(cache=True)
-def decode_fixed(codes, sign, lowest, scale, out):
+@compiled
+def decode_fixed(codes: Codes, sign: int, lowest: int, scale: single, out: Singles) -> None:
     """Values of whole numbers in two's complement; ``sign``: the bit that counts negative, 0 where none does."""
+    bit, least = np.int32(sign), np.int32(lowest)
     for i in range(codes.size):
-        out[i] = np.float32(max((np.int32(codes[i]) ^ sign) - sign, lowest)) * scale
+        out[i] = np.float32(max((np.int32(codes[i]) ^ bit) - bit, least)) * scale
 
 
-@njit(cache=True)
-def group_amax(x, size, out):
+@compiled
+def group_amax(x: Singles2, size: int, out: Singles2) -> None:
     """The largest magnitude of every ``size`` numbers of each row; NaN or infinity where one is in the group.
 
     Magnitudes are compared as integers: in IEEE's encoding these have the same order, with NaN last. Here and below a
@@ -239,12 +248,12 @@ def group_amax(x, size, out):
             group = x[r, g * size : (g + 1) * size]
             most = np.int32(0)
             for i in range(group.size):
-                most = max(most, _bits32(group[i]) & np.int32(0x7FFFFFFF))
-            out[r, g] = _float32(most)
+                most = max(most, bits_of_single(group[i]) & np.int32(0x7FFFFFFF))
+            out[r, g] = single_of_bits(most)
 
 
-@njit(cache=True)
-def group_ends(x, size, lowest, highest):
+@compiled
+def group_ends(x: Singles2, size: int, lowest: Singles2, highest: Singles2) -> None:
     """The smallest and the largest number of every ``size`` of each row; NaN where one is there."""
     for r in range(x.shape[0]):
         for g in range(lowest.shape[1]):
@@ -261,8 +270,11 @@ LANES = 16
 """Numbers that a loop of fixed length treats at once: groups of 16 would be too short for one of any length."""
 
 
-@njit(cache=True)
-def round_groups_f32(x, size, encode, divides, decode, out, min_exponent, mantissa_bits, sub_exponent, limits):
+@compiled
+def round_groups_f32(
+    x: Singles2, size: int, encode: Singles2, divides: bool, decode: Singles2, out: Singles2, min_exponent: int,
+    mantissa_bits: int, sub_exponent: int, limits: Singles,
+) -> None:  # fmt: skip
     """Every number over (or times) its group's ``encode``, rounded as ``round_nearest_f32``, times ``decode``.
 
     What is too large saturates. A group whose divisor is 0 holds zeros; one with NaN in it has the scale NaN.
@@ -292,8 +304,8 @@ def round_groups_f32(x, size, encode, divides, decode, out, min_exponent, mantis
                         result[i] = (max(min(y, highest), lowest) + zero) * d
 
 
-@njit(cache=True)
-def divide_groups(x, size, scale, out):
+@compiled
+def divide_groups(x: Singles2, size: int, scale: Singles2, out: Singles2) -> None:
     """Every number over its group's scale; 0 where the scale is 0."""
     for r in range(x.shape[0]):
         for g in range(scale.shape[1]):
@@ -305,8 +317,8 @@ def divide_groups(x, size, scale, out):
                     result[i] = group[i] / s
 
 
-@njit(cache=True)
-def multiply_groups(x, size, scale, out):
+@compiled
+def multiply_groups(x: Singles2, size: int, scale: Singles2, out: Singles2) -> None:
     """Every number times its group's scale."""
     for r in range(x.shape[0]):
         for g in range(scale.shape[1]):
@@ -315,8 +327,8 @@ def multiply_groups(x, size, scale, out):
                 result[i] = group[i] * s
 
 
-@njit(cache=True)
-def add_groups(x, size, term, out):
+@compiled
+def add_groups(x: Singles2, size: int, term: Singles2, out: Singles2) -> None:
     """Every number plus its group's term."""
     for r in range(x.shape[0]):
         for g in range(term.shape[1]):
@@ -325,8 +337,8 @@ def add_groups(x, size, term, out):
                 result[i] = group[i] + s
 
 
-@njit(cache=True)
-def add_errors(x, y, sums):
+@compiled
+def add_errors(x: Numbers, y: Numbers, sums: Floats) -> None:
     """Adds to sums: x squared, y squared, x y, (y - x) squared, y - x, the largest |y - x|, and numbers made zero."""
     xx, yy, xy, ee, e, most, zeros = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]
     for i in range(x.size):
@@ -342,8 +354,8 @@ def add_errors(x, y, sums):
     sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6] = xx, yy, xy, ee, e, most, zeros
 
 
-@njit(cache=True)
-def add_sizes(x, bound, sums):
+@compiled
+def add_sizes(x: Numbers, bound: float, sums: Floats) -> None:
     """Adds to sums: how many are no finite numbers, how many of the others beyond ``bound``, squares, the largest."""
     bad, beyond, squares, most = sums[0], sums[1], sums[2], sums[3]
     for i in range(x.size):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError
-from orrery.numerics.codec import loops
+from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.element import Element, Floats, Grid
 from orrery.numerics.rounding import Rounding
 
@@ -16,14 +16,15 @@ STRETCHES = 1 << 16
 
 
 def look_up(
-    x: NDArray[Any], grid: Grid, table: NDArray[Any], out: NDArray[Any], rounding: Rounding, nan_as: float
+    x: NDArray[Any], grid: Grid, out: NDArray[Any], rounding: Rounding, nan_as: float, is_coded: bool = False
 ) -> None:
-    """The entry of ``table``, which goes with the grid's values, for every number of flat ``x``."""
+    """The value, or the code, of the grid that every number of flat ``x`` goes to."""
+    table = _entries(grid, is_coded, out.dtype)
     if x.dtype == np.float32:
         thresholds, starts = _thresholds_f32(grid, rounding)
         loops.look_up_f32(x, out, table, thresholds, starts, nan_as)
     else:
-        loops.look_up_f64(x, out, table, _thresholds(grid, rounding), nan_as)
+        loops.look_up_f64(x, out, table, np.ascontiguousarray(_thresholds(grid, rounding)), nan_as)
 
 
 def drawn_on_grid(x: NDArray[Any], grid: Grid, chance: NDArray[Any], rounding: Rounding) -> NDArray[Any]:
@@ -40,6 +41,11 @@ def refuse_nan(x: NDArray[Any], element: Element) -> None:
     """ScenarioError where a number is NaN and the element has no code for it."""
     if not element.has_nan and np.isnan(x).any():
         raise ScenarioError(f"{element.name} has no code for NaN; remove what is not a number first.")
+
+
+@lru_cache(maxsize=64)
+def _entries(grid: Grid, is_coded: bool, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(grid.codes if is_coded else grid.values, dtype=dtype)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.numerics.codec import loops
+from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec.rounding import CHUNK
 from orrery.numerics.codec.scales import GroupScales, outer_scale, scales_between, scales_of
 from orrery.numerics.element import Element

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orrery.base.errors import ScenarioError
-from orrery.numerics.codec import loops
+from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec._kernel import NEAREST_EVEN
 from orrery.numerics.codec.grids import drawn_on_grid, look_up, refuse_nan
 from orrery.numerics.element import MOST_TABULATED_BITS, Element, Grid, Ladder
@@ -84,6 +84,12 @@ def round_flat(
     saturates: bool,
 ) -> None:  # fmt: skip
     """``round_to`` on flat arrays, into ``out``."""
+    if x.dtype != out.dtype:
+        wide = x.astype(np.float64)
+        made = np.empty_like(wide)
+        round_flat(wide, element, made, rounding=rounding, rng=rng, saturates=saturates)
+        out[...] = made
+        return
     mode = MODES[rounding]
     layout = element.layout
     if rounding.is_drawn:
@@ -98,7 +104,7 @@ def round_flat(
                 _on_ladder(x[part], element, layout, out[part], mode, chance, saturates)
     elif isinstance(layout, Grid):
         refuse_nan(x, element)
-        look_up(x, layout, layout.values, out, rounding, np.nan)
+        look_up(x, layout, out, rounding, np.nan)
     else:
         _on_ladder(x, element, layout, out, mode, _NO_CHANCE, saturates)
 
@@ -217,14 +223,14 @@ def codes_of(y: NDArray[Any], element: Element, codes: Codes) -> None:
     layout = element.layout
     if isinstance(layout, Grid):
         nan_code = int(np.flatnonzero(np.isnan(element.values()))[0]) if element.has_nan else 0
-        look_up(y, layout, layout.codes, codes, Rounding.NEAREST_EVEN, nan_code)
+        look_up(y, layout, codes, Rounding.NEAREST_EVEN, nan_code, is_coded=True)
     elif isinstance(element, Minifloat):
         is_narrow = y.dtype == np.float32 and (_is_fp32(layout) or has_fp32_exponents(element))
         encode_loop = loops.encode_f32 if is_narrow else loops.encode_f64
         encode_loop(y, codes, *_code_marks(element, is_narrow))
     else:
         scale = 2.0**-layout.sub_exponent
-        loops.encode_fixed(y, codes, scale, (1 << element.bits) - 1)
+        loops.encode_fixed(y, codes, scale, (1 << element.bits) - 1 if element.bits < 64 else -1)
 
 
 @lru_cache(maxsize=128)
@@ -240,6 +246,7 @@ def _code_marks(element: Minifloat, is_narrow: bool) -> tuple[float, ...]:
     most = (all_ones >> m) << m if element.specials == "ieee" else all_ones
     sign_bit = element.bits if element.is_signed else 0
     nan_sign = 0 if element.specials == "fnuz" or not element.is_signed else 1 << (sign_bit - 1)
+    nan_sign = nan_sign if sign_bit < 64 else -nan_sign  # the same bits as a signed number
     return cut, offset, smallest, scale, sign_bit, element.nan_code, nan_sign, most
 
 
@@ -252,6 +259,8 @@ def decode(codes: ArrayLike, element: Element | str) -> Float32s:
         least = int(array.min()) if array.dtype.kind == "i" else 0
         if least < 0 or int(array.max()) >> known.bits:
             raise ScenarioError(f"{known.name} has codes 0 to {(1 << known.bits) - 1}; got {least} to {array.max()}.")
+    if array.dtype.kind == "i":
+        array = array.view(array.dtype.str.replace("i", "u"))
     if known.bits > MOST_TABULATED_BITS:
         return _decode_wide(array, known)
     if has_fp32_exponents(known):
