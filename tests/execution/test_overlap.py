@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import cfunc, njit, types
 
+from orrery.base.compiled import callable_rule
 from orrery.base.errors import ScenarioError
 from orrery.execution.overlap import get_overlap, knob_array, norm_frac, overlaps
+from orrery.serving.simulation.tables import _kernel as tables
 
 NAMES = sorted(overlaps())
-SIGNATURE = "float64(float64, float64, float64, float64, float64, float64, float64[::1])"
-COMPILED = {name: cfunc(SIGNATURE)(overlaps()[name].rule) for name in NAMES}
-RULE = types.float64(*[types.float64] * 6, types.Array(types.float64, 1, "C"))
 each = pytest.mark.parametrize("name", NAMES)
 
 parts = st.one_of(st.just(0.0), st.floats(1e-12, 1.0))  # seconds; none below a float's precision
@@ -25,12 +23,6 @@ def seconds(name, compute=0.0, memory=0.0, network=0.0, extra=0.0, wire_extra=0.
     total = compute + memory + network
     times = (scale * t for t in (total, network, memory, extra, wire_extra))
     return technique.rule(*times, float(layers), knob_array(technique, **knobs))
-
-
-@njit((types.FunctionType(RULE), *RULE.args))
-def through_address(rule, total, network, memory, extra, wire, layers, knobs):
-    """A compiled rule, called from compiled code through its address."""
-    return rule(total, network, memory, extra, wire, layers, knobs)
 
 
 def test_the_known_ways_are_found():
@@ -52,9 +44,9 @@ def test_compiled_says_the_same(name, drawn):
     compute, memory, network, extra, wire, layers = drawn
     knobs = knob_array(get_overlap(name))
     sizes = (compute + memory + network, network, memory, extra, wire, float(layers))
-    assert through_address(COMPILED[name], *sizes, knobs) == pytest.approx(
-        get_overlap(name).rule(*sizes, knobs), rel=1e-12
-    )
+    rule = get_overlap(name).rule
+    compiled = callable_rule(rule, tables.__name__, "OverlapRule")
+    assert compiled(*sizes, knobs) == rule(*sizes, knobs)
 
 
 @each

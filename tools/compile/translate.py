@@ -101,6 +101,12 @@ cdef extern from *:
     uint64_t orrery_min_uint64_t(uint64_t, uint64_t) noexcept
 
 
+cdef inline int64_t orrery_inside(int64_t k, int64_t size) except -1:
+    if k < 0 or k >= size:
+        raise IndexError(f"{{k}} lies outside an axis of {{size}}.")
+    return k
+
+
 @cython.cdivision(False)
 cdef inline int64_t orrery_floordiv(int64_t a, int64_t b) except? -9009009009:
     return a // b
@@ -335,8 +341,9 @@ def with_axes(base: str, axes: int) -> str:
 class Room:
     """All that one extension module holds."""
 
-    def __init__(self, sources: Sources, names: list[str], rules: list[str]) -> None:
+    def __init__(self, sources: Sources, names: list[str], rules: list[str], *, checks_bounds: bool = False) -> None:
         self.sources = sources
+        self.checks_bounds = checks_bounds
         self.names = names
         self.functions: dict[tuple[str, str], Function] = {}
         self.classes: dict[tuple[str, str], tuple[Source, ast.ClassDef]] = {}
@@ -580,6 +587,11 @@ class Room:
         params = ", ".join(f"{self.c_type(k)} x{i}" for i, k in enumerate(kinds))
         flat = ", ".join(f"x{i}.at, x{i}.n0" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
         plain = ", ".join(f"{k}_out(x{i})" if is_array(k) else f"x{i}" for i, k in enumerate(kinds))
+        entered = "\n".join(
+            f"        cdef {self.c_type(k)} x{i}\n        {k}_in(&x{i}, given{i}, 'given{i}', False)" if is_array(k)
+            else f"        cdef {SCALARS[k]} x{i} = given{i}"
+            for i, k in enumerate(kinds)
+        )  # fmt: skip
         return f"""ctypedef {c_result} (*{name}Address)({by_address}) {ERRORS[c_result]}
 
 
@@ -594,6 +606,10 @@ cdef class {name}:
         if self.address != NULL:
             return self.address({flat})
         return self.rule({plain})
+
+    def __call__(self, {", ".join(f"given{i}" for i in range(len(kinds)))}):
+{entered}
+        return self.call({", ".join(f"x{i}" for i in range(len(kinds)))})
 """
 
     def _rule_door(self, function: Function, kind: str) -> str:
@@ -1041,7 +1057,10 @@ class Body:
             raise Refused(f"{self.function.where(node)}: {ast.unparse(node)} does not lie in one piece.")
         place = ""
         for k, one in enumerate(fixed):
-            place = f"({place}) * {whole}.n{k} + ({self.text(one)})" if place else f"({self.text(one)})"
+            at = self.text(one)
+            if self.room.checks_bounds:
+                at = f"orrery_inside({at}, {whole}.n{k})"
+            place = f"({place}) * {whole}.n{k} + ({at})" if place else f"({at})"
         if len(fixed) == axes:
             return f"{whole}.at[{place}]"
         sizes = [f"{whole}.n{k}" for k in range(len(fixed), axes)]
