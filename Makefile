@@ -12,7 +12,7 @@ export ORRERY_DATA
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test check unit slow bench docs scorecard papers fit wheel clean
+.PHONY: help demo web test check unit slow bench docs scorecard papers fit wheel compile clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -32,12 +32,8 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 	$(BIN)/lint-imports --no-logo
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2
 
-# The simulator and its live form are compiled once before the tests, so that their workers do not all compile it.
 unit: $(VENV)/.ready-dev ## the tests of the default run
-	$(BIN)/orrery simulate --model llama-3.1-8b --device h100-sxm --rate 1 --input-tokens 9 --output-tokens 9 \
-		--num-requests 1 --json > /dev/null
-	$(BIN)/python -c "from orrery.emulator.start import Wishes, ready; from orrery.scenario.schema import read_scenario; \
-		ready(read_scenario({'model': 'llama-3.1-8b', 'device': 'h100-sxm'}), Wishes())"
+	$(BIN)/python tools/compile/build.py
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
 slow: $(VENV)/.ready-dev ## tests that need minutes or further packages
@@ -63,14 +59,17 @@ fit: $(VENV)/.ready-fit ## fit every constant again from the tables under ORRERY
 wheel: $(VENV)/.ready-dev ## build the wheel, show what is in it, and try it on every Python that is here
 	sh tools/checks/wheel.sh
 
+compile: $(VENV)/.ready-dev ## compile the engine rooms again after an edit
+	$(BIN)/python tools/compile/build.py
+
 clean: ## remove what was built, and the environment
-	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist build src/orrery/*/_compiled.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "orrery needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready: pyproject.toml | $(BIN)/python
+$(VENV)/.ready: pyproject.toml hatch_build.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bits,emulate,papers,report,web]'
 	@touch $@
 

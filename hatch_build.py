@@ -1,6 +1,7 @@
-"""Builds the engine rooms as C extensions while the package is built or installed for editing."""
+"""Compiles the engine rooms while the package is built, or installed for editing."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,28 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
+REQUIRED = "ORRERY_COMPILE_REQUIRED"
+"""The environment's variable under which a build without a C compiler fails."""
+
 
 class KernelsHook(BuildHookInterface[Any]):
-    """Compiles the rooms; without a C compiler the package is plain Python, and says so when it runs."""
+    """Compiles the rooms. Where no C compiler works the package is plain Python, which it says when it runs."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        from compile.build import build
+        if self.target_name != "wheel":
+            return
+        from compile.build import build, room_names
 
-        made = build(Path(self.root))
-        if made:
-            build_data["pure_python"] = False
-            build_data["infer_tag"] = True
-            build_data["artifacts"] += [str(path.relative_to(self.root)) for path in made]
+        root = Path(self.root)
+        try:
+            made = build(root, room_names(root))
+        except (OSError, subprocess.CalledProcessError) as error:
+            if os.environ.get(REQUIRED):
+                raise
+            self.app.display_warning(
+                f"The engine rooms are not compiled, so orrery runs some 100 times slower: {error}"
+            )
+            return
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        build_data["artifacts"] += [str(path.relative_to(root)) for path in made]

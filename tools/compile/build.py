@@ -53,21 +53,27 @@ def translated(root: Path, room: str) -> str:
 
 
 def compile_room(root: Path, room: str) -> Path:
-    """Writes the extension ``orrery.<room>._compiled`` and answers with its path; CalledProcessError where C fails."""
+    """Writes the extension ``orrery.<room>._compiled``, unless it stands there from the same sources, and answers with
+    its path; CalledProcessError where C fails."""
     work = root / "build" / "rooms"
     work.mkdir(parents=True, exist_ok=True)
     cython, c = work / f"{room}.pyx", work / f"{room}.c"
-    cython.write_text(translated(root, room))
+    text = translated(root, room)
+    made = root / "src" / "orrery" / room / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}"
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    flags = (*FLAGS, *BASELINE.get(platform.machine(), ()), *shlex.split(os.environ.get("CFLAGS", "")))
+    stamp, seal = work / f"{made.name}.{room}", sha256(repr((text, compiler, flags)).encode()).hexdigest()
+    if made.exists() and stamp.exists() and stamp.read_text() == seal:
+        return made
+    cython.write_text(text)
     module = f"orrery.{room}._compiled"
     subprocess.run([sys.executable, "-m", "cython", "--module-name", module, str(cython), "-o", str(c)], check=True)
-    made = root / "src" / "orrery" / room / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}"
     partial = made.with_name(f".{made.name}.partial")
-    compiler = shlex.split(os.environ.get("CC") or "cc")
     link = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
-    flags = (*FLAGS, *BASELINE.get(platform.machine(), ()), *shlex.split(os.environ.get("CFLAGS", "")))
     include = f"-I{sysconfig.get_paths()['include']}"
     subprocess.run([*compiler, *flags, include, str(c), *link, "-o", str(partial), "-lm"], check=True)
     os.replace(partial, made)
+    stamp.write_text(seal)
     return made
 
 

@@ -5,6 +5,7 @@ sources as they stand, the name stands for the compiled function; where it was n
 source runs as plain Python. ``tools/compile`` translates: it reads the annotations, so every argument has one.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from functools import cache
@@ -52,12 +53,21 @@ def extension_of(room: str) -> ModuleType | None:
     try:
         extension = import_module(f"orrery.{room}._compiled")
     except ImportError:
-        return None
+        return _say_plain("was not built for this Python")
     house = Path(__file__).parents[1]
-    is_current = all(
-        sha256((house / path).read_bytes()).hexdigest() == digest for path, digest in extension.SOURCES.items()
-    )
-    return extension if is_current else None
+    for path, digest in extension.SOURCES.items():
+        if sha256((house / path).read_bytes()).hexdigest() != digest:
+            return _say_plain(f"was built before {path} changed")
+    return extension
+
+
+@cache
+def _say_plain(why: str) -> None:
+    """Tell once that everything will take its time."""
+    logging.getLogger("orrery").warning(
+        "note: orrery runs as plain Python, some 100 times slower: its compiled part %s. Install a wheel, or a C compiler "
+        "and then orrery again; in a checkout: make compile.", why,
+    )  # fmt: skip
 
 
 def compiled(function: F) -> F:

@@ -13,6 +13,7 @@ from orrery.execution import techniques as execution_techniques
 from orrery.execution.engine import Engine
 from orrery.serving import techniques
 from orrery.serving.batching import Batching
+from orrery.serving.simulation.plug import compiled_by_numba
 from orrery.serving.simulation.tables import _kernel as tables
 
 
@@ -39,7 +40,9 @@ def rule_of(technique: Technique) -> Callable[..., Any]:
 
 @cache
 def _compiled(rule: Callable[..., Any], seam: str) -> Callable[..., Any]:
-    return callable_rule(rule, tables.__name__, tables.SEAMS[seam])
+    kind = tables.SEAMS[seam]
+    plugged = compiled_by_numba(rule, kind)
+    return callable_rule(rule, tables.__name__, kind, plugged.address if plugged else 0)
 
 
 def knobs_of(technique: Technique, given: Mapping[str, float]) -> Any:
