@@ -29,6 +29,8 @@ class TrainingScenario(BaseModel):
     layout: Word = None
     against: Word = None
     vp: Count = Field(**bounds("vp"))
+    first_stage_layers: Count = Field(**bounds("first_stage_layers"))
+    last_stage_layers: Count = Field(**bounds("last_stage_layers"))
     etp: Count = Field(**bounds("etp"))
     sharding: Word = None
     sharding_group: Count = Field(**bounds("sharding_group"))

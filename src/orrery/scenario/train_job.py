@@ -108,8 +108,8 @@ def job_json(job: TrainingJob) -> dict[str, Any]:
 
 
 LAYOUT_SETTINGS = (
-    "tp", "cp", "pp", "dp", "vp", "ep", "etp", "micro_batch", "sharding_group", "secondary_group", "recompute",
-    "recompute_layers", "schedule", "context_kind",
+    "tp", "cp", "pp", "dp", "vp", "first_stage_layers", "last_stage_layers", "ep", "etp", "micro_batch",
+    "sharding_group", "secondary_group", "recompute", "recompute_layers", "schedule", "context_kind",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from orrery.training.pace import Pace, end_pace, layer_pace, modules_again_s
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
 from orrery.training.stage_kinds import Counts, StageKinds, stage_kinds
-from orrery.training.stage_layers import StageLayers, stage_layers
+from orrery.training.stage_layers import StageLayers, is_told, stage_layers
 from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
 
 Floats = NDArray[np.float64]
@@ -86,7 +86,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
     in_flight, in_flight_last, copies = in_flight_of(x, m, schedules)
-    parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x)
+    parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x, layers)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
     parts |= _exposed(job, x, busy, sync, fuller)
     parts["update"] = update_s(job, x, fuller)
@@ -250,10 +250,13 @@ def _idle_s(x: Columns, schedules: Numbers, base: Triple) -> Floats:
     return idle
 
 
-def _chunk_ratio(num_layers: int, x: Columns) -> Floats:
+def _chunk_ratio(num_layers: int, x: Columns, layers: StageLayers) -> Floats:
     """The fullest chunk over the mean one: where chunks do not come out even, the pipeline fills at its pace."""
-    chunks = x.pp * x.vp
-    return np.where(x.vp > 1, -(-num_layers // chunks) * chunks / num_layers, 1.0)
+    chunks, told = x.pp * x.vp, is_told(x)
+    ratio = -(-num_layers // chunks) * chunks / num_layers
+    if told.any():
+        ratio = np.where(told, np.maximum(layers.most, layers.num_last) * x.pp / num_layers, ratio)
+    return np.where(x.vp > 1, ratio, 1.0)
 
 
 def _numbers(x: Columns, m: Floats) -> Iterator[tuple[NDArray[np.bool_], Pipeline]]:

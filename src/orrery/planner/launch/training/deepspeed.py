@@ -73,6 +73,8 @@ def _beyond(job: TrainingJob, layout: TrainingLayout, precision: Precision) -> s
 def _beyond_pipeline(layout: TrainingLayout) -> str:
     if layout.pp == 1:
         return ""
+    if layout.first_stage_layers or layout.last_stage_layers:
+        return "DeepSpeed's script cuts the stages; make first_stage_layers and last_stage_layers 0"
     if layout.sharding in ("zero2", "zero3"):
         return f"DeepSpeed's pipeline keeps gradients whole, {layout.sharding} cuts them; make sharding zero1 or pp 1"
     if layout.vp > 1 or layout.schedule != "1f1b":
