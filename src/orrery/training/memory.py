@@ -17,6 +17,7 @@ from orrery.execution.train.kept import WIDE_BYTES
 from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import Units
 from orrery.training.columns import Columns
+from orrery.training.expert_moves import moved_parameters
 from orrery.training.sync import Stage, gradient_bytes
 
 Floats = NDArray[np.float64]
@@ -84,6 +85,8 @@ def held_bytes(
     unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters), 0.0)
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
     bucket = bucket * (not f.has_flat_gradients)
+    arriving = expert_state_bytes(job, x) * moved_parameters(job, x, stage.layer_expert_parameters)
+    gathered = gathered + arriving  # one layer's at a time, beside those that still stand there
     loose = activations + logits + gathered + second + unsummed + bucket
     unread = np.where(x.sharding == 3, 0.0, _unread_gradients(job, units, which, counts))
     parts = {
@@ -91,7 +94,7 @@ def held_bytes(
         "logits": logits, "buffers": loose - activations - logits + unread,
     }  # fmt: skip
     parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
-    updated = optimizer / max(_optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
+    updated = optimizer / max(optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
     parts["update"] = np.maximum(f.update_bytes * updated - f.fragmentation_ratio * loose, 0.0)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return Held(parts=parts)
@@ -164,7 +167,7 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
         expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
         return stage.dense_parameters / ways + stage.expert_parameters / expert_ways
 
-    weights = copies * _weight_bytes(job) * shared(3)
+    weights = copies * weight_bytes(job) * shared(3)
     gradient = recipe.gradient_bytes or f.gradient_bytes
     if is_frozen:
         weights = weights + (recipe.weights_bytes or f.weights_bytes) * stage.trained_parameters
@@ -175,17 +178,17 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
     else:
         unsummed = np.where(x.keeps_gathered, stage.dense_parameters + stage.expert_parameters, shared(2))
         gradients, trained = copies * gradient * unsummed, shared(1)
-    return weights, gradients, _optimizer_bytes(job) * trained
+    return weights, gradients, optimizer_bytes(job) * trained
 
 
-def _optimizer_bytes(job: TrainingJob) -> float:
+def optimizer_bytes(job: TrainingJob) -> float:
     """Of one parameter: a 32-bit copy and both moments."""
     f, recipe = job.framework, job.recipe
     master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
     return 0.0 if job.task == "forward_backward" else master + (recipe.moments_bytes or f.moments_bytes)
 
 
-def _weight_bytes(job: TrainingJob) -> float:
+def weight_bytes(job: TrainingJob) -> float:
     """Of one parameter. Frozen ones are cast once: only what products read is kept."""
     recipe = job.recipe
     if job.task == "qlora":
@@ -193,6 +196,12 @@ def _weight_bytes(job: TrainingJob) -> float:
     if job.task in FROZEN:
         return recipe.weight_copy_bytes or 2.0
     return recipe.weights_bytes or job.framework.weights_bytes
+
+
+def expert_state_bytes(job: TrainingJob, x: Columns) -> Floats:
+    """Weights and optimizer state of one parameter of an expert, where ranks with the same experts share them."""
+    shared = [np.where(x.sharding >= least, x.expert_copies, 1) for least in (3, 1)]
+    return weight_bytes(job) / shared[0] + optimizer_bytes(job) / shared[1]
 
 
 def state_bytes(job: TrainingJob, x: Columns, stage: Stage) -> Floats:

@@ -15,13 +15,14 @@ from orrery.execution.train.exchanges import ELEMENT_BYTES, curves_of
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
-from orrery.training.memory import Held, held_bytes, module_bits, state_bytes
+from orrery.training.expert_moves import moved_parameters
+from orrery.training.memory import Held, expert_state_bytes, held_bytes, module_bits, state_bytes
 from orrery.training.pace import Pace, end_pace, layer_pace, modules_again_s
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
 from orrery.training.stage_kinds import Counts, StageKinds, stage_kinds
 from orrery.training.stage_layers import StageLayers, is_told, stage_layers
-from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
+from orrery.training.sync import Groups, Stage, Sync, gradient_bytes, sync_of, update_s
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,6 +90,7 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x, layers)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
     parts |= _exposed(job, x, busy, sync, fuller)
+    parts["parameter gathering"] = parts["parameter gathering"] + _moves_s(job, x, fuller)
     parts["update"] = update_s(job, x, fuller)
     parts["once a step"] = np.full(len(x), job.framework.step_s)
     one = x.pp == 1
@@ -303,6 +305,15 @@ def _exposed(job: TrainingJob, x: Columns, busy: dict[str, Floats], sync: Sync, 
     if f.overlaps_parameters:
         gather_s = np.maximum(_beside(gather_s, busy["forward"], f.contention_ratio), last * gather_s)
     return {"gradient reduction": reduce_s, "parameter gathering": gather_s}
+
+
+def _moves_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
+    """A step's share of what a new placement of experts sends."""
+    moved = moved_parameters(job, x, stage.expert_parameters)
+    if not moved.any():
+        return moved
+    message = expert_state_bytes(job, x) * moved
+    return Groups(job, x.ep, x.etp).time_s("all_to_all", message) / job.placement_interval_steps
 
 
 def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -> tuple[Floats, Floats]:

@@ -6,7 +6,8 @@ experts a token
 
     rows = (t / tp) k etp,  rows of one expert = rows ep / E,  columns = ffn / etp
 
-on the mean rank; with uneven loads the fullest rank is what counts. Where tensor-parallel ranks hold the same tokens
+on the mean rank; with uneven loads the fullest rank is what counts, and techniques of placement change both it and the
+experts that a rank holds. Where tensor-parallel ranks hold the same tokens
 (no sequence parallelism) each routes its share of them, so that none is computed twice. Operations of a rank are those
 of its tokens, whatever etp and ep are: 2 (t / tp) k (parameters of an expert). MoE Parallel Folding, arXiv 2504.14960.
 """
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 
 from orrery.execution.train.cut import Choice, Floats, Ints, tokens
 from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.loads import fullest_ratio
 from orrery.execution.train.passes import (
     GATED_BACKWARD_RATIO,
     PLAIN_ACTIVATION_RATIO,
@@ -26,6 +26,7 @@ from orrery.execution.train.passes import (
     Streams,
     elementwise_s,
 )
+from orrery.execution.train.placement import by_ranks
 from orrery.execution.train.products import Passes, grouped_times
 from orrery.models.model import Experts
 
@@ -55,10 +56,10 @@ class Routed:
 def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Routed:
     """Of one micro-batch, or of one of so many pieces of it."""
     own = tokens(job, choice) / (choice.tp * cuts)
-    ratio = fullest_ratio(job, experts, choice.ep)
+    ratio = by_ranks(job, experts, choice.ep, "fullest_ratio")
     return Routed(
         own_tokens=own, rows=own * experts.experts_per_token * choice.etp * ratio,
-        local_experts=np.maximum(experts.num_experts // choice.ep, 1),
+        local_experts=np.maximum(by_ranks(job, experts, choice.ep, "slots_each").astype(np.int64), 1),
         ffn_size=np.maximum(-(-experts.ffn_size // choice.etp), 1),
     )  # fmt: skip
 

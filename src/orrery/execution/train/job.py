@@ -29,6 +29,10 @@ class Islands:
     link: Link  # between islands, per device
 
 
+PLACEMENT_INTERVAL_STEPS = 100
+"""Assumed where nobody says how often experts are placed anew."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrainingJob:
     """A model to train on a cluster with a framework and a recipe."""
@@ -49,6 +53,9 @@ class TrainingJob:
     expert_knobs: tuple[tuple[str, float], ...] = ()
     dispatcher: str = ""  # how tokens reach their experts; "" = as the framework does
     expert_loads: Popularity | None = None  # None: balanced
+    expert_placement: str = ""  # what moves or copies experts; "" = they stand in order
+    placement_knobs: tuple[tuple[str, float], ...] = ()
+    placement_interval_steps: int = PLACEMENT_INTERVAL_STEPS  # from one placement of experts to the next
 
     @property
     def wide_layers_frac(self) -> float:
