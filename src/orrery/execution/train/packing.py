@@ -19,7 +19,7 @@ def packed(share: Floats, num_ranks: int, num_extra: int) -> Ints:
     if num_extra:
         return expert
     here = fullest(np.take_along_axis(share, expert, axis=1), num_ranks) < fullest(share, num_ranks) * (1.0 - 1e-12)
-    return np.where(here[:, None], expert, np.arange(share.shape[1]))
+    return np.where(here[:, None], expert, np.arange(share.shape[1], dtype=np.int64))
 
 
 @lru_cache(maxsize=1024)

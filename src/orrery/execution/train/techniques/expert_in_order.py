@@ -9,7 +9,7 @@ from orrery.execution.train.loads import Floats, Ints
 
 def rule(share: Floats, num_ranks: int, knobs: Floats) -> Ints:
     """Every expert in the slot of its number. [gshard-2020]"""
-    return np.tile(np.arange(share.shape[1]), (len(share), 1))
+    return np.tile(np.arange(share.shape[1], dtype=np.int64), (len(share), 1))
 
 
 TECHNIQUE = Technique(
