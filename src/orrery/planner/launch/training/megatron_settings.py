@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from orrery.execution.train.experts import DEEPEP, GATHER, HYBRIDEP, SEND, dispatcher_of
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of, shard_ranks
@@ -10,6 +11,11 @@ from orrery.training.stage_layers import by_chunk
 
 STRATEGIES = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
 """Megatron-FSDP's words for what is sharded beside the optimizer's state."""
+
+DISPATCHERS = {
+    GATHER: ("allgather", ""), SEND: ("alltoall", ""), DEEPEP: ("flex", "deepep"), HYBRIDEP: ("flex", "hybridep"),
+}  # fmt: skip
+"""How tokens reach their experts -> the core's words for it: a dispatcher, and what stands behind the flexible one."""
 
 SCHEDULES = ("1f1b", "interleaved")
 """Pipeline schedules of the core; the second wherever a rank holds several chunks."""
@@ -100,6 +106,10 @@ def _experts(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
         flag="--expert-model-parallel-size", keys=("model.expert_model_parallel_size",), value=layout.ep, default=1
     )
     yield Setting(flag="--expert-tensor-parallel-size", keys=("model.expert_tensor_parallel_size",), value=layout.etp)
+    kind, backend = DISPATCHERS[dispatcher_of(job)]
+    yield Setting(flag="--moe-token-dispatcher-type", keys=("model.moe_token_dispatcher_type",), value=kind)
+    if backend:
+        yield Setting(flag="--moe-flex-dispatcher-backend", keys=("model.moe_flex_dispatcher_backend",), value=backend)
 
 
 def _sharding(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
