@@ -1,7 +1,15 @@
 """Training frameworks by name: documented defaults, and what measured runs say their layers and steps cost.
 
 ``facts/frameworks/<name>.toml`` holds the defaults; ``like`` names the framework whose facts hold where a file says
-nothing. ``facts/training.toml`` holds what measured runs taught, one table for each kind of run::
+nothing, and ``[[release]]`` what changed with a release, on devices of a generation, with a recipe or for a model::
+
+    [[release]]
+    since = "26.06"  # blank: always; ``until`` = the first release that does not any more
+    generation = "blackwell"
+    precision = "mxfp8"
+    facts.fuses_experts = { value = true, from = "releases", at = "0.5.0" }
+
+``facts/training.toml`` holds what measured runs taught, one table for each kind of run::
 
     [sources.runs]
     title = "Published training runs, tables of docs/scorecard.md"
@@ -36,6 +44,7 @@ from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.catalog.releases import is_before, is_past
 from orrery.execution.train.framework import Framework
 from orrery.hardware.device import Device
 
@@ -59,14 +68,19 @@ def framework_names() -> tuple[str, ...]:
     return file_names(FOLDER)
 
 
-def get_framework(name: str = "", device: Device | None = None, precision: str = "") -> Framework:
-    """The framework called ``name`` (blank = plain PyTorch) with what is known of it on ``device`` with a recipe."""
+def get_framework(
+    name: str = "", device: Device | None = None, precision: str = "", version: str = "", model: str = ""
+) -> Framework:
+    """The framework called ``name`` (blank = plain PyTorch) with what is known of it on ``device`` with a recipe.
+
+    A blank ``version`` is the newest release; ``model`` finds what the framework's own recipe for it sets.
+    """
     if is_own_file(name):
         own = read_corrected(name, "framework", ASSUMED)
-        base = get_framework(own.base, device, precision)
+        base = get_framework(own.base, device, precision, version, model)
         return _with_own(base, own) if own.holds_on(device) and own.precision in ("", precision) else base
     found = file_called(FOLDER, "framework", name or DEFAULT_FRAMEWORK)
-    return _framework(found, device.generation if device else "", precision)
+    return _framework(found, device.generation if device else "", precision, version, model)
 
 
 @cache
@@ -94,10 +108,27 @@ def _documented(name: str) -> tuple[str, Mapping[str, Fact]]:
 
 
 @cache
-def _framework(name: str, generation: str, precision: str) -> Framework:
+def _changed(name: str, generation: str, precision: str, version: str, model: str) -> Mapping[str, Fact]:
+    """What releases changed and recipes set, later entries over earlier ones; a file's own, not those of its like."""
+    raw = read_file(FOLDER, name)
+    sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
+    out: dict[str, Fact] = {}
+    for entry in raw.get("release", []):
+        known = {"generation": generation, "precision": precision, "model": model}
+        if unknown := entry.keys() - known.keys() - {"since", "until", "facts"}:
+            raise FactError(f"{name}.toml: a release has no {', '.join(sorted(unknown))}.")
+        if any(entry.get(key, word) != word for key, word in known.items()):
+            continue
+        if is_past(entry.get("since", "0"), version) and is_before(entry.get("until", ""), version):
+            out |= {key: parse_fact(f"{name}.toml", key, fact, sources) for key, fact in entry["facts"].items()}
+    return out
+
+
+@cache
+def _framework(name: str, generation: str, precision: str, version: str, model: str) -> Framework:
     kernels, facts = _documented(name)
     constants, spreads = _fitted(name, generation, precision)
-    facts = {**facts, **constants}
+    facts = {**facts, **_changed(name, generation, precision, version, model), **constants}
     known = {f.name for f in fields(Framework)}
     if unknown := facts.keys() - known:
         raise FactError(f"{name}.toml: Framework has no {', '.join(sorted(unknown))}.")

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from orrery.base.errors import ScenarioError
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, get_framework
+from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.row import Row
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.recipe import Recipe
@@ -29,6 +30,7 @@ SWITCHES = {
 """Megatron's flags, and what they switch on."""
 
 _NIGHTLY = re.compile(r"dev(20\d\d)(\d\d)\d\d")
+_CONTAINER = re.compile(r"^(?:NeMo container )?v?(\d+(?:\.\d+)+)")
 _ARXIV = re.compile(r"arXiv:(\d\d)\d\d\.")
 
 
@@ -61,11 +63,17 @@ def framework_of(row: Row, device: Device, recipe: Recipe, *, has_dropout: bool)
     name = name.split(" ")[0]
     if "same configs as NeMo perf scripts" in row.word("note"):
         name = row.default("settings", "nemo (the note says so)").split(" ")[0]
-    base = get_framework(name, device, recipe.name)
+    base = get_framework(name, device, recipe.name, _release(row), row.word("model"))
     changes = _flags(row, base, device) | _words(row, base)
     if base.has_dropout and not has_dropout:
         changes["has_dropout"] = False
     return _changed(base, tuple(sorted((k, v) for k, v in changes.items() if getattr(base, k) != v)))
+
+
+def _release(row: Row) -> str:
+    """The release that a row ran, as its version or container says; of a row that says none it is not known."""
+    found = _CONTAINER.search(row.word("framework_version"))
+    return found[1] if found else UNVERSIONED
 
 
 @lru_cache(maxsize=1024)

@@ -83,6 +83,8 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     sync = sync_of(job, x, fuller)
     schedules = list(_numbers(x, m))
     sends, joined = _sent_and_joined(x, schedules)
+    if job.framework.overlaps_experts:  # pipelines need chunks that can be taken turn about
+        joined = np.maximum(joined, np.where((x.pp == 1) | (x.vp > 1), 1.0 - 1.0 / m, 0.0))
     each = _layer_parts(job, found, x, pace, which, sync, joined)
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
