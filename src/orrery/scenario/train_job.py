@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 from orrery.base.errors import ScenarioError
 from orrery.base.seam import technique_at
 from orrery.catalog.devices import get_device
-from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, framework_notes, get_framework
+from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
 from orrery.execution.train import techniques
 from orrery.execution.train.experts import dispatcher_of
@@ -53,16 +53,18 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     recipe = get_recipe(precision)
     framework_name = _framework_name(scenario, notes)
     notes += framework_notes(framework_name, device)
-    framework = get_framework(framework_name, device, recipe.name)
+    task = cast(Task, scenario.task or "pretrain")
+    model = get_model(cast(str, scenario.model), scenario.assume or "")
+    use = Use(model=model.name, task=task, is_alone=scenario.devices == 1)
+    framework = get_framework(framework_name, device, recipe.name, use)
     per_node = scenario.devices_per_node or device.devices_per_node
     devices = cast(int, scenario.devices)
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
-    model = get_model(cast(str, scenario.model), scenario.assume or "")
     notes += read_as(model)
     job = TrainingJob(
         model=model, cluster=cluster, framework=framework, recipe=recipe,
         seq_len=cast(int, scenario.seq_len), global_batch=cast(int, scenario.global_batch),
-        task=cast(Task, scenario.task or "pretrain"), adapter_rank=scenario.adapter_rank or 16,
+        task=task, adapter_rank=scenario.adapter_rank or 16,
         islands=_islands(scenario, devices), tensor_overlap=scenario.tensor_overlap or "",
         expert_overlap=scenario.expert_overlap or "", dispatcher=scenario.dispatcher or "",
         expert_loads=expert_loads(scenario.expert_loads, model), **_placement(scenario, model, notes),

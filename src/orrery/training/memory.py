@@ -3,7 +3,8 @@
 State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what
 the stage's layers keep, and what the backward pass of one layer holds for a moment, or the logits of the last stage
 where they are more. On top: gathered layers of sharded parameters, buckets, gradients that nobody reads, and what the
-allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone.
+allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone;
+loading a whole checkpoint comes before them (both count as ``update``).
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.job import FROZEN, NF4_BYTES, TrainingJob
+from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, TrainingJob
 from orrery.execution.train.kept import WIDE_BYTES
 from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import Units
@@ -76,10 +77,10 @@ def held_bytes(
     sent = np.where((x.pp > 1) & ~has_head, units.layer.boundary_bytes[which], 0.0) * f.keeps_stage_outputs
     activations = longest * in_flight * (kept + sent) + np.maximum(longest * moment - logits, 0.0)
     gathered = (
-        recipe.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
+        job.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )
-    gathered = gathered + np.where(x.keeps_gathered, copies * recipe.gathered_weight_bytes * every, 0.0)
-    second = np.where(x.secondary_group > 0, recipe.gathered_weight_bytes * stage.dense_parameters, 0.0) / np.maximum(
+    gathered = gathered + np.where(x.keeps_gathered, copies * job.gathered_weight_bytes * every, 0.0)
+    second = np.where(x.secondary_group > 0, job.gathered_weight_bytes * stage.dense_parameters, 0.0) / np.maximum(
         x.secondary_group, 1
     )
     unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters), 0.0)
@@ -96,6 +97,10 @@ def held_bytes(
     parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
     updated = optimizer / max(optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
     parts["update"] = np.maximum(f.update_bytes * updated - f.fragmentation_ratio * loose, 0.0)
+    if f.loads_whole:  # before there are gradients, states or activations
+        beside = gradients + optimizer + f.fragmentation_ratio * loose
+        whole = np.where(x.sharding == 3, _weight_bytes(job) * every - beside, 0.0)
+        parts["update"] = np.maximum(parts["update"], whole)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return Held(parts=parts)
 
@@ -191,8 +196,8 @@ def optimizer_bytes(job: TrainingJob) -> float:
 def weight_bytes(job: TrainingJob) -> float:
     """Of one parameter. Frozen ones are cast once: only what products read is kept."""
     recipe = job.recipe
-    if job.task == "qlora":
-        return NF4_BYTES
+    if job.base_format:
+        return BASE_WEIGHTS[job.base_format]
     if job.task in FROZEN:
         return recipe.weight_copy_bytes or 2.0
     return recipe.weights_bytes or job.framework.weights_bytes

@@ -83,7 +83,7 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
     zero = np.zeros(len(x))
     is_plain, is_full = x.sharding == 0, x.gathers_layers
     trains_all = job.task not in FROZEN
-    shards, wire, sent = x.sharding_group, gradient_bytes(job), job.recipe.gathered_weight_bytes
+    shards, wire, sent = x.sharding_group, gradient_bytes(job), job.gathered_weight_bytes
     inner = Groups(job, shards, x.tp)
     experts = Groups(job, x.expert_copies, x.ep * x.etp)
     outer = Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)

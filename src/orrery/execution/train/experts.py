@@ -42,8 +42,8 @@ BIASED_RATIO = 28.0 / 6.0
 row (2 and 4 read, 4 written), the parts of all experts put together (4, 4) and narrowed (4, 2)."""
 
 BIAS_GRADIENT_RATIO = 36.0 / 28.0
-"""And on the way back: widened (2, 4), the row's gradient narrowed (4, 2), those of bias and weight multiplied and summed
-(twice 4, 4, 4)."""
+"""And on the way back: widened (2, 4), the row's gradient narrowed (4, 2), those of bias and weight multiplied and
+summed (twice 4, 4, 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -54,6 +54,8 @@ class Framework:
     accumulates: bool = True  # a blank micro-batch may be less than a rank's share of the batch
     names_modules: bool = False  # parts of a layer can be recomputed by name
     keeps_unread_gradients: bool = False  # Transformer Engine's fused sums leave a tensor for every size of weight
+    keeps_frozen_inputs: bool = False  # products of quantised weights keep their inputs, though nothing reads them
+    loads_whole: bool = False  # ranks hold all parameters beside their shards while a checkpoint is loaded
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
     dispatcher: str = "all-to-all"  # how tokens reach their experts, one of experts.DISPATCHERS
     fuses_gradient_sums: bool = False  # products add weight gradients to the sum of earlier micro-batches

@@ -101,8 +101,8 @@ def cast_streams(job: TrainingJob, products: list[Product], choice: Choice) -> S
 
 
 def widening_s(job: TrainingJob, parameters: Floats) -> Floats:
-    """Seconds to make 16-bit weights of a layer's frozen 4-bit ones, as each of its passes does; 0 for other tasks."""
-    if job.task != "qlora":
+    """Seconds to make 16-bit weights of a layer's frozen 4-bit ones, as each pass does; 0 where they are wide."""
+    if not job.base_format:
         return np.zeros(parameters.shape)
     rows = np.maximum(parameters // job.model.hidden_size, 1).astype(np.int64)
     return WIDENING_RATIO * elementwise_s(job, "add", rows, job.model.hidden_size)
