@@ -99,7 +99,7 @@ def held_bytes(
     parts["update"] = np.maximum(f.update_bytes * updated - f.fragmentation_ratio * loose, 0.0)
     if f.loads_whole:  # before there are gradients, states or activations
         beside = gradients + optimizer + f.fragmentation_ratio * loose
-        whole = np.where(x.sharding == 3, _weight_bytes(job) * every - beside, 0.0)
+        whole = np.where(x.sharding == 3, weight_bytes(job) * every - beside, 0.0)
         parts["update"] = np.maximum(parts["update"], whole)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return Held(parts=parts)
