@@ -47,7 +47,12 @@ def test_all_are_found():
         "tile-fusion",
         "weight-gradients",
     ]
-    assert sorted(techniques_at(techniques, EXPERT)) == ["expert-pipeline", "expert-serial", "sparse-materialisation"]
+    assert sorted(techniques_at(techniques, EXPERT)) == [
+        "expert-pipeline",
+        "expert-serial",
+        "shadowing",
+        "sparse-materialisation",
+    ]
 
 
 FEW = st.integers(1, 4)

@@ -14,7 +14,10 @@ CONSTANTS = {
     "staging_ratio": 0.3, "pipeline_ratio": 0.5, "in_switch_launch_s": 1e-5, "in_switch_step_s": 2e-6,
     "in_switch_rate_frac": 0.7, "contention_ratio": 2.0, "scaleout_step_s": 1.5e-5, "scaleout_rate_frac": 0.7,
 }  # fmt: skip
-FUSED = {"launch_s": 3e-6, "fused_step_s": 9e-7, "fused_rate_frac": 0.6}
+FUSED = {
+    "launch_s": 3e-6, "one_shot_step_s": 9e-7, "one_shot_peer_s": 1e-7, "one_shot_rate_frac": 0.6,
+    "two_shot_step_s": 2e-6, "two_shot_rate_frac": 0.6,
+}  # fmt: skip
 EXCHANGE = {
     "launch_s": 1e-5, "expert_s": 2e-8, "token_s": 1.5e-6, "wire_rate_frac": 0.7, "staging_ratio": 0.2,
     "overlap_power": 1.2, "scaleout_step_s": 1.5e-5, "scaleout_rate_frac": 0.7,

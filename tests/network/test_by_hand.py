@@ -98,3 +98,21 @@ def test_on_a_bus_engines_own_kernels_join_two_devices_only(technique, n, is_use
 )
 def test_who_a_table_means(words, library):
     assert library_key(words) == library
+
+
+@pytest.mark.parametrize(("n", "size", "name"), [(2, 1e5, "one-shot"), (8, 1e3, "one-shot"), (8, 1e7, "two-shot")])
+def test_an_engines_own_all_reduce_by_hand(make_device, n, size, name):
+    """One shot: a start, a step, a flag of each other device, (n - 1) S over 0.6 of 400 GB/s. Two shots: a start, two
+    steps with their barrier, 2 (n - 1)/n S. Nothing staged (0.3 of S a kernel) is free.
+    """
+    device = make_device()
+    group = Group(kind="all_reduce", num_devices=n, per_node=n)
+    constants = device.calibrations["all_reduce", "any", "vllm"].constants
+    found = {c.name: c for c in candidates(group, device, constants)}
+    rate = 0.6 * 400e9
+    one = 3e-6 + 9e-7 + (n - 1) * 1e-7 + (n - 1 + 0.3) * size / rate
+    assert found["one-shot"].time_s(size) == pytest.approx(one, rel=1e-12)
+    if n > 2:
+        two = 3e-6 + 2 * 2e-6 + (2 * (n - 1) / n + 0.3) * size / rate
+        assert found["two-shot"].time_s(size) == pytest.approx(two, rel=1e-12)
+    assert min(found.values(), key=lambda c: c.time_s(size)).name == name

@@ -39,6 +39,11 @@ DEPLOYMENTS = {
     "replicas inside": deployment("llama-3.1-8b", Layout(tp=1, dp=2), BF16),
     "weights only": deployment(formats=INT4),
     "seldom looking": replace(deployment(), scheduler_recv_interval=30),
+    "copies of experts": replace(
+        deployment("deepseek-v3", Layout(tp=1, dp=8, ep=8), replace(FP8, weights="fp8_block")),
+        dispatcher="deepep-low-latency",
+        num_redundant_experts=32,
+    ),
     "free memory": replace(deployment(), engine=get_engine("tensorrt-llm")),
 }
 

@@ -92,7 +92,9 @@ def test_bridge_says_the_same_in_its_own_words() -> None:
     )  # fmt: skip
     uneven = launches(*case("latent attention"))["megatron-bridge"]
     layout = next(w for w in words(uneven) if w.startswith("model.pipeline_model_parallel_layout="))
-    assert layout.split("=", 1)[1] == f"'{uneven_stages(61, 16, 2)}'"  # quoted once more, for Hydra
+    assert (
+        layout.split("=", 1)[1] == f"'{uneven_stages(61, TrainingLayout(pp=16, vp=2))}'"
+    )  # quoted once more, for Hydra
 
 
 def test_bridge_finetunes_from_recipes_of_its_own() -> None:
@@ -110,13 +112,14 @@ def test_bridge_finetunes_from_recipes_of_its_own() -> None:
 def test_uneven_stages_hold_all_layers_and_ranks_hold_what_memory_is_counted_of(layers: int, pp: int, vp: int) -> None:
     if pp > layers or pp * vp > layers + 2:
         return
-    stages = uneven_stages(layers, pp, vp).split("|")
+    layout = TrainingLayout(pp=pp, vp=vp)
+    stages = uneven_stages(layers, layout).split("|")
     counts = [int("".join(c for c in s if c.isdigit()) or 0) for s in stages]
     assert len(stages) == pp * vp
     assert max(counts) - min(counts) <= 1
     assert stages[0].startswith("E")
     assert stages[-1].endswith("L")
-    assert tuple(sum(counts[rank::pp]) for rank in range(pp)) == by_rank(layers, pp, vp)
+    assert tuple(sum(counts[rank::pp]) for rank in range(pp)) == by_rank(layers, layout)
 
 
 @pytest.mark.parametrize(
@@ -145,5 +148,19 @@ def test_a_model_whose_rotations_are_not_known_asks_for_their_base() -> None:
 
 def test_a_chunk_without_layers_holds_its_end_alone() -> None:
     """Llama 3 405B: 126 layers in 128 chunks."""
-    stages = uneven_stages(126, 16, 8).split("|")
+    stages = uneven_stages(126, TrainingLayout(pp=16, vp=8)).split("|")
     assert (stages[0], stages[1], stages[-1]) == ("E", "t*1", "L")
+
+
+def test_told_ends_are_flags_of_their_own() -> None:
+    """DeepSeek-V3 as Megatron's recipes cut it: 15 stages of 4 layers, and one layer with the head."""
+    layout = TrainingLayout(tp=2, pp=16, dp=16, ep=32, sharding="zero1", recompute="full", last_stage_layers=1)
+    made = launches(job("deepseek-v3", layout, "bf16"), layout)
+    found = options(made["megatron-lm"])
+    assert found["--decoder-last-pipeline-num-layers"] == "1"
+    assert not {"--decoder-first-pipeline-num-layers", "--pipeline-model-parallel-layout"} & set(found)
+    assert "model.num_layers_in_last_pipeline_stage=1" in made["megatron-bridge"]
+    assert "model.num_layers_in_first_pipeline_stage=null" in made["megatron-bridge"]
+    layout = TrainingLayout(tp=4, pp=8, vp=2, dp=4, sharding="zero1", first_stage_layers=4, last_stage_layers=4)
+    found = options(launches(job("llama-3.1-70b", layout, "bf16"), layout)["megatron-lm"])
+    assert (found["--decoder-first-pipeline-num-layers"], found["--num-virtual-stages-per-pipeline-rank"]) == ("4", "2")

@@ -15,7 +15,7 @@ from orrery.scenario.schema import merged
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_job import layout_of, training_question
 from orrery.scenario.train_plan import train_plan
-from orrery.training.allowed import broken
+from orrery.training.allowed import broken, refusal
 from orrery.training.columns import columns_of
 from orrery.training.schedules.registry import schedules
 from orrery.training.step import step_of
@@ -54,6 +54,41 @@ def test_the_name_of_a_drawn_plan_gives_the_plans_own_numbers(name):
     mine, theirs = step_of(job, columns_of(typed)), step_of(job, columns_of(plans))
     assert mine.time_s.tolist() == theirs.time_s.tolist()
     assert mine.memory_bytes.tolist() == theirs.memory_bytes.tolist()
+
+
+def ends_told(plan, layers, rng):
+    """The same plan with ends of its own that leave the stages between them as many layers each."""
+    between = plan.pp - 2
+    most = (layers - 2 * plan.vp) // (between * plan.vp) if between > 0 else 0
+    each = plan.vp * int(rng.integers(1, most + 1)) if most > 0 else 0
+    left = layers - between * each
+    if not each or left % plan.vp or left < 2 * plan.vp:
+        return None
+    first = plan.vp * int(rng.integers(1, left // plan.vp))
+    return replace(plan, first_stage_layers=first, last_stage_layers=left - first)
+
+
+@pytest.mark.parametrize("name", ["dense", "uneven", "torchtitan"])
+def test_plans_whose_ends_are_told_keep_their_numbers_by_name(name):
+    rng, question = np.random.default_rng(7), training_question(merged(None, JOBS[name]))
+    job, layers = question.job, question.job.model.num_layers
+    plans = [p for plan in drawn(job, 11) if plan.pp > 2 and (p := ends_told(plan, layers, rng))]
+    plans = [p for p in plans if not refusal(job, columns_of([p]))]
+    assert len(plans) > 5
+    typed = [layout_of(training_question(merged(None, JOBS[name] | {"layout": str(p)})))[0] for p in plans]
+    assert [(t.first_stage_layers, t.last_stage_layers) for t in typed] == [
+        (p.first_stage_layers, p.last_stage_layers) for p in plans
+    ]
+    mine, theirs = step_of(job, columns_of(typed)), step_of(job, columns_of(plans))
+    assert mine.time_s.tolist() == theirs.time_s.tolist()
+    assert mine.memory_bytes.tolist() == theirs.memory_bytes.tolist()
+
+
+def test_a_search_holds_told_ends_fast():
+    asked = SMALL | {"devices": 16, "global_batch": 64, "pp": 4, "last_stage_layers": 3}
+    for plan in train_plan(**asked).plans:  # 24 = 7 + 7 + 7 + 3
+        assert (plan.layout.pp, plan.layout.first_stage_layers, plan.layout.last_stage_layers) == (4, 0, 3)
+        assert plan.layout.vp == 1
 
 
 def test_plans_that_are_printed_are_answered_alike():

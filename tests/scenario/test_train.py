@@ -114,7 +114,8 @@ def test_a_plan_is_at_least_as_fast_as_a_guess():
     assert out["seconds"] > 0
     again = orrery.train(**job, framework="megatron-lm", **{
         k: v for k, v in out["plans"][0]["layout"].items()
-        if k not in ("is_sequence_parallel", "sharding_group", "secondary_group") and not k.startswith("recompute_")
+        if k not in ("is_sequence_parallel", "sharding_group", "secondary_group")
+        and not k.startswith("recompute_") and not k.endswith("_stage_layers")
     }, sequence_parallel=out["plans"][0]["layout"]["is_sequence_parallel"])  # fmt: skip
     assert again.step_time_s == pytest.approx(found.plans[0].step_time_s, rel=1e-9)
 

@@ -47,7 +47,7 @@ class BytesAsSeconds:
 
 @pytest.fixture
 def bytes_are_seconds(monkeypatch):
-    monkeypatch.setattr(sync, "_Groups", BytesAsSeconds)
+    monkeypatch.setattr(sync, "Groups", BytesAsSeconds)
 
 
 def stage(dense=DENSE, expert=0.0):

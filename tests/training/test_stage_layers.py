@@ -1,5 +1,7 @@
 """Layers of stages that do not come out even, worked by hand, and the time and memory that follow."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +21,7 @@ from orrery.training.columns import choices, columns_of
 from orrery.training.pace import end_pace, layer_pace
 from orrery.training.ranks import ranks_of
 from orrery.training.schedules.registry import get_schedule
-from orrery.training.stage_layers import by_rank, stage_layers
+from orrery.training.stage_layers import by_chunk, by_rank, stage_layers
 from orrery.training.step import step_of
 
 
@@ -46,19 +48,89 @@ BY_HAND = {
 
 @pytest.mark.parametrize(("sizes", "want"), BY_HAND.items())
 def test_by_hand(sizes, want):
-    assert by_rank(*sizes) == want
+    layers, pp, vp = sizes
+    assert by_rank(layers, TrainingLayout(pp=pp, vp=vp)) == want
 
 
 @given(layers=st.integers(1, 200), pp=st.integers(1, 32), vp=st.integers(1, 16))
 def test_ranks_add_up_and_the_ends_and_the_fullest_are_those_of_the_ranks(layers, pp, vp):
     if pp > layers or pp * vp > layers + 2:
         return
-    ranks = by_rank(layers, pp, vp)
+    ranks = by_rank(layers, TrainingLayout(pp=pp, vp=vp))
     assert sum(ranks) == layers
     found = stage_layers(layers, columns_of([TrainingLayout(pp=pp, vp=vp)]))
     assert (found.num_first[0], found.num_last[0]) == (ranks[0], ranks[-1])
     assert found.num_middle[0] == max(ranks)
     assert max(ranks) - min(ranks) <= 1
+
+
+TOLD = {
+    (61, 16, 1, 0, 1): (*[4] * 15, 1),  # as DeepSeek-V3 is cut in Megatron's recipes: 60 layers over 15 stages
+    (61, 16, 1, 3, 2): (3, *[4] * 14, 2),
+    (126, 16, 1, 7, 7): (7, *[8] * 14, 7),
+    (80, 8, 2, 4, 4): (4, *[12] * 6, 4),
+    (61, 2, 1, 30, 0): (30, 31),
+    (61, 2, 1, 30, 31): (30, 31),
+}  # layers, pp, vp, first, last
+
+
+def told(pp, vp, first, last, **more):
+    schedule = "interleaved" if vp > 1 else "1f1b"
+    more = {"schedule": schedule} | more
+    return TrainingLayout(pp=pp, vp=vp, first_stage_layers=first, last_stage_layers=last, **more)
+
+
+@pytest.mark.parametrize(("sizes", "want"), TOLD.items())
+def test_told_ends_by_hand(sizes, want):
+    layers, *rest = sizes
+    layout = told(*rest)
+    assert by_rank(layers, layout) == want
+    found = stage_layers(layers, columns_of([layout]))
+    middle = want[1] if layout.pp > 2 else max(want)
+    assert [v[0] for v in (found.num_first, found.num_middle, found.num_last)] == [want[0], middle, want[-1]]
+    if layout.vp > 1:
+        assert by_chunk(layers, layout) == tuple(n // layout.vp for n in want) * layout.vp
+
+
+def test_ends_told_as_they_come_out_change_no_digit():
+    """126 layers over 16 stages leave 7 on both ends by themselves."""
+    plain = TrainingLayout(tp=8, pp=16, dp=128, sharding="zero1", recompute="full")
+    said = replace(plain, first_stage_layers=7, last_stage_layers=7)
+    job = job_of()
+    steps = step_of(job, columns_of([plain, said]))
+    assert steps.time_s[0] == steps.time_s[1]
+    assert steps.memory_bytes[0] == steps.memory_bytes[1]
+    assert ranks_of(job, plain) == ranks_of(job, said)
+
+
+def test_a_short_last_stage_leaves_room_for_the_head_and_a_full_one_is_the_slowest():
+    """Llama-3 8B over four stages: 32 = 9 + 9 + 9 + 5; 8 and the head, or 9 and the embedding, forward."""
+    job = job_of("llama-3.1-8b", devices=4, batch=64)
+    layouts = [TrainingLayout(pp=4), TrainingLayout(pp=4, last_stage_layers=5)]
+    x = columns_of(layouts)
+    found = units(job, choices(x)[0])
+    forward, head = layer_pace(found).forward_s[0], end_pace(found, found.head)[0][0]
+    even, short = step_of(job, x).parts["forward"]
+    assert even == pytest.approx(64 * (8 * forward + head))
+    assert short == pytest.approx(64 * (9 * forward + end_pace(found, found.embedding)[0][0]))
+    state = [step_of(job, columns_of([one])).last.parts["optimizer"][0] for one in layouts]
+    layer = found.layer.dense_parameters[0]
+    assert state[0] - state[1] == pytest.approx(3 * layer * 12)  # a wide copy and both moments of three layers
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        (told(16, 1, 0, 2, tp=8, dp=128), "write last_stage_layers = 6"),
+        (told(16, 1, 5, 0, tp=8, dp=128), "write first_stage_layers = 6"),
+        (told(1, 1, 5, 0, tp=8, dp=2048), "write pp = 2 or more"),
+        (told(4, 2, 32, 0, tp=8, dp=512, schedule="zero-bubble-v"), "write schedule = 1f1b"),
+        (told(2, 1, 60, 60, tp=8, dp=1024), "write first_stage_layers = 66"),
+        (told(8, 2, 7, 7, tp=8, dp=256), "leave last_stage_layers out"),
+    ],
+)
+def test_ends_that_leave_no_even_rest_are_refused_with_the_nearest_that_do(layout, said):
+    assert said in refusal(job_of(), columns_of([layout]))
 
 
 def test_the_slowest_stage_is_a_full_one_between_or_an_end_with_what_stands_there():

@@ -50,8 +50,11 @@ VENDOR: Start = {
 }
 FUSED: Start = {
     "launch_s": (3e-6, 1.0),
-    "fused_step_s": (9e-7, 0.7),
-    "fused_rate_frac": (0.6, 0.4),
+    "one_shot_step_s": (9e-7, 0.7),
+    "one_shot_peer_s": (1e-7, 1.0),
+    "one_shot_rate_frac": (0.6, 0.4),
+    "two_shot_step_s": (3.5e-6, 0.7),
+    "two_shot_rate_frac": (0.6, 0.4),
     "host_s": (2e-5, 1.0),
 }
 BEHIND: Mapping[str, float] = {
@@ -241,7 +244,10 @@ def engine(groups: list[Rows], bases: Mapping[str, dict[str, float]], book: Book
             base = {k: v for k, v in base.items() if not k.startswith(("low_latency", "block"))}
         start = {n: (base[n], w) for n, w in (BEHIND_BUS if is_bus else BEHIND).items() if n in base}
         for name, (value, width) in FUSED.items():
-            if (name == "host_s") > groups[0].library.endswith("eager") or (is_eager_vendor and "fused" in name):
+            is_own = name.startswith(("one_shot", "two_shot"))
+            if (name == "host_s") > groups[0].library.endswith("eager") or (is_eager_vendor and is_own):
+                continue
+            if is_bus and name.startswith("two_shot"):
                 continue
             near = centre is not None and name in centre
             start[name] = (centre[name], width * NEAR) if centre and near else (value, width)

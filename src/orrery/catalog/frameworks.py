@@ -1,7 +1,18 @@
 """Training frameworks by name: documented defaults, and what measured runs say their layers and steps cost.
 
 ``facts/frameworks/<name>.toml`` holds the defaults; ``like`` names the framework whose facts hold where a file says
-nothing. ``facts/training.toml`` holds what measured runs taught, one table for each kind of run::
+nothing, and ``[[setting]]`` what a release changed or a recipe sets for some runs::
+
+    [[setting]]
+    since = "26.06"  # blank: always; ``until`` = the first release that does not any more
+    generation = "blackwell"  # of the device
+    precision = "mxfp8"
+    model = "openai/gpt-oss-120b"
+    tasks = ["lora", "adapter"]
+    is_alone = true  # one device
+    facts.fuses_experts = { value = true, from = "releases", at = "0.5.0" }
+
+``facts/training.toml`` holds what measured runs taught, one table for each kind of run::
 
     [sources.runs]
     title = "Published training runs, tables of docs/scorecard.md"
@@ -27,7 +38,7 @@ A name that ends in ``.toml`` is a correction by a user's own runs; see ``correc
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +47,7 @@ from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
 from orrery.catalog.corrected import Corrected, is_own_file, read_corrected
 from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.catalog.releases import is_before, is_past
 from orrery.execution.train.framework import Framework
 from orrery.hardware.device import Device
 
@@ -54,19 +66,32 @@ ASSUMED = {
 """Where no measured run says anything: some fifteen launches of 10 microseconds a layer, and a little of the rest."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a framework is used for: its settings may depend on it. A blank version is the newest release."""
+
+    version: str = ""
+    model: str = ""
+    task: str = ""
+    is_alone: bool = False  # one device
+
+
+USE = Use()
+
+
 def framework_names() -> tuple[str, ...]:
     """Every framework with a fact file."""
     return file_names(FOLDER)
 
 
-def get_framework(name: str = "", device: Device | None = None, precision: str = "") -> Framework:
+def get_framework(name: str = "", device: Device | None = None, precision: str = "", use: Use = USE) -> Framework:
     """The framework called ``name`` (blank = plain PyTorch) with what is known of it on ``device`` with a recipe."""
     if is_own_file(name):
         own = read_corrected(name, "framework", ASSUMED)
-        base = get_framework(own.base, device, precision)
+        base = get_framework(own.base, device, precision, use)
         return _with_own(base, own) if own.holds_on(device) and own.precision in ("", precision) else base
     found = file_called(FOLDER, "framework", name or DEFAULT_FRAMEWORK)
-    return _framework(found, device.generation if device else "", precision)
+    return _framework(found, device.generation if device else "", precision, use)
 
 
 @cache
@@ -93,11 +118,31 @@ def _documented(name: str) -> tuple[str, Mapping[str, Fact]]:
     return raw.get("kernels", kernels), {**facts, **own}
 
 
+SETTING_KEYS = frozenset({"since", "until", "generation", "precision", "model", "tasks", "is_alone", "facts"})
+
+
 @cache
-def _framework(name: str, generation: str, precision: str) -> Framework:
+def _settings(name: str, generation: str, precision: str, use: Use) -> Mapping[str, Fact]:
+    """What releases changed and recipes set, later entries over earlier ones; a file's own, not those of its like."""
+    raw = read_file(FOLDER, name)
+    sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
+    known = {"generation": generation, "precision": precision, "model": use.model, "is_alone": use.is_alone}
+    out: dict[str, Fact] = {}
+    for entry in raw.get("setting", []):
+        if unknown := entry.keys() - SETTING_KEYS:
+            raise FactError(f"{name}.toml: a setting has no {', '.join(sorted(unknown))}.")
+        is_for = all(entry.get(key, value) == value for key, value in known.items())
+        is_for = is_for and use.task in entry.get("tasks", (use.task,))
+        if is_for and is_past(entry.get("since", "0"), use.version) and is_before(entry.get("until", ""), use.version):
+            out |= {key: parse_fact(f"{name}.toml", key, fact, sources) for key, fact in entry["facts"].items()}
+    return out
+
+
+@cache
+def _framework(name: str, generation: str, precision: str, use: Use) -> Framework:
     kernels, facts = _documented(name)
     constants, spreads = _fitted(name, generation, precision)
-    facts = {**facts, **constants}
+    facts = {**facts, **_settings(name, generation, precision, use), **constants}
     known = {f.name for f in fields(Framework)}
     if unknown := facts.keys() - known:
         raise FactError(f"{name}.toml: Framework has no {', '.join(sorted(unknown))}.")

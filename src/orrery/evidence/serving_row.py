@@ -15,6 +15,8 @@ from orrery.evidence.row import Row
 from orrery.execution.backend import KINDS
 from orrery.execution.draft_head import usual_acceptances
 from orrery.execution.engine import Engine
+from orrery.execution.experts.all_to_all import get_dispatcher
+from orrery.execution.experts.redundant import why_not
 from orrery.execution.layout import DRAFT_METHODS, Backends, Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
@@ -80,7 +82,8 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
         Formats(weights=weights, activations=activations, kv=kv, expert_activations=stated), row.count("max_num_seqs"),
         budget or _budget(row, engine, layout, workload), share, _backends(row), workload.mode,
         _draft_head(row),
-        row.word("expert_loads"), _recv_interval(row, engine, version, device, layout, workload),
+        row.word("expert_loads"), get_dispatcher(row.word("all2all_backend")), row.count("num_redundant_experts"),
+        _recv_interval(row, engine, version, device, layout, workload),
     )  # fmt: skip
     return _deployment(*key), workload
 
@@ -89,12 +92,14 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
 def _deployment(
     model: str, device_name: str, engine_name: str, version: str, layout: Layout, formats: Formats, seqs: int,
     tokens: int, share: float, backends: Backends, mode: str, draft_head: DraftHead | None, loads: str,
-    recv_interval: int,
+    dispatcher: str, redundant: int, recv_interval: int,
 ) -> Deployment:  # fmt: skip
     """One object for all rows that describe the same deployment, so that what is known of it is worked out once."""
     device = get_device(device_name)
+    if reason := why_not(get_model(model), layout, redundant):
+        raise ScenarioError(f"num_redundant_experts is {redundant}: {reason}")
     return Deployment(
-        model=get_model(model),
+        model=get_model(model), dispatcher=dispatcher, num_redundant_experts=redundant,
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
         layout=layout, formats=formats, engine=get_engine(engine_name, version, device),
         max_num_seqs=seqs, max_num_batched_tokens=tokens, memory_utilization_frac=share, backends=backends, mode=mode,

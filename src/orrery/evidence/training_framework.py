@@ -5,9 +5,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from orrery.base.errors import ScenarioError
-from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, get_framework
+from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, get_framework
+from orrery.catalog.releases import UNVERSIONED
 from orrery.evidence.row import Row
 from orrery.execution.train.framework import Framework
+from orrery.execution.train.job import Task
 from orrery.execution.train.recipe import Recipe
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.device import Device
@@ -28,7 +30,11 @@ SWITCHES = {
 }  # fmt: skip
 """Megatron's flags, and what they switch on."""
 
+ATTENTION = {"unfused": False, "local": False, "fused": True, "flash": True}
+"""Megatron's words for what computes attention, and whether scores stay out of memory."""
+
 _NIGHTLY = re.compile(r"dev(20\d\d)(\d\d)\d\d")
+_CONTAINER = re.compile(r"^(?:NeMo container )?v?(\d+(?:\.\d+)+)")
 _ARXIV = re.compile(r"arXiv:(\d\d)\d\d\.")
 
 
@@ -55,17 +61,24 @@ def _usual_precision(row: Row, device: Device) -> str:
     return next((p for p in ("bf16", "fp16") if p in peaks), "fp32")
 
 
-def framework_of(row: Row, device: Device, recipe: Recipe, *, has_dropout: bool) -> Framework:
+def framework_of(row: Row, device: Device, recipe: Recipe, task: Task, *, has_dropout: bool) -> Framework:
     """The framework, with the flags, words and dates of the row applied to its defaults."""
     name = row.word("framework") or row.default("framework", f"{DEFAULT_FRAMEWORK} (documented defaults)")
     name = name.split(" ")[0]
     if "same configs as NeMo perf scripts" in row.word("note"):
         name = row.default("settings", "nemo (the note says so)").split(" ")[0]
-    base = get_framework(name, device, recipe.name)
+    use = Use(version=_release(row), model=row.word("model"), task=task, is_alone=row.count("num_devices") == 1)
+    base = get_framework(name, device, recipe.name, use)
     changes = _flags(row, base, device) | _words(row, base)
     if base.has_dropout and not has_dropout:
         changes["has_dropout"] = False
     return _changed(base, tuple(sorted((k, v) for k, v in changes.items() if getattr(base, k) != v)))
+
+
+def _release(row: Row) -> str:
+    """The release that a row ran, as its version or container says; of a row that says none it is not known."""
+    found = _CONTAINER.search(row.word("framework_version"))
+    return found[1] if found else UNVERSIONED
 
 
 @lru_cache(maxsize=1024)
@@ -78,6 +91,10 @@ def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | f
     """Megatron's listed flags; and those of a run that lists them where none is listed."""
     options = {w.strip() for w in row.word("framework_options").casefold().split(";") if w.strip()}
     out: dict[str, bool | float] = {SWITCHES[o]: True for o in options if o in SWITCHES}
+    if word := row.word("attention_backend").casefold():
+        if word not in ATTENTION:
+            raise ScenarioError(f"unknown attention_backend {word}; write {', '.join(ATTENTION)}")
+        out.setdefault("has_fused_attention", ATTENTION[word])
     if framework.name not in MEGATRON:
         return out
     note = row.word("note").casefold()
@@ -89,9 +106,6 @@ def _flags(row: Row, framework: Framework, device: Device) -> dict[str, bool | f
     if "mcore" in words and "te" not in words and not options & {"use-flash-attn"}:
         out["has_fused_attention"] = False
         row.default("attention", "scores in memory (a test of the local layers, without Transformer Engine)")
-    if "may predate the current config" in note and "has_fused_attention" not in out:
-        out["has_fused_attention"] = False
-        row.default("attention", "scores in memory (deterministic tests of that time had no fused attention)")
     is_old = "" < _year(row) < FUSED_ATTENTION_SINCE or device.generation == UNFUSED_GENERATION
     if is_old and "has_fused_attention" not in out:
         out["has_fused_attention"] = False
@@ -153,7 +167,8 @@ def _added(technique: str) -> dict[str, bool | float]:
     """The settings of one line of that table; adapters keep those that do not touch the optimizer."""
     word = technique.removeprefix("+")
     place = STACK.index(word) if word in STACK else len(STACK)
-    out: dict[str, bool | float] = {"is_fused": place >= STACK.index("compile")}
+    out: dict[str, bool | float] = {"is_fused": place >= STACK.index("compile"), "gradient_bytes": 2.0,
+                                    "moments_bytes": 2.0 if word == STACK[-1] else 4.0}  # fmt: skip
     if place < STACK.index("chunked cross entropy"):
         out["logits_bytes"] = 12.0
     if word in STACK and place >= STACK.index("optimizer in backward"):

@@ -32,6 +32,9 @@ BATCH_TOKENS = 4e6
 MICRO_BATCHES_PER_STAGE = 8
 """Micro-batches that a pipeline runs for each of its stages where a row states no batch: idle for an eighth."""
 
+CHUNK_LAYERS = 2
+"""Layers of a pipeline chunk in most of MLPerf's submissions that say how they interleave (one to three)."""
+
 _LISTED = re.compile(r"\[([\w ,]+)\]")
 """A list of modules as a source prints it: ``selective//[moe_act layernorm]``."""
 
@@ -59,7 +62,7 @@ def layout_of(
     micro_batch, global_batch = _batch(row, degrees, usual, accumulates=framework.accumulates)
     ranks = degrees.dp * degrees.cp
     sharding = stated or (_default_sharding(row, framework) if ranks > 1 else "none")
-    vp = max(row.count("vp"), 1) if degrees.pp > 1 else 1
+    vp = _chunks(row, model, degrees.pp)
     ep, etp = _experts(row, model, framework, degrees)
     recompute, modules = _recompute(row, framework)
     return TrainingLayout(
@@ -69,6 +72,15 @@ def layout_of(
         schedule="interleaved" if vp > 1 else framework.schedule,
         is_sequence_parallel=framework.is_sequence_parallel and degrees.tp > 1,
     ), global_batch  # fmt: skip
+
+
+def _chunks(row: Row, model: Model, pp: int) -> int:
+    """Chunks of each stage. Tuned submissions interleave, whether or not they publish how often."""
+    stated = row.count("vp")
+    if stated or pp == 1 or not row.word("mlperf_round"):
+        return max(stated, 1) if pp > 1 else 1
+    vp, rest = divmod(model.num_layers, pp * CHUNK_LAYERS)
+    return int(row.default("vp", str(vp))) if vp > 1 and not rest else 1
 
 
 def _sharding(row: Row) -> Sharding | None:

@@ -16,7 +16,7 @@ from orrery.evidence.training_layout import layout_of
 from orrery.evidence.training_model import model_of
 from orrery.execution.train.experts import DISPATCHERS
 from orrery.execution.train.framework import Framework
-from orrery.execution.train.job import FROZEN, Task, TrainingJob
+from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, Task, TrainingJob
 from orrery.execution.train.layout import Sharding, TrainingLayout
 from orrery.execution.train.modules import modules_in
 from orrery.execution.train.recipe import Recipe
@@ -69,7 +69,7 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
     model = model_of(row)
     task = _task(row)
     recipe = recipe_of(row, device)
-    framework = framework_of(row, device, recipe, has_dropout=_has_dropout(row, model))
+    framework = framework_of(row, device, recipe, task, has_dropout=_has_dropout(row, model))
     seq_len = _seq_len(row, model, task)
     layout, global_batch = layout_of(row, model, device, framework, recipe, task, seq_len)
     cluster = cluster_of(row, device, layout.num_devices)
@@ -77,7 +77,7 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
     job = _job(
         model, cluster, framework, recipe, seq_len, global_batch, task,
         _adapter_rank(row, framework) if task in FROZEN else 16, longest, _dispatcher(row),
-        expert_loads(row.word("expert_loads"), model),
+        expert_loads(row.word("expert_loads"), model), _base_weights(row, task),
     )  # fmt: skip
     if leaves_recompute_open(row, layout):
         layout = _as_little_again_as_fits(row, job, layout)
@@ -121,7 +121,7 @@ def _modules(job: TrainingJob) -> Iterator[tuple[str, ...]]:
 
 def leaves_recompute_open(row: Row, layout: TrainingLayout) -> bool:
     """Whether a run at scale does not say what it computes again, so that a little more of it may make it fit."""
-    return not row.word("recompute") and layout.num_devices > 1
+    return not row.word("recompute") and layout.num_devices > 1 and layout.recompute != "full"
 
 
 def usable_bytes(device: Device) -> float:
@@ -132,13 +132,13 @@ def usable_bytes(device: Device) -> float:
 @lru_cache(maxsize=4096)
 def _job(
     model: Model, cluster: Cluster, framework: Framework, recipe: Recipe, seq_len: int, global_batch: int, task: Task,
-    rank: int, longest: int, dispatcher: str, loads: Popularity | None,
+    rank: int, longest: int, dispatcher: str, loads: Popularity | None, base_weights: str,
 ) -> TrainingJob:  # fmt: skip
     """One object for all rows that describe the same job, so that their layouts can be answered together."""
     return TrainingJob(
         model=model, cluster=cluster, framework=framework, recipe=recipe, seq_len=seq_len,
         global_batch=global_batch, task=task, adapter_rank=rank, longest_seq_len=longest, dispatcher=dispatcher,
-        expert_loads=loads,
+        expert_loads=loads, base_weights=base_weights,
     )  # fmt: skip
 
 
@@ -149,6 +149,12 @@ def _task(row: Row) -> Task:
     if not word:
         row.default("task", "pretrain")
     return TASKS[word]
+
+
+def _base_weights(row: Row, task: Task) -> str:
+    """The format of frozen weights, where a row states one of fewer than 16 bits."""
+    word = row.word("base_weights_format").casefold()
+    return word if task in FROZEN and word in BASE_WEIGHTS else ""
 
 
 def _dispatcher(row: Row) -> str:

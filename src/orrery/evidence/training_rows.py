@@ -7,6 +7,7 @@ from orrery.base.cost import Interval, Spread
 from orrery.base.errors import OrreryError, UnknownName
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.metrics import FITS, METRICS, OUTCOME_COLUMNS
+from orrery.evidence.notes import with_notes
 from orrery.evidence.row import Row
 from orrery.evidence.tables import Table
 from orrery.evidence.training_row import (
@@ -67,7 +68,7 @@ def read(table: Table, rows: Rows, answers: Answers) -> list[Read]:
     """The rows that describe a job and a layout; the others are declined with the reason."""
     out: list[Read] = []
     for number in map(int, rows):
-        row = Row({c: v[number] for c, v in table.columns.items()})
+        row = Row(with_notes({c: v[number] for c, v in table.columns.items()}))
         try:
             job, layout = read_training_row(row)
         except UnknownName as error:

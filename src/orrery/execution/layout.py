@@ -122,4 +122,5 @@ class Deployment:
     backends: Backends = field(default_factory=Backends)
     mode: str = ""
     dispatcher: str = ""  # how tokens reach experts of other ranks; blank = as the engine does
+    num_redundant_experts: int = 0  # copies, over all ranks, of the experts of each layer that tokens choose most
     draft_head: DraftHead | None = None

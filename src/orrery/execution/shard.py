@@ -52,7 +52,7 @@ class MixerShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertsShard:
-    """Routed experts as a device sees them: num_experts / ep of them, each ffn_size / tp wide."""
+    """Routed experts as a device sees them: num_experts / ep of them (and of redundant copies), ffn_size / tp wide."""
 
     block: str
     experts: Experts
@@ -176,7 +176,8 @@ def _experts(deployment: Deployment, block: Block, experts: Experts) -> ExpertsS
     layout, weights = deployment.layout, stored_experts(deployment)
     backends = choices(deployment, "moe", weights)
     tp = layout.expert_tp
-    held = experts.num_experts * experts.num_parameters_each / (tp * layout.ep)
+    places = experts.num_experts + deployment.num_redundant_experts
+    held = places * experts.num_parameters_each / (tp * layout.ep)
     return ExpertsShard(
         block=block.name, experts=experts, tp=tp, ep=layout.ep, count=float(block.count),
         format=compute_format(weights, _expert_activations(deployment, backends), deployment.cluster.device),

@@ -87,7 +87,7 @@ def _expert_part(deployment: Deployment, x: ExpertsShard, batch: Batch, largest:
     op = MoE(
         tokens=batch.num_tokens * ranks, hidden_size=e.hidden_size, ffn_size=e.ffn_size, num_experts=e.num_experts,
         experts_per_token=e.experts_per_token, format=x.format, tp=x.tp, ep=x.ep, is_gated=e.is_gated,
-        popularity=deployment.expert_loads or EXPERT_LOADS,
+        popularity=deployment.expert_loads or EXPERT_LOADS, num_redundant_experts=deployment.num_redundant_experts,
     )  # fmt: skip
     device = deployment.cluster.device
     sizes = {

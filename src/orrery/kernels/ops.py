@@ -135,7 +135,8 @@ class MoE:
 
     ``tokens`` enter before routing, over all ``ep`` ranks; each device holds num_experts/ep experts of ffn_size/tp.
     ``skew`` is the exponent of the power law that expert loads follow (0 = dealt out evenly, -1 = every token picks its
-    experts at random, all alike); the busiest rank is timed.
+    experts at random, all alike); the busiest rank is timed. ``num_redundant_experts`` are copies, over all ranks, of
+    those that a ``popularity`` makes the most chosen.
     """
 
     tokens: Size
@@ -149,6 +150,7 @@ class MoE:
     is_gated: bool = True
     skew: float | Floats = 0.0
     popularity: Popularity | None = None  # in place of ``skew``
+    num_redundant_experts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -88,11 +88,12 @@ def _candidate(
     slope = max(near, far)
     out_step = max(c.get("scaleout_step_s", 0.0), device.scaleout.latency_s)
     chain = traffic.num_steps * c[f"{transport}_step_s"] + traffic.num_out_steps * out_step
+    chain += traffic.num_peers * c.get(f"{transport}_peer_s", 0.0)
     roof = max(
         traffic.wire_ratio / rate if traffic.wire_ratio else 0.0, traffic.out_ratio / out if traffic.out_ratio else 0.0
     )
     return Candidate(
-        name=f"{name}, {transport.replace('_', ' ')}",
+        name=name if transport == name.replace("-", "_") else f"{name}, {transport.replace('_', ' ')}",
         latency_s=c["launch_s"] + c.get(f"{transport}_launch_s", 0.0) + chain,
         slope_s_per_bytes=slope,
         root_s2_per_bytes=4.0 * c.get("pipeline_ratio", 0.0) * chain * slope if transport == "bulk" else 0.0,

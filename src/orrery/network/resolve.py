@@ -29,7 +29,7 @@ KIN = {
 SPELLINGS = {
     "rccl": "nccl", "hccl": "nccl", "xla": "nccl", "": "nccl",
     "nccl-tests": "nccl", "nccl-tests all_reduce_perf": "nccl", "torch.distributed all_reduce": "nccl",
-    "nccl (torch.distributed)": "nccl-eager",
+    "nccl (torch.distributed)": "nccl-eager", "nnscaler comm profiler": "nccl-eager",
     "tensorrt-llm custom all-reduce": "tensorrt-llm",
     "vllm custom all-reduce (graph)": "vllm", "vllm custom all-reduce (eager)": "vllm-eager",
     "deepep low-latency": "deepep-low-latency", "deepep normal": "deepep-normal",

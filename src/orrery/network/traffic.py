@@ -9,9 +9,10 @@ class Traffic:
 
     ``num_steps`` and ``num_out_steps`` are messages that must follow each other on the scale-up and the scale-out link;
     ``wire_ratio`` and ``out_ratio`` are bytes that a device sends over each, per byte of message; ``staged_ratio`` is
-    what it copies through its own buffers. ``transports`` are the ways of moving bytes that the algorithm can use:
+    what it copies through its own buffers; ``num_peers`` are devices whose flags it sets and waits for, one after the
+    other, where that is not a step of its own. ``transports`` are the ways of moving bytes that the algorithm can use:
     NCCL's LL (a flag beside every 4 bytes), LL128 (beside every 120) and Simple (whole buffers, then a barrier), a
-    switch, or an engine's own kernel. [nccl]
+    switch, or an engine's own kernel, in one shot or in two. [nccl]
     """
 
     num_steps: int
@@ -19,6 +20,7 @@ class Traffic:
     num_out_steps: int = 0
     out_ratio: float = 0.0
     staged_ratio: float = 1.0
+    num_peers: int = 0
     transports: tuple[str, ...] = ("low_latency", "block", "bulk")
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from orrery.execution.engine import Engine
+from orrery.execution.experts.redundant import why_not
 from orrery.execution.formats import can_multiply
 from orrery.execution.layout import Backends, Deployment, DraftHead, Formats, Layout
 from orrery.hardware.cluster import Cluster
@@ -50,6 +51,8 @@ class Fixed:
     mode: str = ""
     draft_head: DraftHead | None = None
     expert_loads: Popularity | None = None
+    dispatcher: str = ""
+    num_redundant_experts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,7 +105,8 @@ def _deployment(
         max_num_seqs=fixed.max_num_seqs, max_num_batched_tokens=budget, max_model_tokens=fixed.max_model_tokens,
         memory_utilization_frac=fixed.memory_utilization_frac, backends=fixed.backends, mode=fixed.mode,
         draft_head=fixed.draft_head, scheduler_recv_interval=fixed.scheduler_recv_interval,
-        expert_loads=fixed.expert_loads,
+        expert_loads=fixed.expert_loads, dispatcher=fixed.dispatcher,
+        num_redundant_experts=fixed.num_redundant_experts,
     )  # fmt: skip
 
 
@@ -120,7 +124,8 @@ def layouts(model: Model, device: Device, max_devices: int, fixed: Fixed) -> Ite
         for pp in (fixed.pp,) if fixed.pp else _powers(min(max_devices // tp, model.num_layers)):
             for dp, ep in _expert_degrees(tp, max_devices // (tp * pp), experts, fixed):
                 found.add(Layout(tp=tp, pp=pp, dp=dp, ep=ep, cp=fixed.cp))
-    fits = (x for x in found if x.num_devices <= max_devices)
+    copies = fixed.num_redundant_experts
+    fits = (x for x in found if x.num_devices <= max_devices and not why_not(model, x, copies))
     yield from sorted(fits, key=lambda x: (x.num_devices, x.pp, x.dp, x.ep, x.tp))
 
 

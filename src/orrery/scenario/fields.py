@@ -42,6 +42,10 @@ SETTINGS: tuple[Setting, ...] = (
     word("gemm_backend", "Kernels of dense products (default: likewise).", "deepgemm", "NAME"),
     word("expert_loads", "How tokens choose experts: balanced, zipf:S, or a file with each one's share.", "zipf:0.5",
          "LAW|FILE", commands=EVERY),
+    word("all2all_backend", "How tokens reach experts of other ranks: all-gather, deepep, deepep-low-latency, "
+         "tensorrt-llm-two-sided, … (default: as the engine's version chooses).", "deepep", "NAME"),
+    count("num_redundant_experts", "Copies of popular experts over all ranks, placed by their loads (EPLB; default 0).",
+          32, most=65536),
     count("input_tokens", "Mean prompt length.", 1024, most=100_000_000, commands=TRAFFIC),
     count("output_tokens", "Mean answer length.", 256, most=100_000_000),
     number("input_tokens_std", "Standard deviation of the prompt length.", 300, most=1e8, excludes_least=False,

@@ -14,6 +14,10 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
     word("against", "With --plan: a layout of yours by its name; says its rank and what the best changes.",
          "tp8 sp pp8 dp16 mb1 zero1 1f1b", "NAME", commands=TRAIN),
     count("vp", "Model chunks of each pipeline stage (interleaving).", 2, most=1024, commands=TRAIN),
+    count("first_stage_layers", "Layers of the first pipeline stage, where its share is not even.", 7, most=10_000,
+          commands=TRAIN),
+    count("last_stage_layers", "Layers of the last pipeline stage; those between share the rest evenly.", 7,
+          most=10_000, commands=TRAIN),
     count("etp", "Ways in which one expert is cut (default: as the framework does).", 1, most=4096,
           commands=ONE | SIMULATE | TRAIN),
     word("sharding", "What data-parallel ranks share out: none, zero1, zero2, zero3 (fsdp).", "zero1", "NAME",
@@ -34,8 +38,15 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
            commands=TRAIN),
     word("tensor_overlap", "What tensor-parallel collectives run beside: serial, weight-gradients, pieces, domino, …",
          "domino", "NAME", commands=TRAIN),
-    word("expert_overlap", "What the exchange of tokens runs beside: serial, expert-pipeline, …", "expert-pipeline",
+    word("expert_overlap", "What the exchange of tokens runs beside, or is spared by: expert-serial, expert-pipeline, "
+         "sparse-materialisation, shadowing.", "expert-pipeline",
          "NAME", commands=TRAIN),
+    word("expert_placement", "Where experts stand: in-order, rearranged (popular beside unpopular), redundancy (copies "
+         "of popular ones).", "rearranged", "NAME", commands=TRAIN),
+    count("expert_replicas", "Copies of a layer's experts with redundancy (default: one a rank).", 32, most=65536,
+          commands=TRAIN),
+    count("placement_interval_steps", "Steps from one placement of experts to the next.", 100, most=10_000_000,
+          commands=TRAIN),
     word("dispatcher", "How tokens reach their experts: all-gather, all-to-all, deepep, hybridep (default: the "
          "framework's).", "all-to-all", "NAME", commands=TRAIN),
     word("task", "pretrain, full_finetune, lora, qlora, adapter, forward_backward.", "pretrain", "NAME",

@@ -30,9 +30,14 @@ ALIASES: Mapping[str, str] = {
     "max_num_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
     "backend": "engine", "framework_name": "framework", "price": "usd_per_hour", "electricity_price": "electricity",
     "global_batch_size": "global_batch", "micro_batch_size": "micro_batch", "seq_length": "seq_len",
-    "sequence_length": "seq_len",
+    "sequence_length": "seq_len", "decoder_first_pipeline_num_layers": "first_stage_layers",
+    "decoder_last_pipeline_num_layers": "last_stage_layers",
+    "num_layers_in_first_pipeline_stage": "first_stage_layers",
+    "num_layers_in_last_pipeline_stage": "last_stage_layers",
     "dataset": "trace", "num_speculative_tokens": "draft_tokens", "speculative_model": "draft_model",
     "enable_prefix_caching": "prefix_caching", "num_replicas": "replicas",
+    "moe_a2a_backend": "all2all_backend", "moe_comm_method": "all2all_backend", "dispatcher": "all2all_backend",
+    "ep_num_redundant_experts": "num_redundant_experts", "redundant_experts": "num_redundant_experts",
 }  # fmt: skip
 """Another name -> the setting that it is, where a command has that setting and none of the other name."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from orrery.base.errors import ScenarioError
 from orrery.base.units import figures
+from orrery.execution.experts.all_to_all import get_dispatcher
 from orrery.execution.memory import Infeasible
 from orrery.numerics.registry import get_format
 from orrery.planner.detail import detail
@@ -153,6 +154,8 @@ def space_of(scenario: Scenario, parts: Sequence[Parts], max_devices: int) -> Sp
         backends=backends_of(scenario), mode="open", draft_head=draft_head_of(scenario),
         expert_loads=expert_loads(scenario.expert_loads, parts[0].model),
         scheduler_recv_interval=recv_interval_of(scenario, parts[0].engine),
+        dispatcher=get_dispatcher(scenario.all2all_backend or ""),
+        num_redundant_experts=scenario.num_redundant_experts or 0,
     )  # fmt: skip
     return Space(model=parts[0].model, options=options, max_devices=max_devices, fixed=fixed)
 

@@ -11,6 +11,8 @@ from orrery.catalog.models import get_model
 from orrery.execution.backend import KINDS
 from orrery.execution.choice import chosen
 from orrery.execution.engine import Engine
+from orrery.execution.experts.all_to_all import dispatcher_note, get_dispatcher
+from orrery.execution.experts.redundant import redundant_note, why_not
 from orrery.execution.formats import can_multiply
 from orrery.execution.layout import Backends, Deployment, Formats, Layout
 from orrery.hardware.cluster import Cluster
@@ -248,8 +250,18 @@ def deploy(scenario: Scenario, parts: Parts, layout: Layout, formats: Formats) -
         max_num_batched_tokens=scenario.max_num_batched_tokens or 0,
         max_model_tokens=scenario.max_model_len or 0,
         scheduler_recv_interval=recv_interval_of(scenario, parts.engine),
+        dispatcher=get_dispatcher(scenario.all2all_backend or ""),
+        num_redundant_experts=redundant_experts_of(scenario, parts.model, layout),
         memory_utilization_frac=scenario.gpu_memory_utilization or 0.0, draft_head=draft_head_of(scenario),
     )  # fmt: skip
+
+
+def redundant_experts_of(scenario: Scenario, model: Model, layout: Layout) -> int:
+    """Copies of popular experts; refused where the ranks cannot hold so many."""
+    count = scenario.num_redundant_experts or 0
+    if reason := why_not(model, layout, count):
+        raise ScenarioError(f"num_redundant_experts: got {count}: {reason}.")
+    return count
 
 
 def recv_interval_of(scenario: Scenario, engine: Engine) -> int:
@@ -269,9 +281,11 @@ def backends_of(scenario: Scenario) -> Backends:
 
 
 def backend_notes(deployment: Deployment) -> tuple[str, ...]:
-    """Which kernels run the experts, and whose rule says so."""
+    """Which kernels run the experts, how tokens reach those of other ranks, and whose rule says so."""
     found = chosen(deployment).get("moe", ())
-    return tuple(f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact)
+    notes = [f"moe_backend: {c.backend} ({c.fact.at})" for c in found if c.fact]
+    notes += [note for note in (dispatcher_note(deployment), redundant_note(deployment)) if note]
+    return tuple(notes)
 
 
 def mode_of(scenario: Scenario) -> Mode:

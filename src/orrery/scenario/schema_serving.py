@@ -30,6 +30,8 @@ class ServingScenario(BaseModel):
     attention_backend: Word = None
     gemm_backend: Word = None
     expert_loads: Word = None
+    all2all_backend: Word = None
+    num_redundant_experts: Count = Field(**bounds("num_redundant_experts"))
     input_tokens: Count = Field(**bounds("input_tokens"))
     output_tokens: Count = Field(**bounds("output_tokens"))
     input_tokens_std: Number = Field(**bounds("input_tokens_std"))

@@ -12,6 +12,7 @@ from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
 WORDS = {
     "sharding": ("none", "zero1", "zero2", "zero3", "fsdp"),
     "context_kind": ("ring", "all-to-all"),
+    "expert_placement": ("in-order", "rearranged", "redundancy"),
     "dispatcher": ("all-gather", "all-to-all", "deepep", "hybridep"),
     "task": ("pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"),
 }
@@ -29,6 +30,8 @@ class TrainingScenario(BaseModel):
     layout: Word = None
     against: Word = None
     vp: Count = Field(**bounds("vp"))
+    first_stage_layers: Count = Field(**bounds("first_stage_layers"))
+    last_stage_layers: Count = Field(**bounds("last_stage_layers"))
     etp: Count = Field(**bounds("etp"))
     sharding: Word = None
     sharding_group: Count = Field(**bounds("sharding_group"))
@@ -40,6 +43,9 @@ class TrainingScenario(BaseModel):
     sequence_parallel: Switch = None
     tensor_overlap: Word = None
     expert_overlap: Word = None
+    expert_placement: Word = None
+    expert_replicas: Count = Field(**bounds("expert_replicas"))
+    placement_interval_steps: Count = Field(**bounds("placement_interval_steps"))
     dispatcher: Word = None
     task: Word = None
     adapter_rank: Count = Field(**bounds("adapter_rank"))

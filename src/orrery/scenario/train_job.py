@@ -4,17 +4,21 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from orrery.base.errors import ScenarioError
+from orrery.base.seam import technique_at
 from orrery.catalog.devices import get_device
-from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, framework_notes, get_framework
+from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model
+from orrery.execution.train import techniques
 from orrery.execution.train.experts import dispatcher_of
-from orrery.execution.train.job import Islands, Task, TrainingJob
+from orrery.execution.train.job import PLACEMENT_INTERVAL_STEPS, Islands, Task, TrainingJob
 from orrery.execution.train.layout import Recompute, TrainingLayout, expert_cut
 from orrery.execution.train.layout_name import read_name
 from orrery.execution.train.modules import check_modules, read_modules
+from orrery.execution.train.placement import IN_ORDER, SEAM
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device, Link
+from orrery.models.model import Model
 from orrery.scenario.expert_loads import expert_loads, loads_word
 from orrery.scenario.resolve import one_device, read_as
 from orrery.scenario.schema import Scenario
@@ -49,21 +53,49 @@ def training_question(scenario: Scenario) -> TrainingQuestion:
     recipe = get_recipe(precision)
     framework_name = _framework_name(scenario, notes)
     notes += framework_notes(framework_name, device)
-    framework = get_framework(framework_name, device, recipe.name)
+    task = cast(Task, scenario.task or "pretrain")
+    model = get_model(cast(str, scenario.model), scenario.assume or "")
+    use = Use(model=model.name, task=task, is_alone=scenario.devices == 1)
+    framework = get_framework(framework_name, device, recipe.name, use)
     per_node = scenario.devices_per_node or device.devices_per_node
     devices = cast(int, scenario.devices)
     cluster = Cluster(device=device, num_devices=devices, devices_per_node=min(per_node, devices))
-    model = get_model(cast(str, scenario.model), scenario.assume or "")
     notes += read_as(model)
     job = TrainingJob(
         model=model, cluster=cluster, framework=framework, recipe=recipe,
         seq_len=cast(int, scenario.seq_len), global_batch=cast(int, scenario.global_batch),
-        task=cast(Task, scenario.task or "pretrain"), adapter_rank=scenario.adapter_rank or 16,
+        task=task, adapter_rank=scenario.adapter_rank or 16,
         islands=_islands(scenario, devices), tensor_overlap=scenario.tensor_overlap or "",
         expert_overlap=scenario.expert_overlap or "", dispatcher=scenario.dispatcher or "",
-        expert_loads=expert_loads(scenario.expert_loads, model),
+        expert_loads=expert_loads(scenario.expert_loads, model), **_placement(scenario, model, notes),
     )  # fmt: skip
     return TrainingQuestion(job=job, given=_given(scenario), notes=tuple(notes))
+
+
+def _placement(scenario: Scenario, model: Model, notes: list[str]) -> dict[str, Any]:
+    """What moves or copies experts; ScenarioError where a setting means nothing beside the others."""
+    name, copies, interval = (
+        scenario.expert_placement, scenario.expert_replicas, scenario.placement_interval_steps
+    )  # fmt: skip
+    if name in (None, IN_ORDER):
+        for field, value in (("expert_replicas", copies), ("placement_interval_steps", interval)):
+            if value is not None:
+                raise ScenarioError(
+                    f"{field}: {value} is of experts that move; write expert_placement = redundancy, or leave it out."
+                )
+        return {}
+    if not any(b.experts for b in model.blocks):
+        raise ScenarioError(f"expert_placement: {model.name} has no experts; leave expert_placement out.")
+    if copies is not None and name != "redundancy":
+        raise ScenarioError(f"expert_replicas: {name} copies nothing; write expert_placement = redundancy.")
+    technique = technique_at(techniques, SEAM, str(name))
+    if (other := scenario.expert_overlap) in technique.excludes:
+        raise ScenarioError(f"expert_overlap: {other} and {name} both copy experts; write one of them.")
+    if interval is None:
+        interval = PLACEMENT_INTERVAL_STEPS
+        notes.append(f"placement_interval_steps: {interval} (assumed)")
+    knobs = (("num_replicas", float(copies)),) if copies is not None else ()
+    return {"expert_placement": name, "placement_knobs": knobs, "placement_interval_steps": interval}
 
 
 def _usual_precision(device: Device) -> str:
@@ -98,7 +130,15 @@ def _islands(scenario: Scenario, devices: int) -> Islands | None:
 def job_json(job: TrainingJob) -> dict[str, Any]:
     """What was trained, by name; of models with experts also how their tokens travel and fall."""
     has_experts = any(b.experts for b in job.model.blocks)
-    routed = {"dispatcher": dispatcher_of(job), "expert_loads": loads_word(job.expert_loads)} if has_experts else {}
+    routed = (
+        {
+            "dispatcher": dispatcher_of(job),
+            "expert_loads": loads_word(job.expert_loads),
+            "expert_placement": job.expert_placement or IN_ORDER,
+        }
+        if has_experts
+        else {}
+    )
     return {
         "model": job.model.name, "device": job.cluster.device.name, "num_devices": job.cluster.num_devices,
         "devices_per_node": job.cluster.devices_per_node, "framework": job.framework.name,
@@ -108,8 +148,8 @@ def job_json(job: TrainingJob) -> dict[str, Any]:
 
 
 LAYOUT_SETTINGS = (
-    "tp", "cp", "pp", "dp", "vp", "ep", "etp", "micro_batch", "sharding_group", "secondary_group", "recompute",
-    "recompute_layers", "schedule", "context_kind",
+    "tp", "cp", "pp", "dp", "vp", "first_stage_layers", "last_stage_layers", "ep", "etp", "micro_batch",
+    "sharding_group", "secondary_group", "recompute", "recompute_layers", "schedule", "context_kind",
 )  # fmt: skip
 
 

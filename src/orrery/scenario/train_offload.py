@@ -311,7 +311,8 @@ def _wider(layout: TrainingLayout, job: TrainingJob) -> list[int]:
 
 
 OPEN: dict[str, Any] = dict.fromkeys(
-    ("pp", "cp", "ep", "etp", "vp", "dp", "sharding", "sharding_group", "secondary_group", "schedule", "recompute",
+    ("pp", "cp", "ep", "etp", "vp", "first_stage_layers", "last_stage_layers", "dp", "sharding",
+     "sharding_group", "secondary_group", "schedule", "recompute",
      "recompute_layers", "context_kind", "framework", "sequence_parallel")
 )  # fmt: skip
 """Settings that offloading does without."""

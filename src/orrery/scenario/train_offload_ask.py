@@ -30,7 +30,16 @@ PRECISIONS = ("bf16", "fp16", "fp32", "tf32")
 ALONE = {"pp": 1, "cp": 1, "ep": 1, "etp": 1, "vp": 1}
 """Degrees that offloading is not known with."""
 
-OWN_WAY = ("sharding", "sharding_group", "secondary_group", "recompute_layers", "schedule", "context_kind")
+OWN_WAY = (
+    "first_stage_layers",
+    "last_stage_layers",
+    "sharding",
+    "sharding_group",
+    "secondary_group",
+    "recompute_layers",
+    "schedule",
+    "context_kind",
+)
 """Settings that a technique decides itself, or that mean nothing with it."""
 
 

@@ -99,7 +99,7 @@ def piece_seconds(job: TrainingJob, layout: TrainingLayout, schedule: Schedule) 
     backward = p["input_gradient_s"] + sum(p[f"{n}_backward_s"] for n in ("tensor", "context", "expert", "host"))
     position = _positions(schedule, layout)
     groups = int(position.max()) + 1
-    counts = np.array(by_chunk(found.num_layers, layout.pp, groups // layout.pp), dtype=np.float64)
+    counts = np.array(by_chunk(found.num_layers, layout, groups // layout.pp), dtype=np.float64)
     layers = counts[position.astype(np.int64)]
     repeated = np.minimum(layers, layout.recompute_layers / position.shape[1]) if layout.recompute_layers else layers
     below, above = (end_pace(found, end) for end in (found.embedding, found.head))

@@ -17,6 +17,12 @@ Flags = NDArray[np.bool_]
 SHARDINGS = ("none", "zero1", "zero2", "zero3")
 RECOMPUTES = ("none", "selective", "full")
 
+COUNTS = (
+    "tp", "cp", "pp", "dp", "vp", "first_stage_layers", "last_stage_layers", "ep", "etp", "micro_batch",
+    "secondary_group", "recompute_layers",
+)  # fmt: skip
+"""Whole numbers of a layout that stand in a column as they are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Columns:
@@ -27,6 +33,8 @@ class Columns:
     pp: Ints
     dp: Ints
     vp: Ints
+    first_stage_layers: Ints  # 0 = as they come out
+    last_stage_layers: Ints
     ep: Ints
     etp: Ints
     micro_batch: Ints
@@ -74,10 +82,9 @@ class Columns:
 
     def layout(self, row: int) -> TrainingLayout:
         """One of them as a user writes it."""
-        counts = ("tp", "cp", "pp", "dp", "vp", "ep", "etp", "micro_batch", "secondary_group", "recompute_layers")
         group = int(self.sharding_group[row])
         return TrainingLayout(
-            **{n: int(getattr(self, n)[row]) for n in counts},
+            **{n: int(getattr(self, n)[row]) for n in COUNTS},
             sharding=SHARDINGS[int(self.sharding[row])],  # pyright: ignore[reportArgumentType]
             sharding_group=0 if group == int(self.data_ranks[row]) else group,
             recompute=RECOMPUTES[int(self.recompute[row])],  # pyright: ignore[reportArgumentType]
@@ -90,10 +97,9 @@ class Columns:
 
 def columns_of(layouts: Sequence[TrainingLayout]) -> Columns:
     """Layouts as users write them, side by side."""
-    counts = ("tp", "cp", "pp", "dp", "vp", "ep", "etp", "micro_batch", "secondary_group", "recompute_layers")
     schedules = tuple(dict.fromkeys(x.schedule for x in layouts))
     return Columns(
-        **{n: np.array([getattr(x, n) for x in layouts], dtype=np.int64) for n in counts},
+        **{n: np.array([getattr(x, n) for x in layouts], dtype=np.int64) for n in COUNTS},
         sharding=np.array([SHARDINGS.index(x.sharding) for x in layouts], dtype=np.int64),
         sharding_group=np.array([x.sharding_group or x.num_data_ranks for x in layouts], dtype=np.int64),
         recompute=np.array([RECOMPUTES.index(x.recompute) for x in layouts], dtype=np.int64),

@@ -3,7 +3,8 @@
 State: weights, gradients, optimizer, each divided by what shares it. Activations: micro-batches in flight times what
 the stage's layers keep, and what the backward pass of one layer holds for a moment, or the logits of the last stage
 where they are more. On top: gathered layers of sharded parameters, buckets, gradients that nobody reads, and what the
-allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone.
+allocator loses. The update needs room for what the optimizer makes and drops again, but by then activations are gone;
+loading a whole checkpoint comes before them (both count as ``update``).
 """
 
 from collections.abc import Sequence
@@ -12,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.job import FROZEN, NF4_BYTES, TrainingJob
+from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, TrainingJob
 from orrery.execution.train.kept import WIDE_BYTES
 from orrery.execution.train.modules import MODULES
 from orrery.execution.train.units import Units
 from orrery.training.columns import Columns
+from orrery.training.expert_moves import moved_parameters
 from orrery.training.sync import Stage, gradient_bytes
 
 Floats = NDArray[np.float64]
@@ -75,15 +77,17 @@ def held_bytes(
     sent = np.where((x.pp > 1) & ~has_head, units.layer.boundary_bytes[which], 0.0) * f.keeps_stage_outputs
     activations = longest * in_flight * (kept + sent) + np.maximum(longest * moment - logits, 0.0)
     gathered = (
-        recipe.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
+        job.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )
-    gathered = gathered + np.where(x.keeps_gathered, copies * recipe.gathered_weight_bytes * every, 0.0)
-    second = np.where(x.secondary_group > 0, recipe.gathered_weight_bytes * stage.dense_parameters, 0.0) / np.maximum(
+    gathered = gathered + np.where(x.keeps_gathered, copies * job.gathered_weight_bytes * every, 0.0)
+    second = np.where(x.secondary_group > 0, job.gathered_weight_bytes * stage.dense_parameters, 0.0) / np.maximum(
         x.secondary_group, 1
     )
     unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters), 0.0)
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
     bucket = bucket * (not f.has_flat_gradients)
+    arriving = expert_state_bytes(job, x) * moved_parameters(job, x, stage.layer_expert_parameters)
+    gathered = gathered + arriving  # one layer's at a time, beside those that still stand there
     loose = activations + logits + gathered + second + unsummed + bucket
     unread = np.where(x.sharding == 3, 0.0, _unread_gradients(job, units, which, counts))
     parts = {
@@ -91,8 +95,12 @@ def held_bytes(
         "logits": logits, "buffers": loose - activations - logits + unread,
     }  # fmt: skip
     parts["fragmentation"] = (f.fragmentation_ratio - 1.0) * loose
-    updated = optimizer / max(_optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
+    updated = optimizer / max(optimizer_bytes(job), 1.0)  # parameters; activations are gone when they are updated
     parts["update"] = np.maximum(f.update_bytes * updated - f.fragmentation_ratio * loose, 0.0)
+    if f.loads_whole:  # before there are gradients, states or activations
+        beside = gradients + optimizer + f.fragmentation_ratio * loose
+        whole = np.where(x.sharding == 3, weight_bytes(job) * every - beside, 0.0)
+        parts["update"] = np.maximum(parts["update"], whole)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return Held(parts=parts)
 
@@ -164,7 +172,7 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
         expert_ways = np.where(x.sharding >= least, x.expert_copies, 1)
         return stage.dense_parameters / ways + stage.expert_parameters / expert_ways
 
-    weights = copies * _weight_bytes(job) * shared(3)
+    weights = copies * weight_bytes(job) * shared(3)
     gradient = recipe.gradient_bytes or f.gradient_bytes
     if is_frozen:
         weights = weights + (recipe.weights_bytes or f.weights_bytes) * stage.trained_parameters
@@ -175,24 +183,30 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
     else:
         unsummed = np.where(x.keeps_gathered, stage.dense_parameters + stage.expert_parameters, shared(2))
         gradients, trained = copies * gradient * unsummed, shared(1)
-    return weights, gradients, _optimizer_bytes(job) * trained
+    return weights, gradients, optimizer_bytes(job) * trained
 
 
-def _optimizer_bytes(job: TrainingJob) -> float:
+def optimizer_bytes(job: TrainingJob) -> float:
     """Of one parameter: a 32-bit copy and both moments."""
     f, recipe = job.framework, job.recipe
     master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
     return 0.0 if job.task == "forward_backward" else master + (recipe.moments_bytes or f.moments_bytes)
 
 
-def _weight_bytes(job: TrainingJob) -> float:
+def weight_bytes(job: TrainingJob) -> float:
     """Of one parameter. Frozen ones are cast once: only what products read is kept."""
     recipe = job.recipe
-    if job.task == "qlora":
-        return NF4_BYTES
+    if job.base_format:
+        return BASE_WEIGHTS[job.base_format]
     if job.task in FROZEN:
         return recipe.weight_copy_bytes or 2.0
     return recipe.weights_bytes or job.framework.weights_bytes
+
+
+def expert_state_bytes(job: TrainingJob, x: Columns) -> Floats:
+    """Weights and optimizer state of one parameter of an expert, where ranks with the same experts share them."""
+    shared = [np.where(x.sharding >= least, x.expert_copies, 1) for least in (3, 1)]
+    return weight_bytes(job) / shared[0] + optimizer_bytes(job) / shared[1]
 
 
 def state_bytes(job: TrainingJob, x: Columns, stage: Stage) -> Floats:

@@ -60,7 +60,9 @@ def layer_pace(units: Units) -> Pace:
     again = f.attention_ratio * x.attention_forward_s
     if f.selective == "operators":
         again = 0.5 * f.matrix_ratio * x.products.forward_s + f.elementwise_ratio * x.stream_forward_s
-    launch = f.host_layer_s + f.host_expert_s * _routed_frac(units) + f.host_collective_s * _collectives(units)
+    launch = (0.0 if f.has_graphed_step else 1.0) * (
+        f.host_layer_s + f.host_expert_s * _routed_frac(units) + f.host_collective_s * _collectives(units)
+    )
     host = np.maximum(launch - busy, 0.0)
     return Pace(
         forward_s=device_forward, input_gradient_s=device_inputs, weight_gradient_s=device_weights,

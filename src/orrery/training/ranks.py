@@ -44,7 +44,7 @@ def ranks_of(job: TrainingJob, layout: TrainingLayout, ready: Units | None = Non
     x = columns_of([layout] * layout.pp)
     found, which = ready or units(job, choice_of([layout])), np.zeros(layout.pp, dtype=np.int64)
     m = np.full(layout.pp, job.global_batch / (layout.dp * layout.micro_batch))
-    layers = np.array(by_rank(found.num_layers, layout.pp, layout.vp), dtype=np.float64)
+    layers = np.array(by_rank(found.num_layers, layout), dtype=np.float64)
     each = kinds_from(found, (np.cumsum(layers) - layers) / layout.vp, layers, layout.vp)
     half = 0.5 * is_mirrored(x)  # such ranks hold a stage of either end
     each = tuple(n + half * (n[::-1] - n) for n in each)

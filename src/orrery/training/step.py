@@ -15,13 +15,14 @@ from orrery.execution.train.exchanges import ELEMENT_BYTES, curves_of
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
-from orrery.training.memory import Held, held_bytes, module_bits, state_bytes
+from orrery.training.expert_moves import moved_parameters
+from orrery.training.memory import Held, expert_state_bytes, held_bytes, module_bits, state_bytes
 from orrery.training.pace import Pace, end_pace, layer_pace, modules_again_s
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
 from orrery.training.stage_kinds import Counts, StageKinds, stage_kinds
-from orrery.training.stage_layers import StageLayers, stage_layers
-from orrery.training.sync import Stage, Sync, gradient_bytes, sync_of, update_s
+from orrery.training.stage_layers import StageLayers, is_told, stage_layers
+from orrery.training.sync import Groups, Stage, Sync, gradient_bytes, sync_of, update_s
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,13 +83,16 @@ def step_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints] | None = Non
     sync = sync_of(job, x, fuller)
     schedules = list(_numbers(x, m))
     sends, joined = _sent_and_joined(x, schedules)
+    if job.framework.overlaps_experts:  # pipelines need chunks that can be taken turn about
+        joined = np.maximum(joined, np.where((x.pp == 1) | (x.vp > 1), 1.0 - 1.0 / m, 0.0))
     each = _layer_parts(job, found, x, pace, which, sync, joined)
     busy, idle_base = _slowest(found, x, which, layers, each, ends)
     parts = {name: m * seconds for name, seconds in busy.items()}
     in_flight, in_flight_last, copies = in_flight_of(x, m, schedules)
-    parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x)
+    parts["bubble"] = _idle_s(x, schedules, idle_base) * _chunk_ratio(found.num_layers, x, layers)
     parts["hand-overs"] = _hand_overs(job, x, found, m, sends)
     parts |= _exposed(job, x, busy, sync, fuller)
+    parts["parameter gathering"] = parts["parameter gathering"] + _moves_s(job, x, fuller)
     parts["update"] = update_s(job, x, fuller)
     parts["once a step"] = np.full(len(x), job.framework.step_s)
     one = x.pp == 1
@@ -250,10 +254,13 @@ def _idle_s(x: Columns, schedules: Numbers, base: Triple) -> Floats:
     return idle
 
 
-def _chunk_ratio(num_layers: int, x: Columns) -> Floats:
+def _chunk_ratio(num_layers: int, x: Columns, layers: StageLayers) -> Floats:
     """The fullest chunk over the mean one: where chunks do not come out even, the pipeline fills at its pace."""
-    chunks = x.pp * x.vp
-    return np.where(x.vp > 1, -(-num_layers // chunks) * chunks / num_layers, 1.0)
+    chunks, told = x.pp * x.vp, is_told(x)
+    ratio = -(-num_layers // chunks) * chunks / num_layers
+    if told.any():
+        ratio = np.where(told, np.maximum(layers.most, layers.num_last) * x.pp / num_layers, ratio)
+    return np.where(x.vp > 1, ratio, 1.0)
 
 
 def _numbers(x: Columns, m: Floats) -> Iterator[tuple[NDArray[np.bool_], Pipeline]]:
@@ -300,6 +307,15 @@ def _exposed(job: TrainingJob, x: Columns, busy: dict[str, Floats], sync: Sync, 
     if f.overlaps_parameters:
         gather_s = np.maximum(_beside(gather_s, busy["forward"], f.contention_ratio), last * gather_s)
     return {"gradient reduction": reduce_s, "parameter gathering": gather_s}
+
+
+def _moves_s(job: TrainingJob, x: Columns, stage: Stage) -> Floats:
+    """A step's share of what a new placement of experts sends."""
+    moved = moved_parameters(job, x, stage.expert_parameters)
+    if not moved.any():
+        return moved
+    message = expert_state_bytes(job, x) * moved
+    return Groups(job, x.ep, x.etp).time_s("all_to_all", message) / job.placement_interval_steps
 
 
 def _flops(job: TrainingJob, found: Units, x: Columns, which: Ints, m: Floats) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.kernels.ops import Elementwise
 from orrery.network.group import LARGEST_CHASSIS_DEVICES
 from orrery.training.columns import Columns, distinct
+from orrery.training.expert_moves import copied_parameters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,7 +52,7 @@ def gradient_bytes(job: TrainingJob) -> float:
     return job.recipe.gradient_wire_bytes or job.recipe.gradient_bytes or job.framework.gradient_bytes
 
 
-class _Groups:
+class Groups:
     """Collective times of the groups that occur, looked up by (ranks, stride) of each layout."""
 
     def __init__(self, job: TrainingJob, ranks: Ints, stride: Ints) -> None:
@@ -82,10 +83,10 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
     zero = np.zeros(len(x))
     is_plain, is_full = x.sharding == 0, x.gathers_layers
     trains_all = job.task not in FROZEN
-    shards, wire, sent = x.sharding_group, gradient_bytes(job), job.recipe.gathered_weight_bytes
-    inner = _Groups(job, shards, x.tp)
-    experts = _Groups(job, x.expert_copies, x.ep * x.etp)
-    outer = _Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)
+    shards, wire, sent = x.sharding_group, gradient_bytes(job), job.gathered_weight_bytes
+    inner = Groups(job, shards, x.tp)
+    experts = Groups(job, x.expert_copies, x.ep * x.etp)
+    outer = Groups(job, np.maximum(x.data_ranks // shards, 1), x.tp * shards)
     reduce_s = gather_s = layer_gather_s = layer_regather_s = layer_reduce_s = zero
     if not is_full.all():
         dense = stage.dense_parameters if trains_all else stage.trained_parameters
@@ -105,7 +106,7 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
         routed = experts.time_s("all_gather", sent * stage.layer_expert_parameters)
         layer_gather_s = layer_regather_s = is_full * (own + routed)
         if x.secondary_group.any():
-            second = _Groups(job, np.where(x.secondary_group > 0, x.secondary_group, shards), x.tp)
+            second = Groups(job, np.where(x.secondary_group > 0, x.secondary_group, shards), x.tp)
             layer_regather_s = is_full * (second.time_s("all_gather", sent * stage.layer_dense_parameters) + routed)
         if trains_all:
             layer_reduce_s = is_full * (
@@ -113,6 +114,11 @@ def sync_of(job: TrainingJob, x: Columns, stage: Stage) -> Sync:
                 + outer.time_s("all_reduce", wire * stage.layer_dense_parameters / shards)
                 + experts.time_s("reduce_scatter", wire * stage.layer_expert_parameters)
             )
+    copied, copies = copied_parameters(job, x, stage.expert_parameters)
+    if copied.any():
+        own = np.where(is_plain, 1, x.expert_copies)  # ranks with the same slots have summed and share what is sharded
+        apart = Groups(job, copies, x.etp * np.maximum(x.ep // copies, 1))
+        reduce_s = reduce_s + apart.time_s("all_reduce", wire * copied / own)
     return Sync(
         reduce_s=reduce_s, gather_s=gather_s, layer_gather_s=layer_gather_s, layer_regather_s=layer_regather_s,
         layer_reduce_s=layer_reduce_s,

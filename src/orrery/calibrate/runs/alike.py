@@ -14,7 +14,7 @@ EXACT = (
     "model", "device", "num_devices", "devices_per_node", "tp", "pp", "dp", "ep", "cp", "vp", "weights_format",
     "activations_format", "kv_format", "engine", "engine_version", "mode", "batch_size", "concurrency",
     "max_num_seqs", "max_num_batched_tokens", "scheduler_recv_interval", "gpu_memory_utilization_frac",
-    "task", "seq_len", "global_batch",
+    "all2all_backend", "num_redundant_experts", "task", "seq_len", "global_batch",
     "micro_batch", "sharding", "recompute", "framework", "framework_options", "precision", "torch_compile", "technique",
     "num_layers", "hidden_size", "prefill_workers", "decode_workers", "prefill_tp", "decode_tp", "prefill_batch_size",
     "decode_batch_size", "experiment", "phase", "prompt_chunk_tokens", "kv_block_tokens",

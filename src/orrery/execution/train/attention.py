@@ -105,7 +105,7 @@ def _op(job: TrainingJob, mixer: Mixer, choice: Choice, seq: int | Ints) -> Op:
     """The kernel over ``seq`` tokens of each sequence."""
     ways = choice.tp * np.where(choice.is_ring, 1, choice.cp)  # all-to-all deals out heads
     num_heads, num_kv_heads = heads(mixer, ways)
-    wide = job.recipe.wide_format
+    wide = job.framework.attention_format or job.recipe.wide_format
     if isinstance(mixer, SoftmaxAttention):
         return AttentionPrefill(
             batch=choice.micro_batch, query_tokens=seq, context_tokens=seq, num_heads=num_heads,

@@ -113,7 +113,7 @@ class Held:
 
 
 def held(block: Block, products: list[Product], choice: Choice) -> Held:
-    """Of one layer: cut linear layers, whole norms and gates; num_experts / ep experts cut etp ways."""
+    """Of one layer: cut linear layers, whole norms and gates; num_experts / ep experts cut etp ways, none copied."""
     dense = sum((p.parameters for p in products), np.zeros(choice.tp.shape)) + float(block.other_parameters)
     experts = np.zeros(choice.tp.shape)
     if block.experts:

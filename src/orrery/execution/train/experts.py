@@ -6,7 +6,8 @@ experts a token
 
     rows = (t / tp) k etp,  rows of one expert = rows ep / E,  columns = ffn / etp
 
-on the mean rank; with uneven loads the fullest rank is what counts. Where tensor-parallel ranks hold the same tokens
+on the mean rank; with uneven loads the fullest rank is what counts, and techniques of placement change both it and the
+experts that a rank holds. Where tensor-parallel ranks hold the same tokens
 (no sequence parallelism) each routes its share of them, so that none is computed twice. Operations of a rank are those
 of its tokens, whatever etp and ep are: 2 (t / tp) k (parameters of an expert). MoE Parallel Folding, arXiv 2504.14960.
 """
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 
 from orrery.execution.train.cut import Choice, Floats, Ints, tokens
 from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.loads import fullest_ratio
 from orrery.execution.train.passes import (
     GATED_BACKWARD_RATIO,
     PLAIN_ACTIVATION_RATIO,
@@ -26,6 +26,7 @@ from orrery.execution.train.passes import (
     Streams,
     elementwise_s,
 )
+from orrery.execution.train.placement import by_ranks
 from orrery.execution.train.products import Passes, grouped_times
 from orrery.models.model import Experts
 
@@ -35,6 +36,14 @@ DISPATCHERS = (GATHER, SEND, DEEPEP, HYBRIDEP)
 
 PERMUTE_RATIO = 2.0 / 3.0
 """Of a sum's three words: rows are read and written in another order."""
+
+BIASED_RATIO = 28.0 / 6.0
+"""Bytes over a sum's six: the bias of each expert times the 32-bit weight of each row (4 written), the sum with the
+row (2 and 4 read, 4 written), the parts of all experts put together (4, 4) and narrowed (4, 2)."""
+
+BIAS_GRADIENT_RATIO = 36.0 / 28.0
+"""And on the way back: widened (2, 4), the row's gradient narrowed (4, 2), those of bias and weight multiplied and
+summed (twice 4, 4, 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,10 +64,10 @@ class Routed:
 def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Routed:
     """Of one micro-batch, or of one of so many pieces of it."""
     own = tokens(job, choice) / (choice.tp * cuts)
-    ratio = fullest_ratio(job, experts, choice.ep)
+    ratio = by_ranks(job, experts, choice.ep, "fullest_ratio")
     return Routed(
         own_tokens=own, rows=own * experts.experts_per_token * choice.etp * ratio,
-        local_experts=np.maximum(experts.num_experts // choice.ep, 1),
+        local_experts=np.maximum(by_ranks(job, experts, choice.ep, "slots_each").astype(np.int64), 1),
         ffn_size=np.maximum(-(-experts.ffn_size // choice.etp), 1),
     )  # fmt: skip
 
@@ -84,25 +93,33 @@ def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Stream
     sorts = (choice.ep > 1) & (x.local_experts > 1)
     moved = 2.0 * x.rows if way != SEND else 2.0 * sent + np.where(sorts, 2.0, 0.0) * x.rows
     moved_s = PERMUTE_RATIO * _add_s(job, moved, experts.hidden_size)
+    if job.framework.fuses_experts:  # activated where the products leave them
+        return Streams(forward_s=moved_s, backward_s=moved_s)
     rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
     kind = "gated_activation" if experts.is_gated else "add"
     once = elementwise_s(job, kind, rows, x.ffn_size)
     ahead, back = (1.0, GATED_BACKWARD_RATIO) if experts.is_gated else (PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO)
-    return Streams(forward_s=moved_s + ahead * once, backward_s=moved_s + back * once)
+    added_s = BIASED_RATIO * _add_s(job, x.rows, experts.hidden_size) if experts.has_bias else 0.0
+    summed_s = BIAS_GRADIENT_RATIO * added_s
+    return Streams(forward_s=moved_s + ahead * once + added_s, backward_s=moved_s + back * once + summed_s)
 
 
 def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
-    """A recipe's casts of what enters the experts' products, and of the gradients of what leaves them."""
+    """A recipe's casts of what enters the experts' products, and of the gradients of what leaves them.
+
+    Fused products cast what lies between them before it leaves, so that only rows from outside are left to cast.
+    """
     x, ways = routed(job, experts, choice), 2 if experts.is_gated else 1
+    between = 0 if job.framework.fuses_experts else x.ffn_size
     rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
     share = 1.0 - job.wide_layers_frac
 
-    def cast_s(width: NDArray[np.int64]) -> Floats:
+    def cast_s(width: NDArray[np.int64] | int) -> Floats:
         return share * elementwise_s(job, "quantise", rows, width)
 
     return Streams(
-        forward_s=job.recipe.input_casts * cast_s(experts.hidden_size + x.ffn_size),
-        backward_s=job.recipe.gradient_casts * cast_s(ways * x.ffn_size + experts.hidden_size),
+        forward_s=job.recipe.input_casts * cast_s(experts.hidden_size + between),
+        backward_s=job.recipe.gradient_casts * cast_s(ways * between + experts.hidden_size),
     )
 
 

@@ -54,10 +54,17 @@ class Framework:
     accumulates: bool = True  # a blank micro-batch may be less than a rank's share of the batch
     names_modules: bool = False  # parts of a layer can be recomputed by name
     keeps_unread_gradients: bool = False  # Transformer Engine's fused sums leave a tensor for every size of weight
+    keeps_frozen_inputs: bool = False  # products of quantised weights keep their inputs, though nothing reads them
+    loads_whole: bool = False  # ranks hold all parameters beside their shards while a checkpoint is loaded
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
     dispatcher: str = "all-to-all"  # how tokens reach their experts, one of experts.DISPATCHERS
     fuses_gradient_sums: bool = False  # products add weight gradients to the sum of earlier micro-batches
     keeps_wide_layers: bool = True  # narrow recipes leave their share of layers in 16 bits; False: none
+    overlaps_experts: bool = False  # the exchange of a micro-batch's tokens runs beside the products of another
+    fuses_experts: bool = False  # products of all experts of a rank are one kernel, which also activates and casts
+    has_graphed_step: bool = False  # the device replays a whole recorded step: nothing waits for launches
+    fuses_loss: bool = False  # cross entropy is one kernel over 16-bit logits, which its gradient takes the place of
+    attention_format: str = ""  # of attention's products; "" = the 16 bits that a recipe keeps
     cuts_experts: bool = False  # default etp: as everything else is cut (tp); False: experts stay whole
     spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])

@@ -14,8 +14,8 @@ from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, tensor
 from orrery.execution.train.expert_exchange import expert_s
 from orrery.execution.train.experts import expert_times
 from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.loads import shares
 from orrery.execution.train.overlap import Pair
+from orrery.execution.train.placement import standing
 from orrery.execution.train.products import Passes, nothing, product_times
 from orrery.execution.train.units import Units
 from orrery.models.model import Block
@@ -126,8 +126,6 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
     assert experts is not None
     gather_s = share * ratio * _gather(job, choice, ELEMENT_BYTES * experts.num_parameters_each)
 
-    share_of = shares(job, experts)
-
     def answer(compute_s: Floats, weight_s: Floats, kind: str, other_s: Floats, gathers: float) -> Floats:
         out = np.zeros(compute_s.shape)
         for ranks in set(choice.ep.tolist()):  # whose loads differ with how many share the experts out
@@ -137,7 +135,7 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
                 cut_columns_s=lambda cuts: compute_s,
                 cut_network_s=lambda cuts: share * ratio * expert_s(job, block, choice, cuts),
                 contention_ratio=f.contention_ratio, other_compute_s=other_s, expert_gather_s=gathers * gather_s,
-                expert_share=share_of, num_ranks=ranks,
+                expert_share=standing(job, experts, ranks).share, num_ranks=ranks,
             )  # fmt: skip
             out = np.where(choice.ep == ranks, technique.rule(pair, knobs), out)
         return out - compute_s - weight_s

@@ -16,9 +16,13 @@ Task = Literal["pretrain", "full_finetune", "lora", "qlora", "adapter", "forward
 
 FROZEN = frozenset({"lora", "qlora", "adapter"})
 
+"""Tasks whose base weights have no gradients."""
+
 NF4_BYTES = 0.5 + 1.0 / 64.0 + 4.0 / (64.0 * 256.0)
 """Of one parameter in NF4: four bits, an 8-bit scale for 64 of them, an FP32 scale for 256 scales [dettmers-2023]."""
-"""Tasks whose base weights have no gradients."""
+
+BASE_WEIGHTS = {"nf4-dq": NF4_BYTES, "nf4": 0.5 + 4.0 / 64.0}
+"""Bytes of a frozen parameter by format: with quantised scales, and with an FP32 scale for 64 weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,10 @@ class Islands:
 
     num_devices: int  # of one island
     link: Link  # between islands, per device
+
+
+PLACEMENT_INTERVAL_STEPS = 100
+"""Assumed where nobody says how often experts are placed anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,6 +57,20 @@ class TrainingJob:
     expert_knobs: tuple[tuple[str, float], ...] = ()
     dispatcher: str = ""  # how tokens reach their experts; "" = as the framework does
     expert_loads: Popularity | None = None  # None: balanced
+    expert_placement: str = ""  # what moves or copies experts; "" = they stand in order
+    placement_knobs: tuple[tuple[str, float], ...] = ()
+    placement_interval_steps: int = PLACEMENT_INTERVAL_STEPS  # from one placement of experts to the next
+    base_weights: str = ""  # of BASE_WEIGHTS: how frozen weights are kept; "" = as the task has it
+
+    @property
+    def base_format(self) -> str:
+        """The 4-bit format of frozen weights; "" where they stay in 16 bits."""
+        return self.base_weights or ("nf4-dq" if self.task == "qlora" else "")
+
+    @property
+    def gathered_weight_bytes(self) -> float:
+        """What a sharded parameter travels in: frozen ones of 4 bits as they are."""
+        return BASE_WEIGHTS[self.base_format] if self.base_format else self.recipe.gathered_weight_bytes
 
     @property
     def wide_layers_frac(self) -> float:

@@ -92,8 +92,11 @@ def _mixed(block: Block, choice: Choice, t: Floats) -> Floats:
 
 
 def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:
-    """Products whose inputs the backward pass reads: all, or where weights are frozen those beside adapters."""
-    return products if job.task not in FROZEN else [p for p in products if p.linear.role == "attention"]
+    """Products that keep their inputs for the backward pass: all, or where weights are frozen those beside adapters,
+    unless quantised products keep them for nothing."""
+    if job.task not in FROZEN or (job.base_format and job.framework.keeps_frozen_inputs):
+        return products
+    return [p for p in products if p.linear.role == "attention"]
 
 
 def _inputs(

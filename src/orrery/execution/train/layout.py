@@ -26,6 +26,8 @@ class TrainingLayout:
     pp: int = 1
     dp: int = 1
     vp: int = 1  # model chunks of each pipeline rank (interleaving)
+    first_stage_layers: int = 0  # layers of the first pipeline stage; 0 = as they come out
+    last_stage_layers: int = 0  # and of the last; the other stages share the rest evenly
     ep: int = 1
     etp: int = 1  # ways in which one expert is cut
     micro_batch: int = 1  # sequences
@@ -60,7 +62,9 @@ class TrainingLayout:
         words += ["sp"] if self.tp > 1 and self.is_sequence_parallel else []
         words += [f"cp{self.cp}"] if self.cp > 1 else []
         words += [self.context_kind] if self.cp > 1 and self.context_kind != "ring" else []
-        words += [f"{k}{v}" for k in ("pp", "vp", "ep", "etp", "dp") if (v := getattr(self, k)) > 1]
+        words += [f"{k}{v}" for k in ("pp", "vp") if (v := getattr(self, k)) > 1]
+        words += [f"{k}{v}" for k in ("first", "last") if (v := getattr(self, f"{k}_stage_layers"))]
+        words += [f"{k}{v}" for k in ("ep", "etp", "dp") if (v := getattr(self, k)) > 1]
         words += [f"mb{self.micro_batch}"]
         words += [self.sharding] if self.sharding != "none" else []
         words += [f"group{self.sharding_group}"] if self.sharding_group else []

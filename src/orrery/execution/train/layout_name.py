@@ -13,7 +13,7 @@ from orrery.execution.train.modules import MODULES
 
 COUNTS = {
     "tp": "tp", "cp": "cp", "pp": "pp", "vp": "vp", "ep": "ep", "etp": "etp", "dp": "dp", "mb": "micro_batch",
-    "group": "sharding_group", "near": "secondary_group",
+    "group": "sharding_group", "near": "secondary_group", "first": "first_stage_layers", "last": "last_stage_layers",
 }  # fmt: skip
 """Letters before a number, and the field that they are."""
 

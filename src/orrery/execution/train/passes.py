@@ -30,6 +30,9 @@ BIAS_RATIO = 2.0 / 3.0
 WIDENING_RATIO = (NF4_BYTES / 2.0 + 1.0) / 3.0
 """Of a sum's three words: a 4-bit weight in, a 16-bit one out."""
 
+SCALED_RATIO = 2.0 / 3.0
+"""Of a sum's three words: one in and one out."""
+
 LOSS_FORWARD_PASSES, LOSS_BACKWARD_PASSES = 3.0, 2.0
 """Passes over the logits, each reading or writing 32 bits: cast, largest, sum of exponentials; gradient, cast."""
 
@@ -98,8 +101,8 @@ def cast_streams(job: TrainingJob, products: list[Product], choice: Choice) -> S
 
 
 def widening_s(job: TrainingJob, parameters: Floats) -> Floats:
-    """Seconds to make 16-bit weights of a layer's frozen 4-bit ones, as each of its passes does; 0 for other tasks."""
-    if job.task != "qlora":
+    """Seconds to make 16-bit weights of a layer's frozen 4-bit ones, as each pass does; 0 where they are wide."""
+    if not job.base_format:
         return np.zeros(parameters.shape)
     rows = np.maximum(parameters // job.model.hidden_size, 1).astype(np.int64)
     return WIDENING_RATIO * elementwise_s(job, "add", rows, job.model.hidden_size)
@@ -113,13 +116,25 @@ def ends_streams(job: TrainingJob, choice: Choice) -> tuple[Streams, Streams]:
         elementwise_s(job, "embedding", rows, model.hidden_size),
         elementwise_s(job, "norm", rows, model.hidden_size),
     )
-    loss = np.zeros(choice.tp.shape)
-    if model.head:
-        loss = 2.0 * elementwise_s(job, "softmax", t, np.maximum(-(-model.vocab_size // choice.tp), 1))  # 32-bit words
+    lost = loss_streams(job, choice)
     return (
         Streams(forward_s=looked_up, backward_s=2.0 * looked_up),
-        Streams(
-            forward_s=norm + 0.5 * LOSS_FORWARD_PASSES * loss,
-            backward_s=NORM_BACKWARD_RATIO * norm + 0.5 * LOSS_BACKWARD_PASSES * loss,
-        ),
+        Streams(forward_s=norm, backward_s=NORM_BACKWARD_RATIO * norm) + lost,
     )
+
+
+def loss_streams(job: TrainingJob, choice: Choice) -> Streams:
+    """Cross entropy over a rank's share of the vocabulary.
+
+    Fused: 16-bit logits are read twice and their gradient takes their place (a sum's three words); it is scaled on the
+    way back (two of them). Otherwise every pass is a kernel of its own over 32-bit words.
+    """
+    if not job.model.head:
+        zero = np.zeros(choice.tp.shape)
+        return Streams(forward_s=zero, backward_s=zero)
+    t, width = tokens(job, choice), np.maximum(-(-job.model.vocab_size // choice.tp), 1)
+    if job.framework.fuses_loss:
+        once = elementwise_s(job, "add", t, width)
+        return Streams(forward_s=once, backward_s=SCALED_RATIO * once)
+    loss = elementwise_s(job, "softmax", t, width)
+    return Streams(forward_s=LOSS_FORWARD_PASSES * loss, backward_s=LOSS_BACKWARD_PASSES * loss)

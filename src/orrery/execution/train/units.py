@@ -4,7 +4,7 @@ Raw: what kernels and collectives take as measured alone. The training floor app
 can be hidden, and multiplies by layers and micro-batches, so its cost does not grow with either.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from orrery.execution.train.experts import expert_casts, expert_streams, expert_
 from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.kept import kept
 from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams, widening_s
+from orrery.execution.train.placement import by_ranks, is_in_order
 from orrery.execution.train.products import (
     WIDE_BYTES,
     Passes,
@@ -142,6 +143,9 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
     exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
     sent_s = expert_s(job, block, choice)
     parameters = held(block, products, choice)
+    if block.experts and not is_in_order(job):
+        slots = by_ranks(job, block.experts, choice.ep, "slots_each") * choice.ep / block.experts.num_experts
+        parameters = replace(parameters, expert_parameters=slots * parameters.expert_parameters)
     widened = widening_s(job, parameters.dense_parameters + parameters.expert_parameters)
     flops, extra, moved = product_flops(job, products, choice), zero, product_bytes(job, products, choice)
     if block.experts:

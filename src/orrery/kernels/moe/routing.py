@@ -6,7 +6,8 @@ tokens hit
 
     distinct experts = sum over experts of 1 - (1 - q)^T
 
-on average: smooth and rising in T, however many experts there are. Ranks hold experts at random; the busiest counts.
+on average: smooth and rising in T, however many experts there are. Ranks hold experts at random, or, with redundant
+ones, placed by their popularity (``replicas``); the busiest counts.
 
 Rows of measured tables say how they were drawn, in two laws of their own. ``skew`` > 0 draws every expert's share from
 a power law of that exponent, bounded as the public MoE benchmark of AIConfigurator bounds it: on [1, 0.8 tokens] where
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from orrery.base.errors import OutOfRange
 from orrery.kernels.moe._kernel import GRID_PER_OCTAVE, NUM_HEIGHTS
+from orrery.kernels.moe.replicas import copies_of, placed, spread_over
 from orrery.kernels.ops import Popularity
 
 Floats = NDArray[np.float64]
@@ -100,12 +102,15 @@ def _busiest(loads: Floats, ep: int) -> Floats:
 
 
 @lru_cache(maxsize=1024)
-def popular_table(num_experts: int, experts_per_token: int, ep: int, popularity: Popularity) -> Floats:
+def popular_table(
+    num_experts: int, experts_per_token: int, ep: int, popularity: Popularity, num_redundant: int = 0
+) -> Floats:
     """The same rows as ``load_table`` by a law of popularity; the distinct experts of a single rank are exact."""
     chosen = chosen_fracs(num_experts, experts_per_token, popularity)
     ep = min(ep, num_experts)
     generator = np.random.default_rng(SEED)
     places = generator.permuted(np.tile(np.arange(num_experts), (NUM_DRAWS, 1)), axis=1)
+    fixed = placed(chosen, copies_of(chosen, num_redundant), ep) if num_redundant else None
     drawn = np.zeros((NUM_DRAWS, num_experts))
     known: dict[int, Floats] = {0: np.zeros(2 + NUM_HEIGHTS)}
     rows: list[Floats] = []
@@ -116,7 +121,8 @@ def popular_table(num_experts: int, experts_per_token: int, ep: int, popularity:
         for whole in (below, below + 1):
             if whole not in known:
                 drawn += generator.binomial(whole - at, chosen, drawn.shape)  # later tokens join the earlier ones
-                at, known[whole] = whole, _busiest(np.take_along_axis(drawn, places, axis=1), ep)
+                held = np.take_along_axis(drawn, places, axis=1) if fixed is None else spread_over(drawn, fixed)
+                at, known[whole] = whole, _busiest(held, ep)
         share = max(0.0, tokens - below)
         row = (1.0 - share) * known[below] + share * known[below + 1]
         row[0] = max(row[0], tokens * experts_per_token / ep)

@@ -87,11 +87,13 @@ def activation_bytes(number: Format) -> float:
     return 1.0 if number.kind == "mixed" else number.bytes_per_element
 
 
-def _table(num_experts: float, experts_per_token: float, ep: float, law: Popularity | float) -> Floats:
+def _table(
+    num_experts: float, experts_per_token: float, ep: float, law: Popularity | float, num_redundant: int = 0
+) -> Floats:
     if isinstance(law, Popularity):
         if law.is_dealt or num_experts <= 1:
             return EVENLY
-        return popular_table(int(num_experts), int(experts_per_token), int(ep), law)
+        return popular_table(int(num_experts), int(experts_per_token), int(ep), law, num_redundant)
     return _drawn_table(num_experts, experts_per_token, ep, law)
 
 
@@ -171,7 +173,7 @@ def columns(op: MoE, constants: Floats, machine: Floats, *, has_features: bool =
     ups = 2.0 if op.is_gated else 1.0
     if isinstance(op.skew, float | int) and all(isinstance(x, int) for x in sizes):
         tokens, hidden, ffn, experts, topk, tp, ep = (float(x) for x in sizes)
-        table = _table(experts, topk, ep, op.popularity or float(op.skew))
+        table = _table(experts, topk, ep, op.popularity or float(op.skew), op.num_redundant_experts)
         return scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine)
     shape = np.broadcast_shapes(*(np.shape(x) for x in (*sizes, op.skew)))
     flat, which, tables = prepared(op)
@@ -184,7 +186,7 @@ def prepared(op: MoE) -> Prepared:
     """The sizes of every row, the load table of each, and the tables: what does not depend on constants."""
     sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts, op.experts_per_token, op.tp, op.ep)
     _, flat = flat_columns((*sizes, op.skew), np.float64)
-    which, tables = _one_table(op, flat[0].size) or _tables(flat[3], flat[4], flat[6], flat[7], op.popularity)
+    which, tables = _one_table(op, flat[0].size) or _tables(op, flat[3], flat[4], flat[6], flat[7])
     return flat[:7], which, tables
 
 
@@ -194,15 +196,13 @@ def _one_table(op: MoE, count: int) -> tuple[NDArray[np.int64], Floats] | None:
     if not all(isinstance(key, int | float) for key in (*keys, op.skew)):
         return None
     experts, topk, ep = (float(key) for key in keys)
-    table = _table(experts, topk, ep, op.popularity or float(op.skew))
+    table = _table(experts, topk, ep, op.popularity or float(op.skew), op.num_redundant_experts)
     return np.full(count, -1 if table is EVENLY else 0, dtype=np.int64), table[None]
 
 
-def _tables(
-    experts: Floats, topk: Floats, ep: Floats, skew: Floats, popularity: Popularity | None
-) -> tuple[NDArray[np.int64], Floats]:
+def _tables(op: MoE, experts: Floats, topk: Floats, ep: Floats, skew: Floats) -> tuple[NDArray[np.int64], Floats]:
     """For every row the index of its load table (-1 = dealt evenly), and the tables."""
-    which = np.full(experts.size, -1, dtype=np.int64)
+    which, popularity = np.full(experts.size, -1, dtype=np.int64), op.popularity
     is_drawn = skew != 0.0 if popularity is None else np.full(skew.size, not popularity.is_dealt)
     uneven = np.flatnonzero(is_drawn & (experts > 1.0))
     if not uneven.size:
@@ -210,4 +210,4 @@ def _tables(
     keys, inverse = np.unique(np.column_stack([experts, topk, ep, skew])[uneven], axis=0, return_inverse=True)
     which[uneven] = inverse.ravel()
     laws = ((float(e), float(k), float(p), popularity or float(s)) for e, k, p, s in keys)
-    return which, np.stack([_table(*law) for law in laws])
+    return which, np.stack([_table(*law, op.num_redundant_experts) for law in laws])

@@ -6,14 +6,14 @@ from orrery.network.traffic import NoKnobs, Traffic
 
 
 def rule(group: Group) -> Traffic | None:
-    """One exchange of (n - 1) S, inside one node; on a bus engines trust their own kernels with two devices only."""
-    if group.kind != "all_reduce" or group.num_nodes > 1 or not group.has_peer_to_peer:
-        return None
-    if group.topology == "bus" and group.num_devices > 2:
+    """One exchange of (n - 1) S, inside one node, with a flag to and from each of n - 1 others. On a bus engines trust
+    their own kernels with two devices only, which reach each other where more would crowd through the host.
+    """
+    if group.kind != "all_reduce" or group.num_nodes > 1 or (group.topology == "bus" and group.num_devices > 2):
         return None
     return Traffic(
         num_steps=1, wire_ratio=(group.num_devices - 1.0) * group.crowding_ratio * group.num_dimensions,
-        staged_ratio=1.0, transports=("fused",),
+        staged_ratio=1.0, num_peers=group.num_devices - 1, transports=("one_shot",),
     )  # fmt: skip
 
 

@@ -6,7 +6,11 @@ from orrery.network.traffic import NoKnobs, Traffic
 
 
 def rule(group: Group) -> Traffic | None:
-    """Two exchanges of (n - 1)/n S, inside one node of more than two devices that a bus does not join."""
+    """Two exchanges of (n - 1)/n S, inside one node of more than two devices that a bus does not join.
+
+    Between them every device must see the sums of all others: a barrier that flushes memory, so that a step is
+    several times one-shot's.
+    """
     n = group.num_devices
     if group.kind != "all_reduce" or group.num_nodes > 1 or not group.has_peer_to_peer or n < 3:
         return None
@@ -14,7 +18,7 @@ def rule(group: Group) -> Traffic | None:
         return None
     return Traffic(
         num_steps=2, wire_ratio=2.0 * (n - 1) / n * group.crowding_ratio * group.num_dimensions,
-        staged_ratio=1.0, transports=("fused",),
+        staged_ratio=1.0, transports=("two_shot",),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import shlex
 
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory, memory_of
+from orrery.planner.launch import experts
 from orrery.planner.launch.command import Draft, Launch, can_quantise_on_load, context_tokens, needs_checkpoint
 from orrery.planner.launch.manifest import Manifest
 
@@ -23,6 +24,7 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     draft.above_one("--pp-size", layout.pp)
     _data_parallel(draft, deployment, manifest)
     draft.above_one("--ep-size", layout.ep)
+    experts.sglang(draft, deployment, manifest)
     if layout.cp > 1:
         draft.add(manifest.first("--attn-cp-size"), layout.cp)
     if can_quantise_on_load(deployment):

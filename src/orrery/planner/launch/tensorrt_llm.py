@@ -6,6 +6,7 @@ Attention data parallelism is all or nothing there: every tensor-parallel rank t
 import shlex
 
 from orrery.execution.layout import Deployment
+from orrery.planner.launch import experts
 from orrery.planner.launch.command import Draft, Launch, context_tokens
 from orrery.planner.launch.manifest import Manifest
 
@@ -31,6 +32,7 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     draft.add(manifest.first("--config", "--extra_llm_api_options"), CONFIG)
     lines = _config(deployment, has_attention_dp)
     _explain(draft, deployment, has_attention_dp)
+    experts.tensorrt_llm(draft, deployment)
     text = f"cat > {CONFIG} <<'EOF'\n" + "\n".join(line for _, line in lines) + f"\nEOF\n{draft.text()}"
     keys = tuple(key for key, _ in lines if key)
     return Launch(text=text, flags=draft.flags(), config_keys=keys, notes=tuple(draft.notes))

@@ -4,6 +4,7 @@ import json
 import shlex
 
 from orrery.execution.layout import Deployment
+from orrery.planner.launch import experts
 from orrery.planner.launch.command import Draft, Launch, can_quantise_on_load, context_tokens, needs_checkpoint
 from orrery.planner.launch.manifest import Manifest
 
@@ -17,6 +18,7 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
     draft.above_one("--data-parallel-size", layout.dp)
     if layout.ep > 1:
         draft.add("--enable-expert-parallel")
+    experts.vllm(draft, deployment, manifest)
     if layout.cp > 1:
         draft.add(manifest.first("--prefill-context-parallel-size", "--decode-context-parallel-size"), layout.cp)
     if can_quantise_on_load(deployment):

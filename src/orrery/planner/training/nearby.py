@@ -19,6 +19,7 @@ MOST_FAMILIES = 48
 """Ways to cut the model that are looked at, the nearest first."""
 
 DEGREES = ("tp", "cp", "pp", "dp", "ep", "etp")
+CHOICES = ("vp", "schedule", "micro_batch", "sharding", "recompute", "first_stage_layers", "last_stage_layers")
 
 
 def nearest_sensible(job: TrainingJob, layout: TrainingLayout) -> TrainingLayout | None:
@@ -65,8 +66,12 @@ def _candidates(job: TrainingJob, layout: TrainingLayout, *, keeps_choices: bool
         micro = divisors(job.global_batch // f.dp, 64)
         kept = min(micro, key=lambda n: abs(log2(n / layout.micro_batch)))
         same = replace(layout, **sizes, sharding_group=0, secondary_group=0, micro_batch=kept)
-        for vp, schedule in {(layout.vp, layout.schedule), (1, "1f1b")}:
-            one = replace(same, vp=vp if f.pp > 1 else 1, schedule=schedule)
+        told = {(layout.first_stage_layers, layout.last_stage_layers)} if f.pp == layout.pp else set[tuple[int, int]]()
+        pipes = product({(layout.vp, layout.schedule), (1, "1f1b")}, told | {(0, 0)})
+        for (vp, schedule), (first, last) in pipes:
+            one = replace(
+                same, vp=vp if f.pp > 1 else 1, schedule=schedule, first_stage_layers=first, last_stage_layers=last
+            )
             if keeps_choices:
                 yield one
                 continue
@@ -84,7 +89,7 @@ def _easier(one: TrainingLayout, micro: list[int]) -> Iterator[TrainingLayout]:
 
 
 def _distance(a: TrainingLayout, b: TrainingLayout) -> float:
-    other = sum(getattr(a, n) != getattr(b, n) for n in ("vp", "schedule", "micro_batch", "sharding", "recompute"))
+    other = sum(getattr(a, n) != getattr(b, n) for n in CHOICES)
     return _distance_of(a, b) + 0.5 * other
 
 

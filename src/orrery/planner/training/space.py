@@ -46,6 +46,8 @@ class Wanted:
     pp: int | None = None
     dp: int | None = None
     vp: int | None = None
+    first_stage_layers: int | None = None  # varies never: even stages where nothing is fixed
+    last_stage_layers: int | None = None
     ep: int | None = None
     etp: int | None = None
     micro_batch: int | None = None
@@ -149,8 +151,10 @@ def layouts(job: TrainingJob, wanted: Wanted, family: Family, schedules: tuple[s
         return np.array(table, dtype=np.int64)[index[axis]]
 
     same = {n: np.full(count, getattr(family, n), dtype=np.int64) for n in ("tp", "cp", "pp", "dp", "ep", "etp")}
+    ends = {n: np.full(count, getattr(wanted, n) or 0) for n in ("first_stage_layers", "last_stage_layers")}
     return Columns(
-        **same, vp=pick(0, [v for v, _ in pipes]), schedule=pick(0, [s for _, s in pipes]), micro_batch=pick(1, micro),
+        **same, **ends, vp=pick(0, [v for v, _ in pipes]), schedule=pick(0, [s for _, s in pipes]),
+        micro_batch=pick(1, micro),
         recompute=pick(2, [r for r, _ in recomputes]), recompute_layers=pick(2, [n for _, n in recomputes]),
         recompute_modules=np.full(count, mask_of(wanted.recompute_modules), dtype=np.int64),
         sharding=pick(3, [s for s, _, _ in shards]), sharding_group=pick(3, [g for _, g, _ in shards]),

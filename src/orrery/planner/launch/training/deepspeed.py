@@ -55,6 +55,8 @@ def _beyond(job: TrainingJob, layout: TrainingLayout, precision: Precision) -> s
         return f"DeepSpeed's JSON has no {job.recipe.name} products; make the recipe bf16 or use megatron-lm"
     if layout.sharding_group and layout.sharding_group != layout.num_data_ranks:
         return "DeepSpeed shards over all data-parallel ranks; make sharding_group 0, or keep a secondary_group"
+    if precision.is_pure and layout.sharding == "none":
+        return "DeepSpeed keeps 16-bit master weights from zero1 on; make sharding zero1 or the recipe bf16"
     if layout.secondary_group and layout.sharding != "zero3":
         return "DeepSpeed keeps a second, nearer copy of parameters with zero3 alone; make sharding zero3"
     if layout.cp > 1 and layout.context_kind == "ring":
@@ -73,6 +75,8 @@ def _beyond(job: TrainingJob, layout: TrainingLayout, precision: Precision) -> s
 def _beyond_pipeline(layout: TrainingLayout) -> str:
     if layout.pp == 1:
         return ""
+    if layout.first_stage_layers or layout.last_stage_layers:
+        return "DeepSpeed's script cuts the stages; make first_stage_layers and last_stage_layers 0"
     if layout.sharding in ("zero2", "zero3"):
         return f"DeepSpeed's pipeline keeps gradients whole, {layout.sharding} cuts them; make sharding zero1 or pp 1"
     if layout.vp > 1 or layout.schedule != "1f1b":

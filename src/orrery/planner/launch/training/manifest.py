@@ -20,6 +20,10 @@ class TrainingManifest:
     flags: frozenset[str]
     config_keys: frozenset[str]
     source: str
+    switches: frozenset[str] = frozenset()  # flags without a word; empty = not recorded
+    choices: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict[str, tuple[str, ...]]
+    )  # words that a flag takes
     recipes: Mapping[str, str] = field(default_factory=dict[str, str])  # model -> stem of its recipes
     models: Mapping[str, tuple[str, str, str]] = field(  # model -> folder, function to start from, flavor
         default_factory=dict[str, tuple[str, str, str]]
@@ -38,5 +42,6 @@ def _read(path: Path) -> TrainingManifest:
     return TrainingManifest(
         framework=raw["engine"], version=raw["version"], flags=frozenset(raw["flags"]),
         config_keys=frozenset(raw.get("config_keys", ())), source=raw["source"]["title"],
+        switches=frozenset(raw.get("switches", ())), choices={k: tuple(v) for k, v in raw.get("choices", {}).items()},
         recipes=dict(raw.get("recipes", {})), models={k: tuple(v) for k, v in raw.get("models", {}).items()},
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from orrery.execution.train.experts import DEEPEP, GATHER, HYBRIDEP, SEND, dispatcher_of
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of, shard_ranks
@@ -10,6 +11,11 @@ from orrery.training.stage_layers import by_chunk
 
 STRATEGIES = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
 """Megatron-FSDP's words for what is sharded beside the optimizer's state."""
+
+DISPATCHERS = {
+    GATHER: ("allgather", ""), SEND: ("alltoall", ""), DEEPEP: ("flex", "deepep"), HYBRIDEP: ("flex", "hybridep"),
+}  # fmt: skip
+"""How tokens reach their experts -> the core's words for it: a dispatcher, and what stands behind the flexible one."""
 
 SCHEDULES = ("1f1b", "interleaved")
 """Pipeline schedules of the core; the second wherever a rank holds several chunks."""
@@ -54,16 +60,17 @@ def settings(job: TrainingJob, layout: TrainingLayout) -> tuple[Setting, ...]:
     )  # fmt: skip
 
 
-def uneven_stages(num_layers: int, pp: int, vp: int) -> str:
+def uneven_stages(num_layers: int, layout: TrainingLayout) -> str:
     """Layers of each chunk in Megatron's letters: E embeds, t is a layer, L the loss; ``|`` ends a chunk."""
-    counts, chunks = by_chunk(num_layers, pp, vp), pp * vp
+    counts, chunks = by_chunk(num_layers, layout), layout.pp * layout.vp
     parts = [f"t*{n}" if n else "" for n in counts]
     return "|".join(("E" if i == 0 else "") + p + ("L" if i == chunks - 1 else "") for i, p in enumerate(parts))
 
 
 def _degrees(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     chunks = layout.pp * layout.vp
-    is_even = layout.pp == 1 or job.model.num_layers % chunks == 0
+    is_told = layout.first_stage_layers + layout.last_stage_layers > 0
+    is_even = is_told or layout.pp == 1 or job.model.num_layers % chunks == 0
     yield Setting(
         flag="--tensor-model-parallel-size", keys=("model.tensor_model_parallel_size",), value=layout.tp, default=1
     )
@@ -76,8 +83,13 @@ def _degrees(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
     )  # fmt: skip
     yield Setting(
         flag="--pipeline-model-parallel-layout", keys=("model.pipeline_model_parallel_layout",),
-        value=None if is_even else uneven_stages(job.model.num_layers, layout.pp, layout.vp),
+        value=None if is_even else uneven_stages(job.model.num_layers, layout),
     )  # fmt: skip
+    for end, count in (("first", layout.first_stage_layers), ("last", layout.last_stage_layers)):
+        yield Setting(
+            flag=f"--decoder-{end}-pipeline-num-layers", keys=(f"model.num_layers_in_{end}_pipeline_stage",),
+            value=count or None,
+        )  # fmt: skip
     yield Setting(flag="--context-parallel-size", keys=("model.context_parallel_size",), value=layout.cp, default=1)
     if layout.cp > 1:
         kind = "a2a" if layout.context_kind == "all-to-all" else "p2p"
@@ -94,6 +106,10 @@ def _experts(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:
         flag="--expert-model-parallel-size", keys=("model.expert_model_parallel_size",), value=layout.ep, default=1
     )
     yield Setting(flag="--expert-tensor-parallel-size", keys=("model.expert_tensor_parallel_size",), value=layout.etp)
+    kind, backend = DISPATCHERS[dispatcher_of(job)]
+    yield Setting(flag="--moe-token-dispatcher-type", keys=("model.moe_token_dispatcher_type",), value=kind)
+    if backend:
+        yield Setting(flag="--moe-flex-dispatcher-backend", keys=("model.moe_flex_dispatcher_backend",), value=backend)
 
 
 def _sharding(job: TrainingJob, layout: TrainingLayout) -> Iterator[Setting]:

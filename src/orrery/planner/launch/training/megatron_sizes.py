@@ -88,7 +88,6 @@ def _feed_forward(model: Model, draft: Draft) -> str:
     if experts.hidden_size != model.hidden_size:
         draft.add("--moe-latent-size", experts.hidden_size)
     draft.add("--moe-grouped-gemm")
-    draft.add("--moe-token-dispatcher-type", "alltoall")
     return _order(model, dense, draft) or _activation(model, gated, draft)
 
 

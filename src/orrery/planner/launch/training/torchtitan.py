@@ -89,6 +89,8 @@ def _beyond_pipeline(job: TrainingJob, layout: TrainingLayout) -> str:
     schedule = schedule_of(layout)
     if layout.pp == 1:
         return ""
+    if layout.first_stage_layers or layout.last_stage_layers:
+        return "torchtitan counts layers of stages by itself; make first_stage_layers and last_stage_layers 0"
     if schedule not in SCHEDULES:
         return f"torchtitan has no {layout.schedule} schedule; use {', '.join(SCHEDULES)}"
     if layout.vp != CHUNKS.get(schedule, layout.vp):
