@@ -18,11 +18,18 @@ if not __package__:
 
 from compile.translate import Room, Sources
 
-FLAGS = ("-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing", "-fPIC",
+FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing", "-fPIC",
          "-w", "-DNDEBUG")  # fmt: skip
 """Every operation rounds as Python's does: nothing is contracted or reordered."""
 BASELINE = {"x86_64": ("-march=x86-64-v2",)}
 """What a machine must have, as numpy's own wheels do: rounding to whole numbers is one instruction from there on."""
+WIDE = {"x86_64": ("-mavx2",)}
+"""What most machines have besides: loops over elements are compiled for it too, and chosen when they are imported."""
+SPEED = ("-O2",)
+LOOPS = ("-O3", "-funroll-loops", "--param=max-unswitch-insns=1000", "--param=max-unswitch-level=20")
+"""For loops over elements: several at once, and choices that stay the same made before the loop."""
+LOOPING = ("numerics",)
+"""Rooms whose work is loops over elements."""
 
 
 def room_names(root: Path) -> list[str]:
@@ -48,21 +55,34 @@ def translated(root: Path, room: str) -> str:
     return made.text(digests)
 
 
-def compile_room(root: Path, room: str) -> Path:
-    """Writes the extension ``orrery.<room>._compiled`` and answers with its path; CalledProcessError where C fails."""
+def variants(room: str) -> dict[str, tuple[str, ...]]:
+    """The extensions of a room on this machine's family, with their flags."""
+    baseline, wide = (flags.get(platform.machine(), ()) for flags in (BASELINE, WIDE))
+    if room in LOOPING and wide:
+        return {"_compiled": ("-O1", *baseline), "_compiled_wide": (*LOOPS, *baseline, *wide)}
+    return {"_compiled": (*(LOOPS if room in LOOPING else SPEED), *baseline)}
+
+
+def compile_room(root: Path, room: str) -> list[Path]:
+    """Writes the extensions of a room and answers with their paths; CalledProcessError where C fails."""
     work = root / "build" / "rooms"
     work.mkdir(parents=True, exist_ok=True)
     cython, c = work / f"{room}.pyx", work / f"{room}.c"
     cython.write_text(translated(root, room))
     module = f"orrery.{room}._compiled"
     subprocess.run([sys.executable, "-m", "cython", "--module-name", module, str(cython), "-o", str(c)], check=True)
-    made = root / "src" / "orrery" / room / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}"
+    return [link(c, root / "src" / "orrery" / room, name, flags) for name, flags in variants(room).items()]
+
+
+def link(c: Path, folder: Path, name: str, flags: tuple[str, ...]) -> Path:
+    """The extension ``name`` in ``folder``, from C; one that was there is replaced when the new one is whole."""
+    made = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
     partial = made.with_name(f".{made.name}.partial")
     compiler = shlex.split(os.environ.get("CC") or "cc")
-    link = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
-    flags = (*FLAGS, *BASELINE.get(platform.machine(), ()), *shlex.split(os.environ.get("CFLAGS", "")))
-    include = f"-I{sysconfig.get_paths()['include']}"
-    subprocess.run([*compiler, *flags, include, str(c), *link, "-o", str(partial), "-lm"], check=True)
+    shared = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
+    said = (*FLAGS, *flags, *shlex.split(os.environ.get("CFLAGS", "")))
+    include, entry = f"-I{sysconfig.get_paths()['include']}", f"-DPyInit__compiled=PyInit_{name}"
+    subprocess.run([*compiler, *said, include, entry, str(c), *shared, "-o", str(partial), "-lm"], check=True)
     os.replace(partial, made)
     return made
 
@@ -70,7 +90,7 @@ def compile_room(root: Path, room: str) -> Path:
 def build(root: Path, rooms: list[str]) -> list[Path]:
     """Every room, two at a time; their extensions."""
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda room: compile_room(root, room), rooms))
+        return [path for paths in pool.map(lambda room: compile_room(root, room), rooms) for path in paths]
 
 
 if __name__ == "__main__":
