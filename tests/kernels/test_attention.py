@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import device_names, get_device
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
-from orrery.kernels.attention import decode, predict_decode, predict_prefill, prefill
+from orrery.kernels.attention import predict_decode, predict_prefill, prefill
 from orrery.kernels.attention.choice import choose
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill
 
@@ -198,31 +198,6 @@ def test_prefill_equals_the_sum_over_tiles(window: int) -> None:
         total, longest = tile_blocks(query, context, window, 128, 64)
         fluid = 8 * total * block
         assert time == pytest.approx((fluid**4 + (longest * block) ** 4) ** 0.25, rel=0.02)
-
-
-def test_the_same_source_runs_as_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the compiler, the kernel gives the same bits."""
-    pre = (3, 700, 900, 32, 8, 128, 128, 0, True)
-    dec = (3, 900, 32, 8, 128, 0, 1, True)
-    op = AttentionPrefill(
-        batch=1, query_tokens=1, context_tokens=1, num_heads=1, num_kv_heads=1, head_size=64, format="bf16",
-        kv_format="bf16",
-    )  # fmt: skip
-    found = choose(H100, "attention_prefill", "bf16", "bf16", "")
-    other = choose(H100, "attention_decode", "bf16", "bf16", "")
-    machines = prefill.machine(H100, found), decode.machine(H100, other)
-    constants = prefill.vector(prefill.calibration(op, H100).constants), decode.vector(other.calibration.constants)
-    for name, sizes, machine, vector in (
-        ("prefill_one", pre, machines[0], constants[0]), ("decode_one", dec, machines[1], constants[1]),
-    ):  # fmt: skip
-        compiled, plain = np.empty(kernel.TERMS), np.empty(kernel.TERMS)
-        rule = getattr(kernel, name)
-        rule(*sizes, machine, vector, compiled)
-        for helper in ("visible", "together"):
-            monkeypatch.setitem(rule.py_func.__globals__, helper, getattr(kernel, helper).py_func)
-        rule.py_func(*sizes, machine, vector, plain)
-        np.testing.assert_allclose(compiled, plain, rtol=1e-13)
-        monkeypatch.undo()
 
 
 def slower(device: Device, factor: float) -> Device:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import device_names, get_device
 from orrery.evidence.kernel_rows import unlearned_device
 from orrery.hardware.device import Device
-from orrery.kernels.latent import _kernel as kernel
 from orrery.kernels.latent import predict_absorb, predict_decode, predict_prefill
 from orrery.kernels.ops import AttentionDecode, LatentAbsorb, LatentDecode, LatentPrefill
 
@@ -143,27 +142,6 @@ def test_arrays_equal_numbers() -> None:
 def test_nothing_costs_nothing() -> None:
     """No token, no time."""
     assert step(0, 10) == prompt(0, 1) == absorb("query", 0) == 0.0
-
-
-def test_the_same_source_runs_as_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the compiler, the kernels give the same numbers."""
-    machine = np.array([1e15, 4.8e12, 132.0, 5e7, 2.0, 2.0])
-    for rule, sizes, vector, roofs in (
-        (
-            kernel.decode_one,
-            (7, 5000, 16, 576, 512, 1, False),
-            [1e-5, 0.8, 1.5, 0.3, 60, 2e-6, 128, 0.5, 0.5, 64],
-            machine,
-        ),
-        (kernel.absorb_one, (300, 512, 128, 16, False), [4e-6, 0.6, 0.7, 100, 0.5, 0.5, 1], machine[:5]),
-    ):
-        compiled, plain = np.zeros(kernel.TERMS), np.zeros(kernel.TERMS)
-        constants = np.array(vector, dtype=np.float64)
-        rule(*sizes, roofs, constants, compiled)
-        monkeypatch.setitem(rule.py_func.__globals__, "together", kernel.together.py_func)
-        rule.py_func(*sizes, roofs, constants, plain)
-        np.testing.assert_allclose(compiled, plain, rtol=1e-13)
-        monkeypatch.undo()
 
 
 def test_times_follow_the_unit_of_time() -> None:

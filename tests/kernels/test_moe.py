@@ -183,16 +183,3 @@ def test_uneven_routing_is_slower_than_even_where_compute_binds():
     device = get_device("h200-sxm")
     even, uneven = (float(predict(block(16384, ep=8, skew=s), device).time_s) for s in (0.0, 1.2))
     assert uneven > 1.5 * even
-
-
-def test_the_kernel_runs_as_plain_python():
-    device = get_device("h100-sxm")
-    c = find(device, "moe", "bf16", "tensorrt-llm").constants
-    constants = np.array([c[n] for n in _kernel.CONSTANTS])
-    machine = np.array([132.0, 9.9e14, 3.35e12, 5e7, 2.0, 2.0])
-    empty = np.zeros((0, 2 + _kernel.NUM_HEIGHTS))
-    args = (64.0, 4096.0, 1536.0, 128.0, 8.0, 1.0, 2.0, 2.0, empty, constants, machine)
-    load, out = np.empty(8), np.empty(_kernel.COLUMNS + len(_kernel.FEATURES))
-    one = getattr(_kernel._one, "py_func", _kernel._one)
-    one(*args, load, out)
-    assert out == pytest.approx(_kernel.scalar(*args), rel=1e-12)

@@ -19,11 +19,18 @@ if not __package__:
 
 from compile.translate import Room, Sources
 
-FLAGS = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
+FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
          "-w", "-DNDEBUG")  # fmt: skip
 """Every operation rounds as Python's does: nothing is contracted or reordered."""
 BASELINE = {"x86_64": ("-march=x86-64-v2",)}
 """What a machine must have, as numpy's own wheels do: rounding to whole numbers is one instruction from there on."""
+WIDE = {"x86_64": ("-mavx2",)}
+"""What most machines have besides: loops over elements are compiled for it too, and chosen when they are imported."""
+SPEED = ("-O3",)
+LOOPS = ("-O3", "-funroll-loops", "--param=max-unswitch-insns=1000", "--param=max-unswitch-level=20")
+"""For loops over elements: several at once, and choices that stay the same made before the loop."""
+LOOPING = ("numerics",)
+"""Rooms whose work is loops over elements."""
 
 
 def room_names(root: Path) -> list[str]:
@@ -52,35 +59,55 @@ def translated(root: Path, room: str) -> str:
     return made.text(digests)
 
 
-def compile_room(root: Path, room: str) -> Path:
-    """Writes the extension ``orrery.<room>._compiled``, unless it stands there from the same sources, and answers with
-    its path; CalledProcessError where C fails."""
-    work = root / "build" / "rooms"
+def variants(room: str) -> dict[str, tuple[str, ...]]:
+    """The extensions of a room on this machine's family, with their flags."""
+    baseline, wide = (flags.get(platform.machine(), ()) for flags in (BASELINE, WIDE))
+    if room in LOOPING and wide:
+        return {"_compiled": ("-O1", *baseline), "_compiled_wide": (*LOOPS, *baseline, *wide)}
+    return {"_compiled": (*(LOOPS if room in LOOPING else SPEED), *baseline)}
+
+
+def compile_room(root: Path, room: str) -> list[Path]:
+    """Writes the extensions of a room, unless they stand there from the same sources, and answers with their paths;
+    CalledProcessError where C fails."""
+    work, folder = root / "build" / "rooms", root / "src" / "orrery" / room
     work.mkdir(parents=True, exist_ok=True)
-    cython, c = work / f"{room}.pyx", work / f"{room}.c"
+    ending = sysconfig.get_config_var("EXT_SUFFIX")
+    made = {folder / f"{name}{ending}": flags for name, flags in variants(room).items()}
     text = translated(root, room)
-    made = root / "src" / "orrery" / room / f"_compiled{sysconfig.get_config_var('EXT_SUFFIX')}"
-    compiler = shlex.split(os.environ.get("CC") or "cc")
-    flags = (*FLAGS, *BASELINE.get(platform.machine(), ()), *shlex.split(os.environ.get("CFLAGS", "")))
-    stamp, seal = work / f"{made.name}.{room}", sha256(repr((text, compiler, flags)).encode()).hexdigest()
-    if made.exists() and stamp.exists() and stamp.read_text() == seal:
-        return made
+    stamp = work / f"{room}{ending}.stamp"
+    seal = sha256(repr((text, made, compiler(), FLAGS)).encode()).hexdigest()
+    if all(path.exists() for path in made) and stamp.exists() and stamp.read_text() == seal:
+        return list(made)
+    cython, c = work / f"{room}.pyx", work / f"{room}.c"
     cython.write_text(text)
     module = f"orrery.{room}._compiled"
     subprocess.run([sys.executable, "-m", "cython", "--module-name", module, str(cython), "-o", str(c)], check=True)
-    partial = made.with_name(f".{made.name}.partial")
-    link = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
-    include = f"-I{sysconfig.get_paths()['include']}"
-    subprocess.run([*compiler, *flags, include, str(c), *link, "-o", str(partial), "-lm"], check=True)
-    os.replace(partial, made)
+    for path, flags in made.items():
+        link(c, path, flags)
     stamp.write_text(seal)
-    return made
+    return list(made)
+
+
+def compiler() -> list[str]:
+    """The C compiler and the flags that the user wants besides."""
+    return [*shlex.split(os.environ.get("CC") or "cc"), *shlex.split(os.environ.get("CFLAGS", ""))]
+
+
+def link(c: Path, made: Path, flags: tuple[str, ...]) -> None:
+    """The extension ``made``, from C; one that was there is replaced when the new one is whole."""
+    partial = made.with_name(f".{made.name}.partial")
+    shared = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
+    include, entry = f"-I{sysconfig.get_paths()['include']}", f"-DPyInit__compiled=PyInit_{made.name.split('.')[0]}"
+    said = (*FLAGS, *flags, include, entry, str(c), *shared, "-o", str(partial), "-lm")
+    subprocess.run([*compiler(), *said], check=True)
+    os.replace(partial, made)
 
 
 def build(root: Path, rooms: list[str]) -> list[Path]:
     """Every room, two at a time; their extensions."""
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda room: compile_room(root, room), rooms))
+        return [path for paths in pool.map(lambda room: compile_room(root, room), rooms) for path in paths]
 
 
 if __name__ == "__main__":

@@ -27,8 +27,10 @@ READ_AS = {
 """The numbers that elements are, once read."""
 ALTERNATIVES = {
     "Numbers": ("Singles", "Floats"),
-    "Codes": ("Octets", "Shorts", "Counts", "Longs"),
-    "Entries": ("Singles", "Floats", "Octets", "Shorts", "Counts", "Longs"),
+    "ShortCodes": ("Octets", "Shorts"),
+    "Codes": ("Octets", "Shorts", "Counts"),
+    "LongCodes": ("Octets", "Shorts", "Counts", "Longs"),
+    "Entries": ("Singles", "Floats", "Octets", "Shorts"),
 }
 """Aliases that stand for one of several: a function is compiled for each, and all its arguments of that alias agree."""
 SCALARS = {
@@ -66,8 +68,6 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, 
 from libc.string cimport memcpy, memmove
 import numpy as np
 
-SOURCES = {digests!r}
-
 cdef extern from *:
     \"\"\"
     #define orrery_pair(name, type) \\
@@ -84,7 +84,13 @@ cdef extern from *:
     orrery_bits(single_of_bits, int32_t, float)
     orrery_bits(bits_of_float, double, int64_t)
     orrery_bits(float_of_bits, int64_t, double)
+    #if defined(__x86_64__) && defined(__GNUC__)
+    #define orrery_has_wide() (__builtin_cpu_init(), __builtin_cpu_supports("avx2") != 0)
+    #else
+    #define orrery_has_wide() 0
+    #endif
     \"\"\"
+    bint orrery_has_wide() noexcept
     int32_t orrery_bits_of_single(float) noexcept
     float orrery_single_of_bits(int32_t) noexcept
     int64_t orrery_bits_of_float(double) noexcept
@@ -129,6 +135,8 @@ cdef inline bint orrery_bool(double x) noexcept:
     return x != 0.0
 
 
+SOURCES = {digests!r}
+HAS_WIDE = orrery_has_wide()
 cdef object orrery_empty = np.empty
 cdef object orrery_zeros = np.zeros
 

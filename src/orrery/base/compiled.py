@@ -8,6 +8,7 @@ source runs as plain Python. ``tools/compile`` translates: it reads the annotati
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -27,16 +28,18 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Numbers = NDArray[Any]
     """FP32 or FP64; all arguments of this type agree."""
-    Codes = NDArray[Any]
-    """Unsigned integers of 8, 16, 32 or 64 bits; all arguments of this type agree."""
+    ShortCodes = Codes = LongCodes = NDArray[Any]
+    """Unsigned integers of 8 bits up to 16, up to 32 or up to 64; all arguments of one of these types agree."""
     Entries = NDArray[Any]
-    """Either of both."""
+    """FP32, FP64, or unsigned integers of 8 or 16 bits; all arguments of this type agree."""
     single = np.float32
     word = np.int32
 else:
     Floats = Floats2 = Floats3 = Floats4 = Floats5 = Any
     Ints = Ints2 = Ints3 = Any
-    Singles = Singles2 = Words = Words2 = Bytes = Bytes2 = Flags = Numbers = Codes = Entries = single = word = Any
+    Singles = Singles2 = Words = Words2 = Bytes = Bytes2 = Flags = Numbers = ShortCodes = Codes = LongCodes = (
+        Entries
+    ) = single = word = Any
 
 F = TypeVar("F", bound=Callable[..., Any])
 PLAIN = "ORRERY_PLAIN"
@@ -47,7 +50,7 @@ _sources: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 @cache
 def extension_of(room: str) -> ModuleType | None:
-    """The extension of ``orrery.<room>``; None where it was not built, or from other sources."""
+    """The extension of ``orrery.<room>`` for this processor; None where it was not built, or from other sources."""
     if os.environ.get(PLAIN):
         return None
     try:
@@ -55,6 +58,9 @@ def extension_of(room: str) -> ModuleType | None:
     except ImportError:
         return _say_plain("was not built for this Python")
     house = Path(__file__).parents[1]
+    if extension.HAS_WIDE:
+        with suppress(ImportError):
+            extension = import_module(f"orrery.{room}._compiled_wide")
     for path, digest in extension.SOURCES.items():
         if sha256((house / path).read_bytes()).hexdigest() != digest:
             return _say_plain(f"was built before {path} changed")

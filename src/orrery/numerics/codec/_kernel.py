@@ -9,8 +9,22 @@ all of FP32's exponents are rounded on their bits instead.
 import numpy as np
 
 from orrery.base.compiled import (
-    Codes, Entries, Floats, Numbers, Singles, Singles2, Words, bits_of_float, bits_of_single, compiled, float_of_bits,
-    single, single_of_bits, word,
+    Codes,
+    Entries,
+    Floats,
+    LongCodes,
+    Numbers,
+    ShortCodes,
+    Singles,
+    Singles2,
+    Words,
+    bits_of_float,
+    bits_of_single,
+    compiled,
+    float_of_bits,
+    single,
+    single_of_bits,
+    word,
 )  # fmt: skip
 
 NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, NEAREST_ZERO, ODD, STOCHASTIC, STOCHASTIC_EQUAL = range(9)
@@ -155,6 +169,10 @@ def look_up_f64(x: Floats, out: Entries, table: Entries, thresholds: Floats, nan
         out[i] = table[low] if v == v else nan_as
 
 
+WHOLE = 2.0**52
+"""A whole number below this, added to it, stands in the last bits of the sum."""
+
+
 @compiled
 def encode_f32(
     y: Singles, codes: Codes, cut: int, offset: int, smallest: float, scale: float, sign_bit: int, nan_code: int,
@@ -182,18 +200,19 @@ def encode_f32(
 
 @compiled
 def encode_f64(
-    y: Numbers, codes: Codes, cut: int, offset: int, smallest: float, scale: float, sign_bit: int, nan_code: int,
+    y: Floats, codes: LongCodes, cut: int, offset: int, smallest: float, scale: float, sign_bit: int, nan_code: int,
     nan_sign: int, most: int,
 ) -> None:  # fmt: skip
     """``encode_f32`` for ladders that need FP64."""
     mask = np.int64(1) << (sign_bit - 1) if sign_bit > 0 else np.int64(0)
-    nan, flipped = np.int64(nan_code), np.int64(nan_code ^ nan_sign)
+    nan, flipped, dropped = np.int64(nan_code), np.int64(nan_code ^ nan_sign), np.uint64(cut)
     for i in range(y.size):
-        v = np.float64(y[i])
+        v = y[i]
         u = bits_of_float(v)
         a = np.abs(v)
-        big = min(((u & np.int64(0x7FFFFFFFFFFFFFFF)) >> cut) - offset, most)
-        small = np.int64(min(smallest, a) * scale)
+        size = np.uint64(u & np.int64(0x7FFFFFFFFFFFFFFF)) >> dropped  # which vector units know without a sign only
+        big = min(np.int64(size) - offset, most)
+        small = bits_of_float(min(smallest, a) * scale + WHOLE) & np.int64(0xFFFFFFFFFFFFF)
         code = (big if a >= smallest else small) | (mask if u < 0 else np.int64(0))
         codes[i] = code if v == v else (nan if u >= 0 else flipped)
 
@@ -215,21 +234,29 @@ def encode_bits_f32(x: Singles, codes: Codes, mantissa_bits: int, sign_bit: int,
 
 
 @compiled
-def encode_fixed(y: Numbers, codes: Codes, scale: float, mask: int) -> None:
-    """Two's complement codes of whole numbers over a power of two."""
+def encode_fixed_f32(y: Singles, codes: Codes, scale: single, mask: int) -> None:
+    """Two's complement codes of whole numbers over a power of two, which have at most 32 bits."""
+    kept = _word(mask)
     for i in range(y.size):
-        codes[i] = np.int64(np.float64(y[i]) * scale) & mask
+        codes[i] = np.int32(y[i] * scale) & kept
 
 
 @compiled
-def decode_table(codes: Codes, table: Singles, out: Singles) -> None:
+def encode_fixed_f64(y: Floats, codes: LongCodes, scale: float, mask: int) -> None:
+    """``encode_fixed_f32`` for up to 64 bits."""
+    for i in range(y.size):
+        codes[i] = np.int64(y[i] * scale) & mask
+
+
+@compiled
+def decode_table(codes: ShortCodes, table: Singles, out: Singles) -> None:
     """Values by table."""
     for i in range(codes.size):
         out[i] = table[codes[i]]
 
 
 @compiled
-def decode_fixed(codes: Codes, sign: int, lowest: int, scale: single, out: Singles) -> None:
+def decode_fixed(codes: ShortCodes, sign: int, lowest: int, scale: single, out: Singles) -> None:
     """Values of whole numbers in two's complement; ``sign``: the bit that counts negative, 0 where none does."""
     bit, least = np.int32(sign), np.int32(lowest)
     for i in range(codes.size):

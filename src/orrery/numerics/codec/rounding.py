@@ -226,11 +226,16 @@ def codes_of(y: NDArray[Any], element: Element, codes: Codes) -> None:
         look_up(y, layout, codes, Rounding.NEAREST_EVEN, nan_code, is_coded=True)
     elif isinstance(element, Minifloat):
         is_narrow = y.dtype == np.float32 and (_is_fp32(layout) or has_fp32_exponents(element))
-        encode_loop = loops.encode_f32 if is_narrow else loops.encode_f64
-        encode_loop(y, codes, *_code_marks(element, is_narrow))
+        if is_narrow:
+            loops.encode_f32(y, codes, *_code_marks(element, is_narrow))
+        else:
+            loops.encode_f64(y.astype(np.float64, copy=False), codes, *_code_marks(element, is_narrow))
     else:
-        scale = 2.0**-layout.sub_exponent
-        loops.encode_fixed(y, codes, scale, (1 << element.bits) - 1 if element.bits < 64 else -1)
+        scale, mask = 2.0**-layout.sub_exponent, (1 << element.bits) - 1 if element.bits < 64 else -1
+        if y.dtype == np.float32 and element.bits <= MOST_FP32_BITS:
+            loops.encode_fixed_f32(y, codes, np.float32(scale), mask)
+        else:
+            loops.encode_fixed_f64(y.astype(np.float64, copy=False), codes, scale, mask)
 
 
 @lru_cache(maxsize=128)
@@ -259,8 +264,7 @@ def decode(codes: ArrayLike, element: Element | str) -> Float32s:
         least = int(array.min()) if array.dtype.kind == "i" else 0
         if least < 0 or int(array.max()) >> known.bits:
             raise ScenarioError(f"{known.name} has codes 0 to {(1 << known.bits) - 1}; got {least} to {array.max()}.")
-    if array.dtype.kind == "i":
-        array = array.view(array.dtype.str.replace("i", "u"))
+    array = array.astype(code_dtype(known), copy=False)
     if known.bits > MOST_TABULATED_BITS:
         return _decode_wide(array, known)
     if has_fp32_exponents(known):
