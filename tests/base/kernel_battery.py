@@ -93,7 +93,8 @@ def other_kernel_calls() -> Iterator[Call]:
     """Products, experts, recurrences, element-wise work, trees, power."""
     m, n, k, batch = (column.astype(np.float64) for column in sizes(4, 1 << 14))
     batch = 1.0 + batch % 4
-    constants = np.array([*numbers(2), 2e-6, 1.5, 0.2, 1e-9, 1e-6, 1e-6, *numbers(3), 2.0, 8.0, 16.0, 2.0, 1e-6, 0.5, 2e-6, 0.5, 3e-6])  # fmt: skip
+    rest = (2.0, 8.0, 16.0, 2.0, 1e-6, 0.5, 2e-6, 0.5, 3e-6)
+    constants = np.array([*numbers(2), 2e-6, 1.5, 0.2, 1e-9, 1e-6, 1e-6, *numbers(3), *rest])
     machine = np.array([132.0, 1e15, 6e13, 3.3e12, 5e7, 2.0, 1.0, 2.0, 2.0])
     tiles = np.array([[64.0, 64.0], [64.0, 128.0], [128.0, 256.0], [256.0, 128.0]])
     for is_cold, quantises in ((True, False), (False, True)):

@@ -153,8 +153,8 @@ def prefill_one(
 
 @compiled
 def prefill(
-    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints, window: Ints,
-    causal: bool, machine: Floats, constants: Floats,
+    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints,
+    window: Ints, causal: bool, machine: Floats, constants: Floats,
 ) -> Floats2:  # fmt: skip
     """``prefill_one`` for every element; rows of the answer as in ``prefill_one``."""
     answer: Floats2 = np.empty((6, batch.size))
@@ -318,8 +318,8 @@ def decode_row(
 
 @compiled
 def prefill_features(
-    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints, window: Ints,
-    causal: bool, machine: Floats, constants: Floats, answer: Floats2,
+    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints,
+    window: Ints, causal: bool, machine: Floats, constants: Floats, answer: Floats2,
 ) -> Floats2:  # fmt: skip
     """``prefill_row`` for every element; ``answer`` takes the six rows."""
     x: Floats2 = np.empty((batch.size, 16))
