@@ -1,6 +1,5 @@
 """Builds the engine rooms as C extensions while the package is built or installed for editing."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Any

@@ -53,7 +53,10 @@ def attention_calls() -> Iterator[Call]:
     batch, query, more, heads, group, size, value, window = sizes(8)
     group = np.maximum(1, group % 9)
     columns = [batch % 64, query, query + more, heads * group, heads, size % 512, value % 512, window * (window % 2)]
-    machine, decoding = (np.array([1e15, 3e12, 132.0, 4e12, 5e7, 2.0, 1.0]), np.array([1e15, 3e12, 132.0, 5e7, 2.0, 1.0]))
+    machine, decoding = (
+        np.array([1e15, 3e12, 132.0, 4e12, 5e7, 2.0, 1.0]),
+        np.array([1e15, 3e12, 132.0, 5e7, 2.0, 1.0]),
+    )
     for causal, packs in ((True, 1.0), (True, 0.0), (False, 0.0)):
         constants = np.array([2e-6, *numbers(8), 0.5, 128.0, 64.0, packs, 16.0])
         fixed = (causal, machine, constants)
@@ -90,7 +93,9 @@ def other_kernel_calls() -> Iterator[Call]:
     """Products, experts, recurrences, element-wise work, trees, power."""
     m, n, k, batch = (column.astype(np.float64) for column in sizes(4, 1 << 14))
     batch = 1.0 + batch % 4
-    constants = np.array([*numbers(2), 2e-6, 1.5, 0.2, 1e-9, 1e-6, 1e-6, *numbers(3), 2.0, 8.0, 16.0, 2.0, 1e-6, 0.5, 2e-6, 0.5, 3e-6])  # fmt: skip
+    constants = np.array([
+        *numbers(2), 2e-6, 1.5, 0.2, 1e-9, 1e-6, 1e-6, *numbers(3), 2.0, 8.0, 16.0, 2.0, 1e-6, 0.5, 2e-6, 0.5, 3e-6,
+    ])  # fmt: skip
     machine = np.array([132.0, 1e15, 6e13, 3.3e12, 5e7, 2.0, 1.0, 2.0, 2.0])
     tiles = np.array([[64.0, 64.0], [64.0, 128.0], [128.0, 256.0], [256.0, 128.0]])
     for is_cold, quantises in ((True, False), (False, True)):
@@ -119,7 +124,9 @@ def other_kernel_calls() -> Iterator[Call]:
     columns = [m, batch, n, k, n, batch * 8.0, np.where(n > 99.0, n, 0.0)]
     rates = np.array([1e15, 3e12, 132.0, 5e7])
     for is_decode, is_cold in ((True, True), (True, False), (False, True), (False, False)):
-        recurrence = np.array([3e-6, *numbers(1), 1.7, 2.0]) if is_decode else np.array([3e-6, *numbers(2), 1e-6, 2.2, 1.4, 2.0])
+        recurrence = (
+            np.array([3e-6, *numbers(1), 1.7, 2.0]) if is_decode else np.array([3e-6, *numbers(2), 1e-6, 2.2, 1.4, 2.0])
+        )
         fixed = (2.0, is_decode, is_cold, recurrence, np.array([2e-6, 0.7, 1.6, 3.0]), rates)
         yield recurrent, "many", (*columns, *fixed, np.empty((COUNT, recurrent.COLUMNS)))
         for row in each(columns):
@@ -170,7 +177,9 @@ def codec_calls() -> Iterator[Call]:
         entries = (table * 50 + 128).astype(kind)
         yield codec, "look_up_f32", (x, np.zeros(count, kind), entries, thresholds, starts, 7.0)
         yield codec, "look_up_f64", (wide, np.zeros(count, kind), entries, thresholds.astype(np.float64), 7.0)
-    e4m3 = np.concatenate([np.ldexp(np.arange(8.0, 16.0), e) for e in range(-9, 6)] + [np.arange(8.0) * 2.0**-9, [np.nan]])
+    e4m3 = np.concatenate(
+        [np.ldexp(np.arange(8.0, 16.0), e) for e in range(-9, 6)] + [np.arange(8.0) * 2.0**-9, [np.nan]]
+    )
     e4m3 = np.concatenate([e4m3, -e4m3])
     for kind in (np.uint8, np.uint16, np.uint32):
         codes = np.zeros(e4m3.size, kind)
@@ -224,4 +233,4 @@ def answers() -> dict[str, np.ndarray]:
 if __name__ == "__main__":
     is_plain = inspect.isfunction(gemm.many)
     print("plain" if is_plain else f"compiled (unset {PLAIN})")
-    np.savez(sys.argv[1], **answers())
+    np.savez(sys.argv[1], allow_pickle=False, **answers())

@@ -17,7 +17,11 @@ ROOMS = ("kernels", "numerics", "planner")
 def run(path: Path, **environment: str) -> tuple[str, dict[str, np.ndarray]]:
     """Which way the battery ran, and its answers."""
     said = subprocess.run(
-        [sys.executable, str(BATTERY), str(path)], env=os.environ | environment, check=True, capture_output=True, text=True
+        [sys.executable, str(BATTERY), str(path)],
+        env=os.environ | environment,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     with np.load(path) as found:
         return said.stdout.split()[0], dict(found)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import device_names, get_device
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
-from orrery.kernels.attention import decode, predict_decode, predict_prefill, prefill
+from orrery.kernels.attention import predict_decode, predict_prefill, prefill
 from orrery.kernels.attention.choice import choose
 from orrery.kernels.ops import AttentionDecode, AttentionPrefill
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from orrery.catalog.devices import device_names, get_device
 from orrery.evidence.kernel_rows import unlearned_device
 from orrery.hardware.device import Device
-from orrery.kernels.latent import _kernel as kernel
 from orrery.kernels.latent import predict_absorb, predict_decode, predict_prefill
 from orrery.kernels.ops import AttentionDecode, LatentAbsorb, LatentDecode, LatentPrefill
 

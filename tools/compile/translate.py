@@ -1,9 +1,9 @@
 """From the kernels' Python source to one Cython module a room.
 
-A function marked ``@compiled`` in a file of its room, and every function that it calls, becomes a C function. Types come
-from the annotations; constants of modules become literals; named tuples become extension types with typed fields; rules,
-which are called through an argument whose type is a ``Callable``, become addresses. What the translation does not know is
-refused here or by Cython, never guessed.
+A function marked ``@compiled`` in a file of its room, and every function that it calls, becomes a C function. Types
+come from the annotations; arrays are where they begin and their sizes; constants of modules become literals; named
+tuples become extension types with typed fields; rules, which are called through an argument whose type is a
+``Callable``, become addresses. What the translation does not know is refused here or by Cython, never guessed.
 """
 
 import ast
@@ -16,8 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 ELEMENTS = {
-    "Floats": "double", "Singles": "float", "Ints": "int64_t", "Words": "int32_t", "Bytes": "int8_t", "Flags": "uint8_t",
-    "Octets": "uint8_t", "Shorts": "uint16_t", "Counts": "uint32_t", "Longs": "uint64_t",
+    "Floats": "double", "Singles": "float", "Ints": "int64_t", "Words": "int32_t", "Bytes": "int8_t",
+    "Flags": "uint8_t", "Octets": "uint8_t", "Shorts": "uint16_t", "Counts": "uint32_t", "Longs": "uint64_t",
 }  # fmt: skip
 """Array aliases of ``orrery.base.compiled``, by element; a number behind the name is its number of axes."""
 READ_AS = {
@@ -34,7 +34,8 @@ ALTERNATIVES = {
 }
 """Aliases that stand for one of several: a function is compiled for each, and all its arguments of that alias agree."""
 SCALARS = {
-    "bool": "bint", "byte": "int8_t", "word": "int32_t", "int": "int64_t", "long": "uint64_t", "single": "float", "float": "double",
+    "bool": "bint", "byte": "int8_t", "word": "int32_t", "int": "int64_t", "long": "uint64_t", "single": "float",
+    "float": "double",
 }  # fmt: skip
 """Numbers, by the names of annotations, each able to hold those before it."""
 NUMPY_SCALARS = {
@@ -148,7 +149,10 @@ cdef int orrery_array(
             sizes[k] = view.shape[k]
     PyBuffer_Release(&view)
     if not is_right:
-        raise TypeError(f"{{name}} is an array of {{given.dtype}} with {{given.ndim}} axes; give {{axes}} axes of {{kinds[0]}}{{size}}.")
+        raise TypeError(
+            f"{{name}} is an array of {{given.dtype}} with {{given.ndim}} axes; "
+            f"give {{axes}} axes of {{kinds[0]}}{{size}}."
+        )
     return 0
 """
 
@@ -478,7 +482,7 @@ class Room:
                             function.written.add(value.value.id)
 
     def _find_raising(self) -> None:
-        """Which functions may meet an error: they make arrays, divide whole numbers, call rules, or call one that does."""
+        """Which may meet an error: they make arrays, divide whole numbers, call rules, or call one that does."""
         rules = {name for _, name in self.rule_types}
         for function in self.functions.values():
             kinds = dict(function.params)
@@ -671,11 +675,13 @@ cdef size_t address_{function.c_name}():
         return f"""cdef dict {entrance}_doors = {{{keyed}}}
 
 
-def {entrance}({', '.join(names)}):
+def {entrance}({", ".join(names)}):
     door = {entrance}_doors.get(({marks},))
     if door is None:
-        raise TypeError(f"{functions[0].node.name} takes no arrays of {{({marks},)}}; it takes {{list({entrance}_doors)}}.")
-    return door({', '.join(names)})
+        raise TypeError(
+            f"{functions[0].node.name} takes no arrays of {{({marks},)}}; it takes {{list({entrance}_doors)}}."
+        )
+    return door({", ".join(names)})
 """
 
 
@@ -712,7 +718,7 @@ class Body:
         self.types: dict[str, str] = dict(function.params)
         self.made: set[str] = set()  # arrays that this function made: the object stands beside the typed view
         self.rules = {name for _, name in room.rule_types}
-        self.fields = {c: {n: k for n, k in room.fields(c)} for _, c in room.classes}
+        self.fields = {c: dict(room.fields(c)) for _, c in room.classes}
         self._settle_types()
 
     # -- types --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from orrery.base.compiled import Flags, Floats2, compiled
 
 
-
 @compiled
 def mark_reached(values: Floats2, by: Floats2, out: Flags) -> None:
     """Sets ``out[i]`` where some row of ``by`` (m, k) is no larger than row i of ``values`` (n, k) in every column.

@@ -153,8 +153,8 @@ def prefill_one(
 
 @compiled
 def prefill(
-    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints, window: Ints,
-    causal: bool, machine: Floats, constants: Floats,
+    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints,
+    window: Ints, causal: bool, machine: Floats, constants: Floats,
 ) -> Floats2:  # fmt: skip
     """``prefill_one`` for every element; rows of the answer as in ``prefill_one``."""
     answer: Floats2 = np.empty((6, batch.size))
@@ -318,8 +318,8 @@ def decode_row(
 
 @compiled
 def prefill_features(
-    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints, window: Ints,
-    causal: bool, machine: Floats, constants: Floats, answer: Floats2,
+    batch: Ints, query: Ints, context: Ints, heads: Ints, kv_heads: Ints, key_size: Ints, value_size: Ints,
+    window: Ints, causal: bool, machine: Floats, constants: Floats, answer: Floats2,
 ) -> Floats2:  # fmt: skip
     """``prefill_row`` for every element; ``answer`` takes the six rows."""
     x: Floats2 = np.empty((batch.size, 16))
@@ -379,4 +379,3 @@ def decode_features_scalar(
     decode_one(batch, context, heads, kv_heads, size, window, query, is_cold, machine, constants, out)
     decode_row(batch, context, heads, kv_heads, size, window, query, machine[3], out, x[0])
     return x
-

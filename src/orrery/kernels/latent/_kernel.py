@@ -203,4 +203,3 @@ def absorb_scalar(
     out: Floats = np.empty(6)
     absorb_one(m, n, k, heads, is_cold, machine, constants, out)
     return out
-

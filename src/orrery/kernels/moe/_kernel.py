@@ -123,7 +123,9 @@ def _one(
     extra = max(0.0, min(tokens, rows) * topk - rows) if constants[11] > 0.0 else 0.0
     if constants[10] > 0.0:
         seen = min(max(tokens * topk / experts, 8.0), 8.0 * 2.0 ** (NUM_HEIGHTS - 1))
-        products = _products(load, int(math.ceil(math.log2(seen) - 1e-9)) - 3, extra, hidden, ffn, ups, constants, machine)
+        products = _products(
+            load, int(np.ceil(math.log2(seen) - 1e-9)) - 3, extra, hidden, ffn, ups, constants, machine
+        )
     else:
         products = math.inf
         for i in range(1, NUM_HEIGHTS):

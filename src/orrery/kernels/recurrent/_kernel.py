@@ -67,9 +67,7 @@ def prefill_s(
     return time, time - work
 
 
-def decode_s(
-    sequences: float, state_bytes: float, is_cold: bool, c: Floats, machine: Floats
-) -> tuple[float, float]:
+def decode_s(sequences: float, state_bytes: float, is_cold: bool, c: Floats, machine: Floats) -> tuple[float, float]:
     """One token for every sequence: seconds, and how much of it is the launch."""
     held = state_bytes * sequences
     work = 2.0 * held / (c[1] * machine[1]) * _found(held, machine[3], c[3], is_cold, STATE_EDGE)

@@ -8,9 +8,9 @@ all of FP32's exponents are rounded on their bits instead.
 
 import numpy as np
 
-from orrery.base.compiled import (
-    Codes, Entries, Floats, LongCodes, Numbers, ShortCodes, Singles, Singles2, Words, bits_of_float, bits_of_single, compiled, float_of_bits,
-    single, single_of_bits, word,
+from orrery.base.compiled import (  # noqa: I001
+    Codes, Entries, Floats, LongCodes, Numbers, ShortCodes, Singles, Singles2, Words, bits_of_float, bits_of_single,
+    compiled, float_of_bits, single, single_of_bits, word,
 )  # fmt: skip
 
 NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, NEAREST_ZERO, ODD, STOCHASTIC, STOCHASTIC_EQUAL = range(9)
@@ -25,7 +25,9 @@ def _nearest_f32(v: single, least: word, cut: word, sub: word) -> single:
     """One number, nearest even on a ladder without end."""
     e = ((bits_of_single(v) >> np.int32(23)) & np.int32(255)) - np.int32(127)
     q = min(e - cut if e >= least else sub, np.int32(126))
-    return np.rint(v * single_of_bits((np.int32(127) - q) << np.int32(23))) * single_of_bits((np.int32(127) + q) << np.int32(23))
+    return np.rint(v * single_of_bits((np.int32(127) - q) << np.int32(23))) * single_of_bits(
+        (np.int32(127) + q) << np.int32(23)
+    )
 
 
 @compiled
@@ -119,9 +121,7 @@ def round_bits_f32(x: Singles, out: Singles, mantissa_bits: int, limits: Singles
 
 
 @compiled
-def look_up_f32(
-    x: Singles, out: Entries, table: Entries, thresholds: Singles, starts: Words, nan_as: float
-) -> None:
+def look_up_f32(x: Singles, out: Entries, table: Entries, thresholds: Singles, starts: Words, nan_as: float) -> None:
     """The entry of ``table`` for every number: as many entries up as there are thresholds below it.
 
     ``starts``: thresholds below each of the 2^16 stretches of numbers that agree in the upper half of their bits,
@@ -204,9 +204,7 @@ def encode_f64(
 
 
 @compiled
-def encode_bits_f32(
-    x: Singles, codes: Codes, mantissa_bits: int, sign_bit: int, nan_code: int, most: int
-) -> None:
+def encode_bits_f32(x: Singles, codes: Codes, mantissa_bits: int, sign_bit: int, nan_code: int, most: int) -> None:
     """Rounding and coding in one where codes are the upper bits of FP32; ``most`` as the largest magnitude's code."""
     cut = np.int32(23 - mantissa_bits)
     odd = np.int32(min(cut, 1))
