@@ -93,7 +93,7 @@ def _products(
     """Time of the two grouped products with tiles of one height; ``extra`` rows are computed for nothing."""
     peak, fill = constants[3], constants[7]
     units, flops = machine[0], machine[1]
-    height = 8.0 * 2.0**height_index
+    height = float(8 << height_index)
     tiles = load[2 + height_index] + extra / height
     total = 0.0
     for product in range(2):
