@@ -17,7 +17,9 @@ from pathlib import Path
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from compile.translate import Room, Sources
+from compile.module import Module
+from compile.room import Room
+from compile.sources import Sources
 
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
          "-w", "-DNDEBUG")  # fmt: skip
@@ -56,7 +58,7 @@ def translated(root: Path, room: str) -> str:
         str(source.path.relative_to(house)): sha256(source.path.read_bytes()).hexdigest()
         for source in sources.by_name.values()
     }
-    return made.text(digests)
+    return Module(made).text(digests)
 
 
 def variants(room: str) -> dict[str, tuple[str, ...]]:

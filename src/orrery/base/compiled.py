@@ -8,7 +8,6 @@ source runs as plain Python. ``tools/compile`` translates: it reads the annotati
 import logging
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -16,8 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = Floats2 = Floats3 = Floats4 = Floats5 = NDArray[np.float64]
@@ -41,7 +41,7 @@ else:
         Entries
     ) = single = word = Any
 
-F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 PLAIN = "ORRERY_PLAIN"
 """The environment's variable that keeps everything plain Python."""
 
@@ -53,14 +53,17 @@ def extension_of(room: str) -> ModuleType | None:
     """The extension of ``orrery.<room>`` for this processor; None where it was not built, or from other sources."""
     if os.environ.get(PLAIN):
         return None
+    extension = _current(room, "_compiled")
+    return _current(room, "_compiled_wide") or extension if extension and extension.HAS_WIDE else extension
+
+
+def _current(room: str, name: str) -> ModuleType | None:
+    """An extension, if it was built from the sources as they stand."""
     try:
-        extension = import_module(f"orrery.{room}._compiled")
+        extension = import_module(f"orrery.{room}.{name}")
     except ImportError:
         return _say_plain("was not built for this Python")
     house = Path(__file__).parents[1]
-    if extension.HAS_WIDE:
-        with suppress(ImportError):
-            extension = import_module(f"orrery.{room}._compiled_wide")
     for path, digest in extension.SOURCES.items():
         if sha256((house / path).read_bytes()).hexdigest() != digest:
             return _say_plain(f"was built before {path} changed")
@@ -76,7 +79,7 @@ def _say_plain(why: str) -> None:
     )  # fmt: skip
 
 
-def compiled(function: F) -> F:
+def compiled(function: Callable[..., R]) -> Callable[..., R]:
     """``function`` as compiled ahead of time, or itself."""
     extension = extension_of(function.__module__.split(".")[1])
     if extension is None:
@@ -116,19 +119,19 @@ def callable_rule(rule: Callable[..., Any], loop: str, kind: str, address: int =
 
 def bits_of_single(x: Any) -> Any:
     """The bits of an FP32 number as a whole number of 32 bits."""
-    return x.view("i4")
+    return np.float32(x).view(np.int32)
 
 
 def single_of_bits(bits: Any) -> Any:
     """The FP32 number of bits."""
-    return bits.view("f4")
+    return np.int32(bits).view(np.float32)
 
 
 def bits_of_float(x: Any) -> Any:
     """The bits of an FP64 number as a whole number of 64 bits."""
-    return x.view("i8")
+    return np.float64(x).view(np.int64)
 
 
 def float_of_bits(bits: Any) -> Any:
     """The FP64 number of bits."""
-    return bits.view("f8")
+    return np.int64(bits).view(np.float64)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.planner._kernel import mark_reached  # pyright: ignore[reportUnknownVariableType]
+from orrery.planner._kernel import mark_reached
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from orrery.hardware.calibration import Calibration, ResidualTrees
 from orrery.kernels.ops import Floats, Size
 from orrery.kernels.residual import CAP, correction
-from orrery.kernels.residual.rule import total
+from orrery.kernels.residual._kernel import total
 
 CHUNK_ROWS = 16384  # features of so many rows stay in a core's cache
 

@@ -3,10 +3,9 @@
 ``overhead_s`` of the answer is what launching adds to the stream: an engine that replays a graph puts its own there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +19,6 @@ from orrery.kernels.resolve import OTHER_FORMAT, find
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
-
-scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
-many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +106,8 @@ def predict(op: Elementwise, device: Device, engine: str = "") -> Timing:
 def _columns(op: Elementwise, bytes_each: float, flops_each: float, constants: Floats, machine: Floats) -> Floats:
     """The kernel's columns, first axis; further axes are the op's broadcast shape."""
     if isinstance(op.tokens, int) and isinstance(op.width, int):
-        return scalar(float(op.tokens * op.width), bytes_each, flops_each, constants, machine)
+        return kernel.scalar(float(op.tokens * op.width), bytes_each, flops_each, constants, machine)
     elements = np.multiply(op.tokens, op.width, dtype=np.float64)
     out = np.empty((elements.size, kernel.COLUMNS))
-    many(np.ascontiguousarray(elements).ravel(), bytes_each, flops_each, constants, machine, out)
+    kernel.many(np.ascontiguousarray(elements).ravel(), bytes_each, flops_each, constants, machine, out)
     return out.T.reshape(kernel.COLUMNS, *elements.shape)

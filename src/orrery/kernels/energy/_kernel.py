@@ -1,4 +1,3 @@
-# pyright: basic
 """The share of what lies between idle and the limit that a device draws over a step."""
 
 from orrery.base.compiled import compiled

@@ -1,4 +1,3 @@
-# pyright: basic
 """The inner loop of the GEMM rule: the best tile and split for every shape, and what it costs.
 
 One product m x n x k costs the launch, then the best over tiles (a, b) and splits s of k of

@@ -1,8 +1,5 @@
 """What trees learned of measured products beyond the rule, as factors on its time."""
 
-from collections.abc import Callable
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,13 +9,11 @@ from orrery.kernels.residual import correction
 
 Floats = NDArray[np.float64]
 
-_features = cast(Callable[..., None], kernel.features)  # pyright: ignore[reportUnknownMemberType]
-
 
 def features(m: Floats, n: Floats, k: Floats, rows: Floats, machine: Floats) -> Floats:
     """One row of ``kernel.FEATURES`` for every shape; ``rows`` are the kernel's under the measured condition."""
     x = np.empty((m.size, len(kernel.FEATURES)))
-    _features(m, n, k, rows, machine, x)
+    kernel.features(m, n, k, rows, machine, x)
     return x
 
 

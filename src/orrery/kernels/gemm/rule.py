@@ -1,9 +1,7 @@
 """How long a dense product takes on a device: measured constants, datasheet roofs, one pass of the kernel."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +21,6 @@ from orrery.numerics.registry import get_format
 Floats = NDArray[np.float64]
 
 RESULT = kernel.MACHINE.index("c_bytes")
-
-_scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
-_many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,12 +91,12 @@ def _rows(op: Gemm, ready: _Ready) -> Floats:
     shape: tuple[int, ...] = ()
     if type(op.m) is type(op.n) is type(op.k) is type(op.batch) is int:
         if not is_learned:
-            return _scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
+            return kernel.scalar(float(op.m), float(op.n), float(op.k), float(op.batch), *fixed)
         flat = [np.array([size], dtype=np.float64) for size in (op.m, op.n, op.k, op.batch)]
     else:
         shape, flat = flat_columns((op.m, op.n, op.k, op.batch), np.float64)
     out = np.zeros((flat[0].size, kernel.COLUMNS))
-    _many(*flat, *fixed, out)
+    kernel.many(*flat, *fixed, out)
     if is_learned:
         roof = np.maximum(out[:, kernel.COMPUTE], out[:, kernel.MEMORY] if op.is_cold else 0.0)
         out[:, kernel.TIME] = np.maximum(out[:, kernel.TIME] * _learned(flat, ready), roof)
@@ -113,7 +108,7 @@ def _learned(flat: list[Floats], ready: _Ready) -> Floats:
     m, n, k, _ = flat
     rows = np.zeros((m.size, kernel.COLUMNS))
     condition = (np.ones(m.size), ready.constants, ready.machine, ready.tiles, False, ready.quantises)
-    _many(m, n, k, *condition, rows)
+    kernel.many(m, n, k, *condition, rows)
     return factors(m, n, k, rows, ready.machine, ready.calibration)
 
 

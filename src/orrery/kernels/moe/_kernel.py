@@ -93,7 +93,7 @@ def _products(
     """Time of the two grouped products with tiles of one height; ``extra`` rows are computed for nothing."""
     peak, fill = constants[3], constants[7]
     units, flops = machine[0], machine[1]
-    height = 8.0 * 2.0**height_index
+    height = float(8 << height_index)
     tiles = load[2 + height_index] + extra / height
     total = 0.0
     for product in range(2):
@@ -123,8 +123,9 @@ def _one(
     extra = max(0.0, min(tokens, rows) * topk - rows) if constants[11] > 0.0 else 0.0
     if constants[10] > 0.0:
         seen = min(max(tokens * topk / experts, 8.0), 8.0 * 2.0 ** (NUM_HEIGHTS - 1))
-        height: int = int(math.ceil(math.log2(seen) - 1e-9)) - 3  # noqa: RUF046
-        products = _products(load, height, extra, hidden, ffn, ups, constants, machine)
+        products = _products(
+            load, int(np.ceil(math.log2(seen) - 1e-9)) - 3, extra, hidden, ffn, ups, constants, machine
+        )
     else:
         products = math.inf
         for i in range(1, NUM_HEIGHTS):

@@ -1,9 +1,8 @@
 """How long a routed feed-forward block takes on a device: loads of the busiest rank, measured constants, one pass."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +15,12 @@ from orrery.kernels.moe import _kernel as kernel
 from orrery.kernels.moe.routing import RANDOM, load_table, popular_table
 from orrery.kernels.ops import MoE, Popularity, Size, Timing
 from orrery.kernels.residual import CAP
-from orrery.kernels.residual.rule import total
+from orrery.kernels.residual._kernel import total
 from orrery.kernels.resolve import find
 from orrery.numerics.format import Format
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
-
-scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
-many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
-corrected = cast(Callable[..., Floats], kernel.corrected)  # pyright: ignore[reportUnknownMemberType]
-all_corrected = cast(Callable[..., None], kernel.all_corrected)  # pyright: ignore[reportUnknownMemberType]
 
 Prepared = tuple[Sequence[Floats], NDArray[np.int64], Floats]
 """Sizes, the load table of every row, the tables."""
@@ -126,10 +120,10 @@ def _corrected(op: MoE, rows: Floats, ready: _Ready) -> Floats:
     time_s, roof = rows[kernel.TIME], rows[kernel.COMPUTE]
     sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts)
     if rows.ndim == 1:
-        return corrected(time_s, roof, logs[0], CAP, *(float(size) for size in sizes), ready.ranges)
+        return kernel.corrected(time_s, roof, logs[0], CAP, *(float(size) for size in sizes), ready.ranges)
     flat: list[Floats] = [np.array(time_s, dtype=np.float64).ravel()]
     flat += flat_columns((time_s, roof, *sizes), np.float64)[1][1:]
-    all_corrected(flat[0], flat[1], logs, CAP, *flat[2:], ready.ranges)
+    kernel.all_corrected(flat[0], flat[1], logs, CAP, *flat[2:], ready.ranges)
     return flat[0].reshape(time_s.shape)
 
 
@@ -174,11 +168,11 @@ def columns(op: MoE, constants: Floats, machine: Floats, *, has_features: bool =
     if isinstance(op.skew, float | int) and all(isinstance(x, int) for x in sizes):
         tokens, hidden, ffn, experts, topk, tp, ep = (float(x) for x in sizes)
         table = _table(experts, topk, ep, op.popularity or float(op.skew), op.num_redundant_experts)
-        return scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine)
+        return kernel.scalar(tokens, hidden, ffn, experts, topk, tp, ep, ups, table, constants, machine)
     shape = np.broadcast_shapes(*(np.shape(x) for x in (*sizes, op.skew)))
     flat, which, tables = prepared(op)
     out = np.zeros((which.size, kernel.COLUMNS + len(kernel.FEATURES) * has_features))
-    many(*flat, ups, which, tables, constants, machine, out)
+    kernel.many(*flat, ups, which, tables, constants, machine, out)
     return out.T.reshape(out.shape[1], *shape)
 
 

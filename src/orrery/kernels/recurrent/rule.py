@@ -5,9 +5,7 @@ lightning attention borrow the gated delta net's constants, whose chunked scan t
 found for the kind and engine asked for, then for the kind by any engine, then for its kin. [yang-2024], [dao-2024]
 """
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +20,6 @@ from orrery.kernels.resolve import widened
 from orrery.numerics.registry import get_format
 
 Floats = NDArray[np.float64]
-
-scalar = cast(Callable[..., Floats], kernel.scalar)  # pyright: ignore[reportUnknownMemberType]
-many = cast(Callable[..., None], kernel.many)  # pyright: ignore[reportUnknownMemberType]
 
 DELTA, KIMI = "gated-delta-net", "kimi-delta"
 KINDS = (DELTA, KIMI)
@@ -90,8 +85,8 @@ def _columns(op: Recurrent, recurrence: Floats, convolution: Floats, machine: Fl
         op.tokens, op.sequences, op.state_elements, op.flops_per_token, op.width, op.num_heads, op.conv_elements
     )  # fmt: skip
     if all(isinstance(x, int | float) for x in sizes):
-        return scalar(*(float(x) for x in sizes), *fixed)
+        return kernel.scalar(*(float(x) for x in sizes), *fixed)
     shape, flat = flat_columns(sizes, np.float64)
     out = np.empty((flat[0].size, kernel.COLUMNS))
-    many(*flat, *fixed, out)
+    kernel.many(*flat, *fixed, out)
     return out.T.reshape(kernel.COLUMNS, *shape)

@@ -1,18 +1,14 @@
 """exp(sum of trees), capped, and faded out beyond the range of the rows behind it."""
 
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.hardware.calibration import ResidualTrees
-from orrery.kernels.residual import _kernel as kernel
+from orrery.kernels.residual._kernel import faded, total
 
 Floats = NDArray[np.float64]
-
-total = cast(Callable[..., None], kernel.total)  # pyright: ignore[reportUnknownMemberType]
-faded = cast(Callable[..., None], kernel.faded)  # pyright: ignore[reportUnknownMemberType]
 
 CAP = 0.5
 """Largest correction, as |log(measured / physics)|: a bigger one would be another kernel, not a residual."""

@@ -17,7 +17,7 @@ from orrery.base.cost import Spread
 from orrery.hardware.calibration import Calibration, RowSpread
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Op, Timing
-from orrery.kernels.residual.rule import faded, total
+from orrery.kernels.residual._kernel import faded, total
 from orrery.kernels.residual.terms import names_of, terms
 
 Floats = NDArray[np.float64]
