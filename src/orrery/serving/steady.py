@@ -162,15 +162,15 @@ def _away_s(engine: Engine, step_s: Floats, costs: _Costs, mix: Mix, slots: Floa
     request_s, decode_s, shares = engine.request_s, costs.decode_s, mix.shares.sum(axis=0)
     dense = mix.dense if engine.has_mixed_steps else np.ones_like(mix.dense)
     share: Floats = np.minimum(np.maximum(shares * dense, 1e-9), 1.0 - 1e-9)
-    chunk_s = (mix.shares * costs.chunk_s).sum(axis=0) / np.maximum(shares, 1e-12)
+    chunk_s: Floats = np.sum(mix.shares * costs.chunk_s, axis=0) / np.maximum(shares, 1e-12)
     decodes, clear = request_s / decode_s, 1.0 - share
     none = clear**decodes
     before_s = decode_s * (clear / share - decodes * none / (1.0 - none))
     held_s = (1.0 - none) * (before_s + chunk_s) + none * (request_s + decode_s / 2)
     passed = share * chunk_s / (share * chunk_s + clear * decode_s)
     short_s = request_s + (passed * chunk_s + (1.0 - passed) * decode_s) / 2
-    found_s: Floats = np.where(chunk_s > request_s, held_s, short_s)
-    rest_s = np.maximum(found_s, request_s)
+    is_long = chunk_s > request_s
+    rest_s = np.maximum(is_long * held_s + ~is_long * short_s, request_s)
     idle = _idle_frac(request_s, step_s, mix, slots)
     return idle * request_s + (1 - idle) * rest_s
 
