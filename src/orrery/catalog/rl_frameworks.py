@@ -1,0 +1,60 @@
+"""RL frameworks by name: what their rollouts and hand-overs cost, and which engine a release brings.
+
+``facts/rl/<name>.toml`` holds the facts; ``like`` names the framework whose facts hold where a file says nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orrery.base.errors import FactError
+from orrery.base.sources import Fact, Source, parse_fact
+from orrery.catalog.named_files import file_called, file_names, read_file
+from orrery.rl.framework import RlFramework
+
+FOLDER = Path(__file__).parent / "facts" / "rl"
+
+DEFAULT_RL_FRAMEWORK = "nemo-rl"
+"""The one whose steps were measured and published."""
+
+
+def rl_framework_names() -> tuple[str, ...]:
+    """Every RL framework with a fact file."""
+    return file_names(FOLDER)
+
+
+@cache
+def get_rl_framework(name: str = "") -> RlFramework:
+    """The RL framework called ``name``."""
+    found = file_called(FOLDER, "RL framework", name or DEFAULT_RL_FRAMEWORK)
+    facts = _facts(found)
+    if unknown := facts.keys() - {f.name for f in fields(RlFramework)}:
+        raise FactError(f"{found}.toml: RlFramework has no {', '.join(sorted(unknown))}.")
+    values: dict[str, Any] = {key: fact.value for key, fact in facts.items()}
+    try:
+        return RlFramework(name=found, facts=facts, **values)
+    except TypeError as error:
+        raise FactError(f"{found}.toml: {error}") from None
+
+
+def engine_of_release(name: str, release: str) -> str:
+    """Version of the engine that a release brings; "" = the newest known, which an unknown release is taken to have."""
+    found = file_called(FOLDER, "RL framework", name or DEFAULT_RL_FRAMEWORK)
+    version = ""
+    for entry in read_file(FOLDER, found).get("release", ()):
+        if release and _number(entry["from"]) <= _number(release):
+            version = entry["engine_version"]
+    return version
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split(".") if part.isdigit())
+
+
+def _facts(name: str) -> Mapping[str, Fact]:
+    raw = read_file(FOLDER, name)
+    sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
+    own = {key: parse_fact(f"{name}.toml", key, entry, sources) for key, entry in raw.get("facts", {}).items()}
+    return {**(_facts(raw["like"]) if "like" in raw else {}), **own}
