@@ -1,10 +1,10 @@
-"""RL frameworks by name: what their rollouts and hand-overs cost, and which engine a release brings.
+"""RL frameworks by name: what their rollouts and hand-overs cost, and what a release of one brings.
 
 ``facts/rl/<name>.toml`` holds the facts; ``like`` names the framework whose facts hold where a file says nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,14 +39,22 @@ def get_rl_framework(name: str = "") -> RlFramework:
         raise FactError(f"{found}.toml: {error}") from None
 
 
-def engine_of_release(name: str, release: str) -> str:
-    """Version of the engine that a release brings; "" = the newest known, which an unknown release is taken to have."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What a release brings."""
+
+    engine_version: str = ""  # "" = the newest known
+    updates_in_flight: bool = True  # its asynchronous recipes hand weights over while sequences are being written
+
+
+def release_of(name: str, release: str) -> Release:
+    """What is known of a release; one that is not said is taken to be the newest."""
     found = file_called(FOLDER, "RL framework", name or DEFAULT_RL_FRAMEWORK)
-    version = ""
+    best = Release()
     for entry in read_file(FOLDER, found).get("release", ()):
         if release and _number(entry["from"]) <= _number(release):
-            version = entry["engine_version"]
-    return version
+            best = Release(engine_version=entry["engine_version"], updates_in_flight=entry["updates_in_flight"])
+    return best
 
 
 def _number(release: str) -> tuple[int, ...]:

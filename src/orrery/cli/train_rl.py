@@ -116,7 +116,17 @@ def _pools(answer: "RlAnswer") -> Table:
 def print_rl_plan(answer: "RlPlanAnswer") -> None:
     """The splits, the fastest first."""
     out, table = console(), Table(box=SIMPLE, pad_edge=False)
-    for column in ("", "Train", "Generate", "Trainer", "Engine", "Step time", "Tokens/s/device", "Limited by", "$/step"):
+    for column in (
+        "",
+        "Train",
+        "Generate",
+        "Trainer",
+        "Engine",
+        "Step time",
+        "Tokens/s/device",
+        "Limited by",
+        "$/step",
+    ):
         table.add_column(column, justify="left" if column in ("Trainer", "Engine", "Limited by") else "right")
     for number, plan in enumerate(answer.plans, 1):
         job = plan.job

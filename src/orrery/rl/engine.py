@@ -38,9 +38,7 @@ class Begun:
     prompt_tokens: Ints
 
 
-def run(
-    job: RlJob, begun: Begun, arrive_s: Floats | None = None, in_flight: int = 0
-) -> Simulated | Infeasible:
+def run(job: RlJob, begun: Begun, arrive_s: Floats | None = None, in_flight: int = 0) -> Simulated | Infeasible:
     """Serve the sequences. All at once, each replica has a run of them, dealt out before any begins; those that come
     over time, or as earlier ones end, go where there is least to do. Times follow the order of ``begun``."""
     is_static = arrive_s is None and not in_flight

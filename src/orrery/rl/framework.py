@@ -13,6 +13,8 @@ class RlFramework:
     name: str  # "nemo-rl"
     training: str  # the training framework that it updates with, by name
     engine: str  # the engine that generates
+    recompute: str  # what its recipes recompute; "" = as the training framework does
+    sharding: str  # what its recipes share out over data ranks; "" = likewise
     returns_logprobs: bool  # rollouts bring the log-probability of every sampled token back
     has_reference: bool  # a frozen reference policy reads every sequence for the KL penalty
     is_packed: bool  # sequences share micro-batches without padding

@@ -19,7 +19,7 @@ Algorithm = Literal["grpo", "ppo", "dapo"]
 ALGORITHMS: tuple[Algorithm, ...] = ("grpo", "ppo", "dapo")
 
 Tail = Literal["wait", "partial", "batching"]
-"""What happens to the slowest sequences: all wait for them; they go on in the next step; they get rounds of their own."""
+"""The slowest sequences: all wait for them; they go on in the next step; or they get rounds of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

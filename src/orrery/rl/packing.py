@@ -27,7 +27,7 @@ class Packed:
 
 
 def packed(tokens: Ints, dp: int, num_updates: int, room_tokens: int) -> Packed:
-    """Sequences of ``tokens`` each, dealt over ``num_updates`` updates and ``dp`` ranks, in micro-batches of that room."""
+    """Sequences of ``tokens`` each, dealt over ``num_updates`` updates and ``dp`` ranks, in micro-batches of a room."""
     bins = 0
     for update in np.array_split(tokens, num_updates):
         bins += max(_first_fit(update[rank::dp], room_tokens) for rank in range(dp))

@@ -1,7 +1,8 @@
 """A step of RL post-training: its phases, what limits it, how long each pool idles, and what each device holds.
 
-in turn      generation + reward + log-probabilities + updates + handing weights over (+ offloading, on the same devices)
-side by side the trainer's own work, its wait for rollouts, and handing weights over, which stops both pools
+in turn       generation + reward + log-probabilities + updates + handing weights over, and on the same devices the
+              trainer's state off the device and back
+side by side  the trainer's own work, its wait for rollouts, and handing weights over, which stops both pools
 """
 
 from dataclasses import dataclass, field
@@ -117,8 +118,8 @@ def rl_step(job: RlJob) -> RlStep | Infeasible:
     phases |= {"weight sync": sync_s, "framework": job.framework.step_s}
     trainer = _trainer(job, done)
     return RlStep(
-        job=job, phases={name: phases[name] for name in PHASES if phases.get(name) or name == "waiting for rollouts"
-                         and pace is not None},
+        job=job, phases={name: phases[name] for name in PHASES if phases.get(name) or (name == "waiting for rollouts"
+                         and pace is not None)},
         rollouts=found, passes=done, pace=pace, trainer=trainer, generator=_generator(job, done, memory),
         trainer_power_w=float(power_w(done.steps)[0]),
     )  # fmt: skip

@@ -30,8 +30,14 @@ from orrery.training.columns import columns_of
 SPREAD_FRAC = 1.0
 """Standard deviation of response lengths over their mean, before the longest response cuts them. Assumed."""
 
+INPUT_TOKENS = 150
+"""Tokens of a prompt where nobody says: a mathematical problem with its instruction. Assumed."""
+
 OVERSAMPLING: dict[Tail, float] = {"wait": 1.0, "partial": 1.5, "batching": 1.25}
 """Prompts begun over those needed where nobody says; 1.25 is what tail batching was published with [gao-2025]."""
+
+USUAL = ("recompute", "sharding")
+"""Settings of the trainer that an RL framework's recipes decide where nobody says."""
 
 OF_RL = tuple(s.name for s in RL_SETTINGS if s.name != "rl")
 
@@ -57,15 +63,18 @@ def check_is_rl(scenario: Scenario) -> None:
 
 def rl_question(scenario: Scenario) -> RlQuestion:
     """The job of a scenario."""
-    _check_needed(scenario)
+    check_needed(scenario)
     framework, notes = get_rl_framework(scenario.framework or ""), list[str]()
     if scenario.framework is None:
         notes.append(f"framework: {framework.name} (default with --rl)")
-    lengths = _lengths(scenario, notes)
+    lengths = lengths_of_scenario(scenario, notes)
     colocated, generating = pools(scenario, notes)
     devices = cast(int, scenario.devices)
     training = devices if colocated else devices - generating
     question = trainer_question(scenario, framework, training, lengths[2])
+    for name in USUAL:
+        if getattr(scenario, name) is None and scenario.layout is None and (taken := question.given.get(name)):
+            notes.append(f"{name}: {taken} (as recipes of {framework.name} set it)")
     layout, layout_notes = layout_of(question)
     notes += [*question.notes, *layout_notes]
     question = replace(question, job=_fed(question.job, layout))
@@ -137,7 +146,8 @@ def job_of(
     )  # fmt: skip
 
 
-def _check_needed(scenario: Scenario) -> None:
+def check_needed(scenario: Scenario) -> None:
+    """Refuse a step that lacks what no default can give, or has what it cannot use."""
     for name, example in (
         ("model", '"llama-3.1-8b"'), ("devices", "16"), ("prompts_per_step", "64"), ("generations_per_prompt", "16"),
         ("output_tokens", "1024"),
@@ -148,12 +158,12 @@ def _check_needed(scenario: Scenario) -> None:
         raise ScenarioError(f"{given[0]}: a step of RL has no use for it; leave it out, or rl.")
 
 
-def _lengths(scenario: Scenario, notes: list[str]) -> tuple[Length, Length, int]:
+def lengths_of_scenario(scenario: Scenario, notes: list[str]) -> tuple[Length, Length, int]:
     """Prompts, responses, and the longest sequence of the two together."""
     mean = float(cast(int, scenario.output_tokens))
-    prompt = float(scenario.input_tokens or 256)
+    prompt = float(scenario.input_tokens or INPUT_TOKENS)
     if scenario.input_tokens is None:
-        notes.append("input_tokens: 256 (assumed)")
+        notes.append(f"input_tokens: {INPUT_TOKENS} (assumed)")
     longest = scenario.max_output_tokens
     if longest is None:
         longest = scenario.seq_len - round(prompt) if scenario.seq_len else ceil(4 * mean)
@@ -201,13 +211,17 @@ def pools(scenario: Scenario, notes: list[str]) -> tuple[bool, int]:
 
 
 def trainer_question(
-    scenario: Scenario, framework: RlFramework, devices: int, seq_len: int
+    scenario: Scenario, framework: RlFramework, devices: int, seq_len: int, *, is_open: bool = False
 ) -> TrainingQuestion:
-    """The trainer's job on its devices, with what the user fixed of its layout."""
+    """The trainer's job on its devices, with what the user fixed of its layout; unless it ``is_open`` for a search,
+    the framework's recipes decide what it recomputes and shares out."""
     samples = cast(int, scenario.prompts_per_step) * cast(int, scenario.generations_per_prompt)
+    usual: dict[str, Any] = {}
+    if not is_open and scenario.layout is None:
+        usual = {name: getattr(scenario, name) or getattr(framework, name) or None for name in USUAL}
     return training_question(merged(scenario, {
         "framework": framework.training, "devices": devices, "seq_len": seq_len,
-        "global_batch": scenario.global_batch or samples,
+        "global_batch": scenario.global_batch or samples, **usual,
     }))  # fmt: skip
 
 
