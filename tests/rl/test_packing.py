@@ -39,7 +39,8 @@ def test_lengths_keep_their_mean_and_are_cut():
     found = lengths_of(Length(mean_tokens=100, law="constant"),
                        Length(mean_tokens=1000, std_tokens=1000, most_tokens=4096), 2000, 8, seed=0)  # fmt: skip
     assert found.response.mean() == pytest.approx(1000, rel=0.03)
-    assert found.response.max() == 4096 and found.response.min() >= 1
+    assert found.response.max() == 4096
+    assert found.response.min() >= 1
     assert (found.total == found.prompt + found.response).all()
 
 

@@ -50,10 +50,11 @@ class Release:
 def release_of(name: str, release: str) -> Release:
     """What is known of a release; one that is not said is taken to be the newest."""
     found = file_called(FOLDER, "RL framework", name or DEFAULT_RL_FRAMEWORK)
-    best = Release()
-    for entry in read_file(FOLDER, found).get("release", ()):
-        if release and _number(entry["from"]) <= _number(release):
-            best = Release(engine_version=entry["engine_version"], updates_in_flight=entry["updates_in_flight"])
+    raw, best = read_file(FOLDER, found), Release()
+    for entry in raw.get("release", ()):
+        if release and _number(entry["since"]) <= _number(release):
+            facts = _parsed(found, {k: v for k, v in entry.items() if k != "since"}, raw)
+            best = Release(**{key: fact.value for key, fact in facts.items()})  # pyright: ignore[reportArgumentType]
     return best
 
 
@@ -63,6 +64,9 @@ def _number(release: str) -> tuple[int, ...]:
 
 def _facts(name: str) -> Mapping[str, Fact]:
     raw = read_file(FOLDER, name)
+    return {**(_facts(raw["like"]) if "like" in raw else {}), **_parsed(name, raw.get("facts", {}), raw)}
+
+
+def _parsed(name: str, entries: Mapping[str, Any], raw: Mapping[str, Any]) -> Mapping[str, Fact]:
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
-    own = {key: parse_fact(f"{name}.toml", key, entry, sources) for key, entry in raw.get("facts", {}).items()}
-    return {**(_facts(raw["like"]) if "like" in raw else {}), **own}
+    return {key: parse_fact(f"{name}.toml", key, entry, sources) for key, entry in entries.items()}

@@ -19,7 +19,8 @@ Examples:
   orrery train --model gpt3-175b --device h100-sxm --devices 1024 --tp 8 --pp 8 --global-batch 1024 --seq-len 2048
   orrery train --model gpt3-175b --device h100-sxm --devices 4096 --global-batch 4096 --seq-len 2048 --plan
   orrery train --model llama-3.1-8b --device l40s --devices 1 --global-batch 8 --seq-len 2048 --offload zero-offload
-  orrery train --rl --model qwen3-8b --device h100-sxm --devices 16 --prompts-per-step 64 --generations-per-prompt 8 --output-tokens 2048
+  orrery train --rl --model qwen3-8b --device h100-sxm --devices 16 --prompts-per-step 64 --generations-per-prompt 8 \\
+      --output-tokens 2048
   orrery train --scenario job.toml --train-tokens 15e12 --node-mtbf-s 2e8 --checkpoint lazy --json"""
 
 

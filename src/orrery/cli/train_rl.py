@@ -24,9 +24,9 @@ def answer_rl(scenario: "Scenario", *, is_plan: bool, is_json: bool) -> int:
 
 def _one(scenario: "Scenario", is_json: bool) -> int:
     from orrery.scenario.ask import CannotBe
-    from orrery.scenario.rl import rl
+    from orrery.scenario.rl import train_rl
 
-    answer = rl(scenario)
+    answer = train_rl(scenario)
     if isinstance(answer, CannotBe):
         return print_infeasible(answer, is_json)
     if is_json:
@@ -39,10 +39,10 @@ def _one(scenario: "Scenario", is_json: bool) -> int:
 
 def _plan(scenario: "Scenario", is_json: bool) -> int:
     from orrery.cli.progress import bar
-    from orrery.scenario.rl_plan import rl_plan
+    from orrery.scenario.rl_plan import train_rl_plan
 
     with bar("splits of the devices") as report:
-        answer = rl_plan(scenario, progress=report)
+        answer = train_rl_plan(scenario, progress=report)
     if is_json:
         print_json(answer.to_json())
     else:
@@ -138,6 +138,6 @@ def print_rl_plan(answer: "RlPlanAnswer") -> None:
             f"{usd:.3g}" if usd is not None else "",
         )  # fmt: skip
     out.print(table)
-    out.print(f"{answer.evaluated} splits and layouts simulated in {answer.seconds:.1f} s.")
+    out.print(f"{answer.evaluated} splits and layouts simulated in {answer.search_s:.1f} s.")
     for what, count in answer.rejected.items():
         out.print(f"Left out: {count} x {what}")

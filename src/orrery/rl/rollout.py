@@ -2,9 +2,9 @@
 
 wait      all sequences of the step are begun at once, and the step waits for the last
 partial   more prompts are begun than are needed; once enough have all their responses, the others stop, keep what they
-          have written, and go on first in the next step [zhou-2025-april]
+          have written, and go on first in the next step [zhou-2025]
 batching  short rounds begin more prompts and more responses than they need and take the first of both; prompts that
-          were left behind are answered later, in long rounds that wait for all of them [gao-2025-rollpacker]
+          were left behind are answered later, in long rounds that wait for all of them [gao-2025]
 """
 
 from collections.abc import Callable

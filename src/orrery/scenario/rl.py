@@ -127,7 +127,7 @@ def memory_json(memory: PoolMemory) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def rl(scenario: Scenario | None = None, /, **settings: Any) -> RlAnswer | CannotBe:
+def train_rl(scenario: Scenario | None = None, /, **settings: Any) -> RlAnswer | CannotBe:
     """One step of RL post-training: rollouts simulated, passes and updates costed, weights handed over.
 
     Settings are those of a scenario file; given beside a scenario they override it. Raises ScenarioError where the

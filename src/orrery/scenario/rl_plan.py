@@ -18,7 +18,7 @@ from orrery.planner.training.space import Wanted
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.resolve import one_device
-from orrery.scenario.rl import RlAnswer, rl
+from orrery.scenario.rl import RlAnswer, train_rl
 from orrery.scenario.rl_job import check_needed, engine_for, lengths_of_scenario, trainer_question
 from orrery.scenario.schema import Scenario, merged
 
@@ -38,7 +38,7 @@ class RlPlanAnswer:
     plans: tuple[RlAnswer, ...]
     evaluated: int  # simulated in full
     rejected: Mapping[str, int]  # why others were not, and how many
-    seconds: float
+    search_s: float
     notes: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -49,7 +49,7 @@ class RlPlanAnswer:
             "plans": [{k: v for k, v in p.to_json().items() if k not in left_out} | {"flags": flags_of(p)}
                       for p in self.plans],
             "evaluated": self.evaluated, "rejected": [{"reason": r, "plans": n} for r, n in self.rejected.items()],
-            "seconds": self.seconds, "settings": self.settings, "notes": self.notes,
+            "seconds": self.search_s, "settings": self.settings, "notes": self.notes,
         })  # fmt: skip
 
 
@@ -60,7 +60,9 @@ def flags_of(plan: RlAnswer) -> dict[str, Any]:
     return chosen | ({"colocated": True} if job.is_colocated else {"generation_devices": job.generation_devices})
 
 
-def rl_plan(scenario: Scenario | None = None, /, *, progress: Progress | None = None, **settings: Any) -> RlPlanAnswer:
+def train_rl_plan(
+    scenario: Scenario | None = None, /, *, progress: Progress | None = None, **settings: Any
+) -> RlPlanAnswer:
     """Every split of the devices in eighths, and taking turns; each with its fastest trainer and engines of few sizes.
 
     What the scenario fixes (layout flags, generation_devices, generation_tp, colocated) is not varied. With
@@ -90,7 +92,7 @@ def rl_plan(scenario: Scenario | None = None, /, *, progress: Progress | None = 
     notes = answers[0].notes if answers else ()
     return RlPlanAnswer(
         plans=tuple(answers), evaluated=evaluated, rejected=dict(why), notes=notes, settings=asked.written(),
-        seconds=time.perf_counter() - started_s,
+        search_s=time.perf_counter() - started_s,
     )  # fmt: skip
 
 
@@ -153,7 +155,7 @@ def _engines(split: Scenario, generating: int | None) -> list[int]:
 def _tried(scenario: Scenario) -> RlAnswer | str:
     """The answer, or why there is none."""
     try:
-        found = rl(scenario)
+        found = train_rl(scenario)
     except OrreryError as error:
         return str(error)
     return f"memory: {found.infeasible.what}" if isinstance(found, CannotBe) else found

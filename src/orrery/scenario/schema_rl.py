@@ -6,6 +6,9 @@ from orrery.base.errors import nearest
 from orrery.rl.job import ALGORITHMS
 from orrery.scenario.kinds import Count, Number, Switch, Word, bounds
 
+WORDS = {"algorithm": ALGORITHMS}
+"""Settings that are one of a few words."""
+
 
 class RlScenario(BaseModel):
     """What a step of RL post-training adds to a training job; blank means: take the documented default and say so."""
@@ -40,7 +43,8 @@ class RlScenario(BaseModel):
     @field_validator("algorithm")
     @classmethod
     def _a_known_algorithm(cls, value: str | None) -> str | None:
-        if value is not None and value not in ALGORITHMS:
-            near = nearest(value, ALGORITHMS, 1)
-            raise ValueError(f"write {near[0]!r}" if near else f"write one of {', '.join(ALGORITHMS)}")
+        known = WORDS["algorithm"]
+        if value is not None and value not in known:
+            near = nearest(value, known, 1)
+            raise ValueError(f"write {near[0]!r}" if near else f"write one of {', '.join(known)}")
         return value

@@ -16,6 +16,7 @@ from orrery.training.faults.goodput import Goodput, expected
 from orrery.training.faults.interval import best_steps
 from orrery.training.faults.model import FaultModel, RunPlan
 from orrery.training.faults.saving import SaveCost, Saving, storage_plan
+from orrery.training.forward import forward_pass_s
 from orrery.training.ranks import Rank
 from orrery.training.step import Steps
 from orrery.training.worth import power_w
