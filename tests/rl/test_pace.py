@@ -6,7 +6,7 @@ from orrery.rl.pace import CLOSE, least_period_s
 
 
 def played_s(latency_s: float, training_s: float, staleness: int) -> float:
-    """Step n is begun to be written when step n - K - 1 is trained, and trained when step n - 1 is and it is written."""
+    """Step n is begun once step n - K - 1 is trained, and trained once it is written and step n - 1 is trained."""
     ends = [0.0] * (staleness + 1)
     for _ in range(4000):
         ends.append(max(ends[-1], ends[-staleness - 1] + latency_s) + training_s)

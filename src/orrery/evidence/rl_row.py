@@ -24,7 +24,6 @@ from orrery.rl.framework import RlFramework
 from orrery.rl.job import ALGORITHMS, RlJob
 from orrery.scenario.resolve import check_layout
 from orrery.scenario.rl_job import INPUT_TOKENS, SPREAD_FRAC, deployment_of, formats_for
-from orrery.scenario.schema import Scenario
 from orrery.serving.synthesis.lengths import Length
 
 _STEPS_OFF = re.compile(r"(\d+)-step off", re.IGNORECASE)
@@ -143,4 +142,4 @@ def _engine(
     )
     weights = row.word("generation_weights") or ("fp8" if row.word("precision").casefold() == "fp8" else "bf16")
     share = framework.colocated_memory_frac if colocated else framework.separate_memory_frac
-    return deployment_of(model, device, layout, formats_for(weights, device, engine), engine, share, Scenario())
+    return deployment_of(model, device, layout, formats_for(weights, device, engine), engine, share)

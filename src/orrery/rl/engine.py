@@ -16,6 +16,7 @@ from orrery.serving.requests import NONE, Floats, Ints, Requests
 from orrery.serving.simulation.result import Simulated
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate
+from orrery.serving.synthesis.blocks import ranges
 
 
 def deployed(job: RlJob) -> Deployment:
@@ -83,5 +84,4 @@ def _shared_prompts(job: RlJob, begun: Begun, order: Ints) -> tuple[Ints, Ints, 
     by_use = np.argsort(first)
     begin = np.zeros(asked.size, dtype=np.int64)
     begin[by_use[1:]] = np.cumsum(blocks[first[by_use]])[:-1]
-    ids = np.concatenate([np.arange(b, b + n) for b, n in zip(begin[which].tolist(), blocks.tolist(), strict=True)])
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(blocks))), ids.astype(np.int64), size
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(blocks))), ranges(begin[which], blocks), size

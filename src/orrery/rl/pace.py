@@ -114,7 +114,7 @@ def _run(job: RlJob, period_s: float, alone_s: float) -> tuple[float, float]:
     beside = min(job.max_staleness + 1, ceil(alone_s / period_s) + 1)
     count = beside + MEASURED
     begun, size = _batches(job, count)
-    found = run(job, begun, np.repeat(np.arange(count) * period_s, size))
+    found = run(job, begun, np.repeat(np.arange(count, dtype=np.float64) * period_s, size))
     if isinstance(found, Infeasible):
         raise ScenarioError(f"rollouts: {found}")
     ends = found.finish_s.reshape(count, size).max(axis=1)

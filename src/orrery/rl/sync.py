@@ -1,10 +1,10 @@
 """New weights on their way from the trainer's layout to the engine's, and the trainer's state off its devices and back.
 
-same devices       each rank gathers the pieces of every tensor that other ranks hold, and hands it to the engine beside
-                   it: bytes over the slowest link of those ranks, and a host's work for each tensor, one behind the other
-devices of its own tensors are gathered and packed while those before them are broadcast to all engines, so the slower
-                   of the two decides
-state              optimizer and weights leave for the host before the engine takes the memory, and come back after it
+same devices    each rank gathers the pieces of every tensor that others hold, and hands it to the engine beside it:
+                bytes over the slowest link of those ranks, and a host's work for each tensor, one behind the other
+separate pools  tensors are gathered and packed while those before them are broadcast to all engines, so the slower of
+                the two decides
+state           optimizer and weights leave for the host before the engine takes the memory, and come back after it
 """
 
 from math import inf

@@ -9,6 +9,7 @@ from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
 from orrery.catalog.models import get_model
 from orrery.catalog.rl_frameworks import get_rl_framework
+from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
@@ -241,21 +242,27 @@ def engine_for(
         share = framework.colocated_memory_frac if colocated else framework.separate_memory_frac
         where = "colocated" if colocated else "separate"
         notes.append(f"gpu_memory_utilization: {share:g} (as {framework.name} sets it for {where} engines)")
-    return deployment_of(job.model, device, layout, formats, engine, share, scenario)
+    return deployment_of(job.model, device, layout, formats, engine, share, scenario.max_num_seqs or 0)
 
 
 def deployment_of(
-    model: Model, device: Device, layout: Layout, formats: Formats, engine: Any, share: float, scenario: Scenario
+    model: Model,
+    device: Device,
+    layout: Layout,
+    formats: Formats,
+    engine: Engine,
+    share: float,
+    max_num_seqs: int = 0,
 ) -> Deployment:
     """An engine of a layout that may fill a share of its devices' memory."""
     return Deployment(
         model=model, layout=layout, formats=formats, engine=engine, mode="offline",
         cluster=Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node),
-        max_num_seqs=scenario.max_num_seqs or 0, memory_utilization_frac=share,
+        max_num_seqs=max_num_seqs, memory_utilization_frac=share,
     )  # fmt: skip
 
 
-def formats_for(weights: str, device: Device, engine: Any) -> Formats:
+def formats_for(weights: str, device: Device, engine: Engine) -> Formats:
     """How an engine holds the policy: weights as asked, activations and cache as they go with them."""
     name = get_format(weights).name
     activations = activations_for(name, device)

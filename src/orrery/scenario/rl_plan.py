@@ -130,7 +130,8 @@ def _trainer(split: Scenario, generating: int | None) -> TrainingLayout | None:
     if split.layout:
         return TrainingLayout(**question.given)
     schedules = () if "schedule" in question.given else SCHEDULES.get(question.job.framework.name, ())
-    found = search(question.job, Wanted(**{"micro_batch": 1, **question.given}, schedules=schedules), count=1)
+    fixed: dict[str, Any] = {"micro_batch": 1, **question.given}
+    found = search(question.job, Wanted(**fixed, schedules=schedules), count=1)
     return found.best[0].layout if found.best else None
 
 
