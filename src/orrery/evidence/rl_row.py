@@ -102,7 +102,7 @@ def _trainer(
 def _trained(row: Row, framework: RlFramework, devices: int, updated: int) -> tuple[TrainingJob, TrainingLayout]:
     cells: dict[str, str] = {
         **row.cells, "task": "full_finetune", "framework": framework.training, "num_devices": str(devices),
-        "global_batch": str(updated), "dp": "", "micro_batch": row.word("micro_batch") or "1",
+        "global_batch": str(updated), "dp": "", "framework_version": "", "micro_batch": row.word("micro_batch") or "1",
     }  # fmt: skip
     ranks = devices // max(1, row.count("pp"))
     if row.count("ep") > ranks:
