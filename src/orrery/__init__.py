@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
     from orrery.scenario.quantize import quantize as quantize
+    from orrery.scenario.rl import train_rl as train_rl
+    from orrery.scenario.rl_plan import train_rl_plan as train_rl_plan
     from orrery.scenario.scaling import scaling as scaling
     from orrery.scenario.schema import Scenario as Scenario
     from orrery.scenario.simulate import simulate as simulate
@@ -60,6 +62,8 @@ _HOME = {
     "sweep": "orrery.scenario.sweep",
     "train": "orrery.scenario.train",
     "train_plan": "orrery.scenario.train_plan",
+    "train_rl": "orrery.scenario.rl",
+    "train_rl_plan": "orrery.scenario.rl_plan",
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
@@ -88,6 +92,8 @@ __all__ = [
     "sweep",
     "train",
     "train_plan",
+    "train_rl",
+    "train_rl_plan",
 ]
 
 

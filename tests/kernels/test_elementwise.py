@@ -23,7 +23,7 @@ def test_the_kernel_says_what_the_formula_says(kind: str, tokens: int, width: in
     found = get_device(device)
     c = calibration(kind, found).constants
     per_element = {"norm": 4, "rope": 4, "gated_activation": 6, "add": 6, "embedding": 4, "softmax": 4, "quantise": 4,
-                   "sample": 14}[kind]  # fmt: skip
+                   "sample": 14, "mhc_pre": 2, "mhc_post": 2}[kind]  # fmt: skip
     moved = tokens * width * per_element
     stream = moved / (c["bandwidth_frac"] * found.memory_bandwidth_bytes_per_s)
     stream *= 1 - c["cache_gain_frac"] * min(1, max(0, 2 - 2 * moved / found.last_level_cache_bytes))

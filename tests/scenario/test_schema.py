@@ -12,7 +12,10 @@ from orrery.scenario.fields import BY_NAME, SETTINGS, Setting
 from orrery.scenario.file import load_scenario, save_scenario
 from orrery.scenario.objectives import METRICS, read_objectives
 from orrery.scenario.schema import Scenario, read_scenario
-from orrery.scenario.schema_training import WORDS as ONE_OF
+from orrery.scenario.schema_rl import WORDS as RL_ONE_OF
+from orrery.scenario.schema_training import WORDS as TRAINING_ONE_OF
+
+ONE_OF = TRAINING_ONE_OF | RL_ONE_OF
 
 WORDS = st.text("aZ09-_./\\\"'#=[]{}~é漢🙂", min_size=1, max_size=20)
 

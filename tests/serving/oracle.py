@@ -223,7 +223,7 @@ class Replica:
             grant = w.grant(r.prompt + r.made - cached, budget - taken, taken)
             if grant <= 0:
                 break
-            blocks = self.blocks_for(r.prompt + r.answer if w.reserves else cached + grant)
+            blocks = self.blocks_for(r.prompt + (r.answer if w.reserves else r.made))
             need = blocks * w.block_bytes - len(hit) * self.cache.unit
             if self.cache.room() - sum(self.cache.unit for key in hit if key in self.cache.unused) < need:
                 break

@@ -65,6 +65,17 @@ def test_a_run_that_starts_at_once_is_bunched_and_a_long_one_is_not():
     assert bunching(zero, 0.05, 1e6)[0] == pytest.approx(1.0, abs=0.01)
 
 
+def test_the_front_end_keeps_short_answers_together():
+    """Widths, in shares of a life: lengths add w = 0.2 in squares, the front end takes g from the sum. At g = 0.1 that
+    comes to rest where x = sqrt(x^2 + 0.04) - 0.1: x = 0.03 / 0.2 = 0.15, so prompts come 1 / 0.15 = 6.7 times closer
+    together for ever; at g = 0.2 and more all that ended come back in one step, 0.02 of a life."""
+    zero = np.zeros(1)
+    assert bunching(zero, 0.1, 1e6, 0.1)[0] == pytest.approx(1 / 0.15, rel=0.01)
+    assert bunching(zero, 0.1, 1e6, 0.2, 0.02)[0] == pytest.approx(50, rel=0.01)
+    assert bunching(zero, 0.1, np.inf, 0.2, 0.02)[0] == 1.0, "arrivals at random have no rounds"
+    assert bunching(zero + 0.5, 0.1, 1e6, 0.2, 0.02)[0] == pytest.approx(1 / (np.hypot(0.5, 0.2) - 0.2), rel=0.01)
+
+
 def played(slots: int, prompt: int, steps: int, budget: int, rounds: int = 4000) -> tuple[float, float, float]:
     """Decodes, prompts a step, and prompts that have no token yet or not all: a scheduler in plain Python."""
     draw = np.random.default_rng(0)

@@ -68,27 +68,26 @@ def played(deployment, inputs, outputs, concurrency):
 
 @pytest.mark.parametrize("count", [SOME, MANY])
 def test_estimate_and_simulate_agree(deploy_any, count):
-    """At the 95th percentile, where nobody is preempted: what preemption wastes only the simulator knows."""
+    """At the 95th percentile, preempted requests and short answers included (a few percent more among only 30)."""
     errors = []
     for deployment, _, inputs, outputs, concurrency in drawn(deploy_any, count, 5):
-        ttft_s, tpot_s, rate, preempted = played(deployment, inputs, outputs, concurrency)
-        if preempted:
-            continue
+        ttft_s, tpot_s, rate, _ = played(deployment, inputs, outputs, concurrency)
         found = answered(deployment, inputs, outputs, concurrency)
         pairs = ((found.ttft_s, ttft_s), (found.tpot_s, tpot_s), (found.requests_per_s, rate))
         errors.append([abs(a / b - 1) for a, b in pairs])
     ttft, tpot, rate = np.percentile(errors, 95, axis=0)
-    assert len(errors) > 0.8 * count
     assert rate <= 0.08, rate
-    assert tpot <= 0.10, tpot  # outputs below 64 tokens: long prompts gather, see docs/models/serving.md
-    assert ttft <= 0.25, ttft
+    assert tpot <= 0.08, tpot
+    assert ttft <= 0.155, ttft
 
 
 @pytest.mark.parametrize("count", [SOME, MANY])
 def test_tokens_are_never_quicker_among_more_requests(deploy_any, count):
     """Within 1 %, but where the kernels themselves are: as measured on B200, vLLM's FP8 products of one token take 2.2
     times as long as those of two (median of 483 shapes), and some of small models fall by a few percent from one token
-    to six. There a step of decodes alone is quicker, too, and by as much."""
+    to six. There a step of decodes alone is quicker, too, and by as much. And but where short answers come to be
+    gathered by the front end: their prompts are then computed together, before any of them decodes, so that what a
+    token no longer waits the first one does, and a whole request takes no less."""
     ladder, excused = np.unique(np.round(np.geomspace(1, 1024, 25))), 0
     for deployment, memory, inputs, outputs, _ in drawn(deploy_any, count, 6):
         points = sweep(deployment, memory, inputs, outputs, ladder)
@@ -96,7 +95,10 @@ def test_tokens_are_never_quicker_among_more_requests(deploy_any, count):
         if (points.tpot_s >= 0.99 * slowest).all():
             continue
         kernels = points.state.decode_s / np.maximum.accumulate(points.state.decode_s)
-        assert (points.tpot_s >= 0.99 * slowest * kernels).all(), (deployment.model.name, inputs, outputs)
+        if not (points.tpot_s >= 0.99 * slowest * kernels).all():
+            whole_s = points.ttft_s + (outputs - 1) * points.tpot_s
+            assert outputs < 64, (deployment.model.name, inputs, outputs)
+            assert (whole_s >= 0.99 * np.maximum.accumulate(whole_s)).all(), (deployment.model.name, inputs, outputs)
         excused += 1
     assert excused <= 0.05 * count
 
@@ -240,7 +242,7 @@ def test_looks_every_ten_steps_are_solved_by_hand(deploy, monkeypatch):
     round_s = 0.1 + busy * 0.01
     away_s = round_s + (0.01 + round_s) + (0.02 + busy * 0.01 + (1 - busy) * 0.1) + sum(0.01 * j for j in range(3, 10))
     assert state.away_s[0] == pytest.approx(away_s / 10, rel=0.002)
-    assert state.prefill_s[0] == pytest.approx(0.010)
+    assert state.prefill_s[0] == pytest.approx(0.010, rel=0.002)
     assert state.tpot_s[0] == pytest.approx(0.01 + 7 / 8 * (round_s / 10 - 0.01) * 89 / 99, rel=0.002)
 
 

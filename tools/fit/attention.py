@@ -6,6 +6,7 @@ Constants come from rows on the fit side, intervals from the calibrate side, the
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from wide_tables import measured
 
 from orrery.hardware.device import Device
 from orrery.kernels.attention import _kernel as kernel
-from orrery.kernels.attention import decode, prefill
+from orrery.kernels.attention import decode, encoder, prefill
 from orrery.kernels.attention.choice import Choice, matrix_peak_flops_per_s
 from orrery.numerics.registry import get_format
 
@@ -71,6 +72,28 @@ PREFILL = Rule(
     shape=("num_heads", "num_kv_heads", "head_size", "window_tokens"),
 )  # fmt: skip
 
+
+def _encoder_rows(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
+    return kernel.prefill(*encoder.padded(columns, vector), False, machine, vector)
+
+
+def _encoder_features(columns: list[NDArray[np.int64]], machine: Floats, vector: Floats) -> Floats:
+    wide = encoder.padded(columns, vector)
+    return kernel.prefill_features(*wide, False, machine, vector, np.empty((6, columns[0].size)))
+
+
+ENCODER = replace(
+    PREFILL, op=encoder.OP, vector=encoder.vector, rows=_encoder_rows, features=_encoder_features,
+    builds=[
+        {"query_tile": q, "key_tile": k, "packs_groups": 0.0, "row_granule": 16.0, "size_granule": size,
+         "odd_granule": odd}
+        for size, odd in ((8.0, 8.0), (16.0, 16.0), (64.0, 64.0), (16.0, 256.0), (64.0, 256.0))
+        for q, k in ((128.0, 128.0), (64.0, 64.0), (128.0, 64.0), (256.0, 128.0))
+    ],
+    shape=("num_heads", "head_size"),
+)  # fmt: skip
+"""Heads of 72 and 80 are padded to 8, 16 or a power of two; those of 72 may run in another kernel."""
+
 DECODE = Rule(
     op="attention_decode",
     constants={
@@ -99,9 +122,9 @@ def main() -> None:
     """Fit, print and write both rules."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / ".." / "shared" / "data")
-    parser.add_argument("--only", choices=("attention_prefill", "attention_decode"))
+    parser.add_argument("--only", choices=("attention_prefill", "attention_encoder", "attention_decode"))
     arguments = parser.parse_args()
-    for rule in (PREFILL, DECODE):
+    for rule in (PREFILL, ENCODER, DECODE):
         if arguments.only in (None, rule.op):
             groups, screened = read_groups(measured(arguments.data, rule.op), rule)
             print(f"{rule.op}: {screened} rows beat a datasheet bound and are left out")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import tomli_w
 from collective_rows import Floats, quantiles, summary
@@ -123,7 +124,36 @@ def fit(groups: list[Rows], library: str, centre: Mapping[str, float] | None = N
 
 def read_rows(folder: Path) -> dict[tuple[str, str, str], Rows]:
     """The rows of each device, kind and library."""
-    table = read_table(folder / "kernels/moe_dispatch_combine.csv.gz")
+    return _split(read_table(folder / "kernels/moe_dispatch_combine.csv.gz")) | _split(newer(folder))
+
+
+def newer(folder: Path) -> Table:
+    """DeepEP on GB300, four devices of a tray: rows of the low-latency kernels, and a sample of the others, which the
+    table times with 4 to 24 multiprocessors."""
+    path = folder / "kernels_aiconfigurator"
+    shape = "hidden_size, num_token as tokens, num_topk as experts_per_token, num_experts, system as device"
+    queries = [
+        f"""select {shape}, 'moe_{kind}' as collective, 'deepep low-latency' as library, '' as num_sms,
+            {kind}_avg_t_us * 1e-6 as time_s from '{path}/wideep_deepep_ll_perf__new_devices.parquet'"""
+        for kind in ("dispatch", "combine")
+    ] + [
+        f"""select {shape}, 'moe_{kind}' as collective, 'deepep normal' as library, {kind}_sms::varchar as num_sms,
+            {kind}_transmit_us * 1e-6 as time_s from '{path}/wideep_deepep_normal_perf__new_devices.parquet'
+            where hash(hidden_size, num_token, num_topk, num_experts, {kind}_sms) % 1000 < {SAMPLED}"""
+        for kind in ("dispatch", "combine")
+    ]  # fmt: skip
+    found = duckdb.execute(" union all ".join(queries)).fetchnumpy()
+    count = len(found["time_s"])
+    columns = {name: [str(v) for v in values.tolist()] for name, values in found.items()}
+    fixed = {"num_devices": TRAY_DEVICES, "devices_per_node": TRAY_DEVICES, "format": ""}
+    return Table("DeepEP of new devices", columns | {name: [word] * count for name, word in fixed.items()})
+
+
+SAMPLED, TRAY_DEVICES = 140, "4"
+"""Of a thousand rows of the kernels for throughput, as many as other devices have; devices of a GB300 tray."""
+
+
+def _split(table: Table) -> dict[tuple[str, str, str], Rows]:
     side, device, kind = sides(table, "moe_dispatch"), table.words("device"), table.words("collective")
     library = np.array([library_key(w) for w in table.words("library")])
     found: dict[tuple[str, str, str], Rows] = {}

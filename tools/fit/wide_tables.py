@@ -81,6 +81,8 @@ def measured(data: Path, op: str) -> list[Table]:
     if op.startswith("mla"):
         tables = [read_table(data / "kernels" / "mla.csv.gz")]
         return [*tables, latent(data, op)] if op in ("mla_prefill", "mla_decode") else tables
+    if op == "attention_encoder":
+        return [encoders(data)]
     names = (op, "kernel_power")
     return [*(read_table(data / "kernels" / f"{name}.csv.gz") for name in names), attention(data, op)]
 
@@ -98,6 +100,19 @@ def attention(data: Path, op: str) -> Table:
     work = "4.0 * batch * query_tokens * context_tokens * num_heads * head_size"
     moved = "2.0 * batch * context_tokens * num_kv_heads * head_size"
     return _with_op(_sampled(f"{op} of engines", source, sizes, work, moved, "avg"), op)
+
+
+def encoders(data: Path) -> Table:
+    """Vision encoders' attention: whole sequences without a mask, as many key/value heads as query heads."""
+    path = data / "kernels_aiconfigurator" / "encoder_attention_perf__all.parquet"
+    source = f"""select {_words("attn_dtype", "attn_dtype")}, batch_size as batch, isl as query_tokens,
+        isl as context_tokens, num_heads, num_heads as num_kv_heads, head_dim as head_size, '' as window_tokens,
+        latency / 1e3 as time_s
+        from read_parquet('{path}')"""
+    sizes = ("batch", "query_tokens", "context_tokens", "num_heads", "num_kv_heads", "head_size", "window_tokens")
+    work = "4.0 * batch * query_tokens * context_tokens * num_heads * head_size"
+    moved = "4.0 * batch * query_tokens * num_heads * head_size"
+    return _with_op(_sampled("encoders of engines", source, sizes, work, moved, "avg"), "attention_encoder")
 
 
 def latent(data: Path, op: str) -> Table:

@@ -73,7 +73,9 @@ def text(value: float, unit: str, digits: int = 3) -> str:
     if not math.isfinite(value) or value == 0 or unit not in _SYMBOLS:
         return f"{value:,.{digits}g} {unit}" if abs(value) < 1000 else f"{value:,.0f} {unit}"
     prefix, scale = prefix_of(value, _SYMBOLS[unit])
-    return f"{value / scale:.{digits}g} {prefix}{_SYMBOLS[unit]}"
+    number = value / scale
+    said = f"{number:.{digits}g}" if abs(number) < 1000 else _plain(number, digits)  # long times have no prefix
+    return f"{said} {prefix}{_SYMBOLS[unit]}"
 
 
 def si(value: float, unit: str = "", digits: int = 3) -> str:

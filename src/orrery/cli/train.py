@@ -19,6 +19,8 @@ Examples:
   orrery train --model gpt3-175b --device h100-sxm --devices 1024 --tp 8 --pp 8 --global-batch 1024 --seq-len 2048
   orrery train --model gpt3-175b --device h100-sxm --devices 4096 --global-batch 4096 --seq-len 2048 --plan
   orrery train --model llama-3.1-8b --device l40s --devices 1 --global-batch 8 --seq-len 2048 --offload zero-offload
+  orrery train --rl --model qwen3-8b --device h100-sxm --devices 16 --prompts-per-step 64 --generations-per-prompt 8 \\
+      --output-tokens 2048
   orrery train --scenario job.toml --train-tokens 15e12 --node-mtbf-s 2e8 --checkpoint lazy --json"""
 
 
@@ -47,6 +49,12 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.scenario.ask import CannotBe
 
+    if scenario.rl:
+        from orrery.cli.train_rl import answer_rl
+
+        if timeline is not None:
+            raise ScenarioError("timeline: is of one training step; leave --rl out, or --timeline.")
+        return answer_rl(scenario, is_plan=is_plan, is_json=is_json)
     if timeline is not None:
         _check_timeline(scenario, timeline, is_plan)
     if is_plan:

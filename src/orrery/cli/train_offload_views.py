@@ -1,10 +1,8 @@
 """Training with offloaded states as a person reads it in a terminal."""
 
-from rich.box import SIMPLE
-from rich.table import Table
-
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
 from orrery.cli.train_views import parts_table, print_run
 from orrery.scenario.train_offload import OffloadAnswer
 
@@ -37,26 +35,22 @@ def print_offload(answer: OffloadAnswer) -> None:
         print_run(out, answer.run)
 
 
-def _figures(answer: OffloadAnswer) -> Table:
-    table = Table(box=SIMPLE, pad_edge=False, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
+def _figures(answer: OffloadAnswer) -> Sheet:
+    table = Sheet("", "", has_header=False)
     table.add_row("step", text(answer.step_time_s, "s"))
     table.add_row("tokens a second and device", f"{answer.tokens_per_s_per_device:,.0f}")
     table.add_row("model flops utilisation", f"{100.0 * answer.mfu_frac:.1f} %")
     table.add_row("power of a device", text(answer.power_w, "w"))
     table.add_row("energy a token", text(answer.energy_j_per_token, "j"))
     if (usd := answer.usd_per_million_tokens) is not None:
-        table.add_row("a million tokens", f"${usd:.3g}")
+        table.add_row("a million tokens", f"${figures(usd)}")
     return table
 
 
-def _tiers(answer: OffloadAnswer) -> Table:
+def _tiers(answer: OffloadAnswer) -> Sheet:
     """What each tier holds of one device's part."""
     t, held = answer.tiers, answer.held
-    table = Table(box=SIMPLE, pad_edge=False, title="Memory by tier, one device's part", title_justify="left")
-    for column in ("tier", "holds", "has", "share"):
-        table.add_column(column, justify="left" if column == "tier" else "right")
+    table = Sheet("tier", "holds", "has", "share", title="Memory by tier, one device's part")
     for name, holds, has in (("device", held.gpu_bytes, t.gpu_bytes), ("host memory", held.host_bytes, t.host_bytes),
                              ("NVMe drives", held.nvme_bytes, t.nvme_bytes)):  # fmt: skip
         share = f"{100.0 * holds / has:.1f} %" if has > 0.0 else ""

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from orrery.base.cost import Interval
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
 from orrery.scenario.train import TrainAnswer
 from orrery.scenario.train_against import Against
 from orrery.scenario.train_offload import OffloadAnswer
@@ -30,7 +29,7 @@ CATEGORIES = (
 """Letter, category, colour."""
 
 RANKS_SHOWN = 4
-WIDEST_BAR, LEAST_BAR, FIGURES = 48, 10, 52
+WIDEST_BAR, LEAST_BAR = 48, 10
 PART_BAR = 30
 
 
@@ -49,10 +48,8 @@ def print_train(answer: TrainAnswer) -> None:
         print_run(out, answer.run)
 
 
-def _figures(answer: TrainAnswer) -> Table:
-    table, intervals = Table(box=SIMPLE, pad_edge=False), answer.intervals()
-    for column in ("", "mean", "80 % interval"):
-        table.add_column(column, justify="left" if not column else "right")
+def _figures(answer: TrainAnswer) -> Sheet:
+    table, intervals = Sheet("", "mean", "80 % interval"), answer.intervals()
     for label, name, unit in (
         ("step", "step_time_s", "s"), ("tokens a second and device", "tokens_per_s_per_device", ""),
         ("model flops utilisation", "mfu_frac", "%"), ("peak memory", "peak_memory_bytes", "bytes"),
@@ -62,7 +59,7 @@ def _figures(answer: TrainAnswer) -> Table:
     table.add_row("power of a device", text(answer.power_w, "w"), "")
     table.add_row("energy a token", text(answer.energy_j_per_token, "j"), "")
     if (usd := answer.usd_per_million_tokens) is not None:
-        table.add_row("a million tokens", f"${usd:.3g}", "")
+        table.add_row("a million tokens", f"${figures(usd)}", "")
     return table
 
 
@@ -76,16 +73,23 @@ def _interval(interval: Interval | None, unit: str) -> str:
     return f"{_said(interval.low_80, unit)} to {_said(interval.high_80, unit)}" if interval else ""
 
 
-def parts_table(parts: Mapping[str, float], whole_s: float, title: str) -> Table:
+def parts_table(parts: Mapping[str, float], whole_s: float, title: str) -> Sheet:
     """Where some seconds go, the biggest first."""
-    table = Table(box=SIMPLE, pad_edge=False, title=title, title_justify="left")
-    for column in ("part", "time", "share", ""):
-        table.add_column(column, justify="right" if column in ("time", "share") else "left")
+    table = Sheet("part", "time", "share", title=title)
+    table.add_column("", justify="left", minor=1)
     for name, seconds in sorted(parts.items(), key=lambda item: -item[1]):
         if seconds > 0:
             share = seconds / whole_s
-            table.add_row(name, text(seconds, "s"), f"{100 * share:.1f} %", "█" * round(PART_BAR * share))
+            table.add_row(name, _long(seconds, whole_s), f"{100 * share:.1f} %", "█" * round(PART_BAR * share))
     return table
+
+
+DAY_S, HOUR_S = 86400.0, 3600.0
+
+
+def _long(seconds: float, whole_s: float) -> str:
+    """Seconds of a whole that may be days: then in hours."""
+    return text(seconds, "s") if whole_s < DAY_S else f"{figures(seconds / HOUR_S)} h"
 
 
 def _print_memory(out: Console, answer: TrainAnswer) -> None:
@@ -95,29 +99,35 @@ def _print_memory(out: Console, answer: TrainAnswer) -> None:
     if len(shown) > RANKS_SHOWN:
         shown = (*shown[: RANKS_SHOWN - 1], shown[-1])
     capacity = answer.job.cluster.device.memory_capacity_bytes
-    for rank in shown:
-        out.print(Text(f"{rank.rank:>4} ").append_text(_bar(rank, capacity, out.width)))
+    said = [_rank_figures(rank, capacity) for rank in shown]
+    width = max(LEAST_BAR, min(WIDEST_BAR, out.width - max(text.cell_len for text in said) - len("   0 []")))
+    for rank, text_of_rank in zip(shown, said, strict=True):
+        out.print(Text(f"{rank.rank:>4} ").append_text(_bar(rank, capacity, width)).append_text(text_of_rank))
 
 
-def _bar(rank: Rank, capacity_bytes: float, columns: int) -> Text:
-    width = max(LEAST_BAR, min(WIDEST_BAR, columns - FIGURES))
-    bar, figures, used = Text("["), Text(), 0
+def _rank_figures(rank: Rank, capacity_bytes: float) -> Text:
+    """What the rank holds by category, and in all."""
+    said = Text()
     for letter, name, colour in CATEGORIES:
-        size = rank.parts[name]
-        cells = min(round(size / capacity_bytes * width), width - used)
+        if (size := rank.parts[name]) > 0.005 * capacity_bytes:
+            said.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
+    return said.append(f" = {rank.peak_bytes / 1e9:.3g} of {capacity_bytes / 1e9:.3g}")
+
+
+def _bar(rank: Rank, capacity_bytes: float, width: int) -> Text:
+    bar, used = Text("["), 0
+    for letter, name, colour in CATEGORIES:
+        cells = min(round(rank.parts[name] / capacity_bytes * width), width - used)
         used += cells
         bar.append(letter * cells, style=colour)
-        if size > 0.005 * capacity_bytes:
-            figures.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
-    total = f" = {rank.peak_bytes / 1e9:.3g} of {capacity_bytes / 1e9:.3g}"
-    return bar.append("·" * (width - used) + "]").append_text(figures).append(total)
+    return bar.append("·" * (width - used) + "]")
 
 
 def print_run(out: Console, run: Run) -> None:
     """How long the whole run takes, and of what; and what failures cost it."""
     usd = f", ${run.usd:,.0f}" if run.usd is not None else ""
     out.print(
-        f"{run.tokens:.3g} tokens: {run.num_steps:,} steps, {run.days:,.1f} days, "
+        f"{figures(run.tokens)} tokens: {run.num_steps:,} steps, {run.days:,.1f} days, "
         f"{run.device_hours:,.0f} device hours, {text(run.energy_j, 'j')}{usd}."
     )
     if sum(seconds > 0 for seconds in run.parts.values()) > 1:
@@ -161,12 +171,19 @@ def print_train_plan(answer: TrainPlanAnswer) -> None:
         out.print(answer.launch[name], markup=False, highlight=False, soft_wrap=True)
 
 
-def _plan_table(answer: TrainPlanAnswer) -> Table:
-    table = Table(box=SIMPLE, pad_edge=False)
-    runs = [p.run for p in answer.plans if p.run]
-    whole = ("days", "device hours", "$") if runs else ()
-    for column in ("layout", "step", "MFU", "tokens/s/device", "memory", "$/M tokens", "bubble", "network", *whole):
-        table.add_column(column, justify="left" if column == "layout" else "right")
+WHOLE = ("days", "device hours", "$")
+"""Columns of the whole run."""
+
+
+def _plan_table(answer: TrainPlanAnswer) -> Sheet:
+    table = Sheet()
+    table.add_column("layout", justify="left", wraps=True)
+    for column in ("step", "MFU", "tokens/s/device", "memory", "$/M tokens"):
+        table.add_column(column)
+    for column in ("bubble", "network"):
+        table.add_column(column, minor=2)
+    for column in WHOLE if any(p.run for p in answer.plans) else ():
+        table.add_column(column, minor=1)
     for plan in answer.plans:
         usd = plan.usd_per_million_tokens
         network = sum(plan.parts[n] for n in ("tensor parallel", "context parallel", "expert parallel", "sharding",
@@ -174,19 +191,20 @@ def _plan_table(answer: TrainPlanAnswer) -> Table:
         table.add_row(
             str(plan.layout), text(plan.step_time_s, "s"), f"{100 * plan.mfu_frac:.1f} %",
             f"{plan.tokens_per_s_per_device:,.0f}", text(plan.peak_memory_bytes, "bytes"),
-            "" if usd is None else f"{usd:.3g}", f"{100 * plan.parts['bubble'] / plan.step_time_s:.1f} %",
+            "" if usd is None else figures(usd), f"{100 * plan.parts['bubble'] / plan.step_time_s:.1f} %",
             f"{100 * network / plan.step_time_s:.1f} %", *_whole(plan.run),
         )  # fmt: skip
     return table
 
 
-def _offload_table(offloads: tuple[OffloadAnswer, ...]) -> Table:
+def _offload_table(offloads: tuple[OffloadAnswer, ...]) -> Sheet:
     """The fastest with states in the host's memory or on drives."""
-    runs = any(p.run for p in offloads)
-    table = Table(box=SIMPLE, pad_edge=False, title="With states off the device", title_justify="left")
-    whole = ("days", "device hours", "$") if runs else ()
-    for column in ("--offload", "layout", "step", "MFU", "device", "host", "drives", *whole):
-        table.add_column(column, justify="left" if column in ("--offload", "layout") else "right")
+    table = Sheet("--offload", title="With states off the device")
+    table.add_column("layout", justify="left", wraps=True)
+    for column in ("step", "MFU", "device", "host", "drives"):
+        table.add_column(column)
+    for column in WHOLE if any(p.run for p in offloads) else ():
+        table.add_column(column, minor=1)
     for p in offloads:
         held = (text(b, "bytes") if b else "" for b in (p.held.gpu_bytes, p.held.host_bytes, p.held.nvme_bytes))
         table.add_row(p.offload, str(p.layout), text(p.step_time_s, "s"), f"{100 * p.mfu_frac:.1f} %", *held,
@@ -228,11 +246,12 @@ def _print_against(out: Console, mine: Against, answer: TrainPlanAnswer) -> None
 FRONT_SHOWN = 6
 
 
-def _front_table(answer: TrainPlanAnswer) -> Table:
+def _front_table(answer: TrainPlanAnswer) -> Sheet:
     """Nothing is as fast, as small and as frugal as these."""
-    table = Table(box=SIMPLE, pad_edge=False, title="Time against memory and energy", title_justify="left")
-    for column in ("layout", "step", "memory", "energy a step"):
-        table.add_column(column, justify="left" if column == "layout" else "right")
+    table = Sheet(title="Time against memory and energy")
+    table.add_column("layout", justify="left", wraps=True)
+    for column in ("step", "memory", "energy a step"):
+        table.add_column(column)
     step = max(1, len(answer.front) // FRONT_SHOWN)
     for point in answer.front[::step][:FRONT_SHOWN]:
         table.add_row(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.evidence import collective_rows, kernel_rows, serving_rows, training_rows
+from orrery.evidence import collective_rows, kernel_rows, rl_rows, serving_rows, training_rows
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.checked import Checked
 from orrery.evidence.columns import check_by, check_columns, kinds_of
@@ -57,8 +57,11 @@ def check_table(table: Table, on_progress: Progress | None = None, *, is_learned
         collective_rows.answer(table, rows, answers)
     if (rows := _rows(counted & (kinds == "serving"))).size:
         serving_rows.answer(table, rows, answers, on_progress)
-    if (rows := _rows(counted & (kinds == "training"))).size:
+    is_rl = np.char.lower(table.words("task")) == rl_rows.TASK if "task" in table.columns else np.zeros_like(counted)
+    if (rows := _rows(counted & (kinds == "training") & ~is_rl)).size:
         training_rows.answer(table, rows, answers, on_progress)
+    if (rows := _rows(counted & (kinds == "training") & is_rl)).size:
+        rl_rows.answer(table, rows, answers, on_progress)
     return Checked(table=table, measured=measured, answers=answers, counted=counted)
 
 

@@ -76,6 +76,13 @@ def _prefill(s: Sizes, format: str, kv: str) -> Op:
     )  # fmt: skip
 
 
+def _encoder(s: Sizes, format: str, kv: str) -> Op:
+    return AttentionPrefill(
+        batch=s["batch"], query_tokens=s["query_tokens"], context_tokens=s["query_tokens"], num_heads=s["num_heads"],
+        num_kv_heads=s["num_heads"], head_size=s["head_size"], format=format, kv_format=kv, is_causal=False,
+    )  # fmt: skip
+
+
 def _decode(s: Sizes, format: str, kv: str) -> Op:
     return AttentionDecode(
         batch=s["batch"], context_tokens=s["context_tokens"], num_heads=s["num_heads"],
@@ -118,6 +125,7 @@ READERS: dict[str, Reader] = {
         build=_prefill, needs=("query_tokens", *_HEADS), may={"window_tokens": 0, "value_head_size": 0},
         work_ratio=BACKWARD_FLOPS_RATIO,
     ),
+    "attention_encoder": Reader(build=_encoder, needs=("batch", "query_tokens", "num_heads", "head_size"), may={}),
     "attention_decode": Reader(build=_decode, needs=_HEADS, may={"window_tokens": 0, "query_tokens": 1}),
     "mla_prefill": Reader(
         build=_latent_prefill, needs=("query_tokens", *_LATENT),

@@ -15,6 +15,7 @@ from orrery.evidence.tables import Table
 SHAPE_COLUMNS: dict[str, tuple[str, ...]] = {
     "gemm": ("n", "k"),
     "attention_prefill": ("num_heads", "num_kv_heads", "head_size", "window_tokens"),
+    "attention_encoder": ("num_heads", "head_size"),
     "attention_decode": ("num_heads", "num_kv_heads", "head_size", "window_tokens"),
     "mla_prefill": ("num_heads", "batch"),
     "mla_decode": ("num_heads", "batch"),

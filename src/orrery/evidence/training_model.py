@@ -41,8 +41,6 @@ def model_of(row: Row) -> Model:
     note, name = row.word("note").casefold(), row.word("model") or row.word("base_model")
     if any(words in note for words in IMAGES):
         raise ScenarioError("not a transformer language model")
-    if row.word("task") == "rl":
-        raise ScenarioError("a step of reinforcement learning also generates: not a training step alone")
     found = (_known(name) if name else None) or (_known(row.word("base_model")) if row.word("base_model") else None)
     if found and _has_sizes(found, row):
         dense = row.count("num_dense_layers") if row.word("num_dense_layers") else None

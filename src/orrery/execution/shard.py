@@ -74,6 +74,8 @@ class Shard:
     num_layers: int
     num_norms: float  # norm kernels in a pass
     norm_elements: float  # elements normed, per token, over the pass
+    connection_width: int  # elements that a hyper-connection moves for a token; 0: the model has none
+    num_connections: float  # hyper-connections in a pass
     activation_elements: float  # elements leaving activations on one device, per token, over the pass
     num_activations: float
     num_reduces: float  # all-reduces over tp in a pass
@@ -94,11 +96,22 @@ def shard(deployment: Deployment) -> Shard:
         linears=(*linears, *head), mixers=tuple(mixers), experts=tuple(experts), num_layers=model.num_layers,
         num_norms=sum(b.count * b.num_reduces for b in model.blocks),
         norm_elements=float(sum(b.count * b.norm_elements for b in model.blocks)),
+        connection_width=max((connection_width(model.hidden_size, b) for b in model.blocks), default=0),
+        num_connections=float(sum(CONNECTIONS * b.count for b in model.blocks if b.connection_elements)),
         activation_elements=sum(b.count * b.activation_elements for b in model.blocks) / layout.tp,
         num_activations=float(sum(b.count for b in model.blocks if b.activation_elements)),
         num_reduces=float(sum(b.count * b.num_reduces for b in model.blocks)),
         weight_bytes=_weight_bytes(deployment, linears, head, experts, stage_share), stage_share=stage_share,
     )  # fmt: skip
+
+
+CONNECTIONS, CONNECTION_KERNELS = 2, 2
+"""Hyper-connections of a layer, and kernels of each: before a layer's half, and behind it."""
+
+
+def connection_width(hidden_size: int, block: Block) -> int:
+    """Elements that a kernel of a hyper-connection moves for a token: n streams twice, and one of the half."""
+    return block.connection_elements // CONNECTIONS * 2 + hidden_size if block.connection_elements else 0
 
 
 MIXER_KERNELS, EXPERT_KERNELS = 2, 7
@@ -113,7 +126,8 @@ def num_kernels(deployment: Deployment) -> float:
     reduces = cut.num_reduces if deployment.layout.tp > 1 else 0.0
     return (
         sum(x.count for x in cut.linears) + MIXER_KERNELS * sum(x.count for x in cut.mixers)
-        + EXPERT_KERNELS * sum(x.count for x in cut.experts) + cut.num_norms + cut.num_activations + reduces
+        + EXPERT_KERNELS * sum(x.count for x in cut.experts) + CONNECTION_KERNELS * cut.num_connections
+        + cut.num_norms + cut.num_activations + reduces
     )  # fmt: skip
 
 

@@ -54,6 +54,7 @@ def _parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
     for experts in cut.experts:
         yield _expert_part(deployment, experts, batch, largest)
     yield from _elementwise_parts(deployment, cut, batch)
+    yield from _connection_parts(deployment, cut, batch)
     yield from _network_parts(deployment, cut, batch)
     gap = np.where(batch.num_tokens > 0, cut.num_layers * deployment.engine.per_layer_s, 0.0)
     yield Part(name="launch gaps", group="gaps", time_s=gap, op="gap")
@@ -128,6 +129,18 @@ def _elementwise_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iter
                 format=wide, once=t, count=count, is_launched=False,
                 calibration=kernels.calibration(op, device, engine),
             )  # fmt: skip
+
+
+def _connection_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:
+    """Hyper-connections: streams to a layer's input, its output to streams; whole on every device. Their shortest time
+    is their own (twenty rounds of normalising a small matrix), not a launch."""
+    device, engine = deployment.cluster.device, deployment.engine.kernels
+    for name, kind in (
+        (("streams to input", "mhc_pre"), ("output to streams", "mhc_post")) if cut.num_connections else ()
+    ):
+        op = Elementwise(kind=kind, tokens=batch.num_tokens, width=cut.connection_width)
+        timing, calibration = kernels.predict(op, device, engine), kernels.calibration(op, device, engine)
+        yield part(name, "elementwise", timing, cut.num_connections, "elementwise", "bf16", calibration)
 
 
 def _network_parts(deployment: Deployment, cut: Shard, batch: Batch) -> Iterator[Part]:

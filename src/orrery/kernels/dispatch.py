@@ -8,6 +8,7 @@ from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels import attention, elementwise, gemm, host, latent, moe, recurrent, resolve
 from orrery.kernels.attention import decode as attention_decode
+from orrery.kernels.attention import encoder
 from orrery.kernels.attention import prefill as attention_prefill
 from orrery.kernels.elementwise import rule as elementwise_rule
 from orrery.kernels.latent import absorb as latent_absorb
@@ -30,9 +31,18 @@ from orrery.kernels.residual.sureness import Spreads
 from orrery.kernels.residual.sureness import spreads as row_spreads
 from orrery.numerics.registry import get_format
 
+
+def _prompts(op: AttentionPrefill, device: Device, engine: str) -> Timing:
+    return (encoder.predict if encoder.serves(op) else attention.predict_prefill)(op, device, engine)
+
+
+def _prompts_calibration(op: AttentionPrefill, device: Device, engine: str) -> Calibration:
+    return (encoder if encoder.serves(op) else attention_prefill).calibration(op, device, engine)
+
+
 _RULES: dict[type, Callable[[Any, Device, str], Timing]] = {
     Gemm: gemm.predict,
-    AttentionPrefill: attention.predict_prefill,
+    AttentionPrefill: _prompts,
     AttentionDecode: attention.predict_decode,
     LatentPrefill: latent.predict_prefill,
     LatentDecode: latent.predict_decode,
@@ -60,7 +70,7 @@ def _elementwise(op: Elementwise, device: Device, engine: str) -> Calibration:
 
 _CALIBRATIONS: dict[type, Callable[[Any, Device, str], Calibration]] = {
     Gemm: _product,
-    AttentionPrefill: attention_prefill.calibration,
+    AttentionPrefill: _prompts_calibration,
     AttentionDecode: attention_decode.calibration,
     LatentPrefill: latent_prefill.calibration,
     LatentDecode: latent_decode.calibration,

@@ -166,6 +166,12 @@ class Block:
         0  # elements that leave the (gated) activation, per token and layer, shared experts included
     )
     num_reduces: int = 2  # all-reduces that tensor parallelism needs a layer
+    connection_elements: int = 0  # of all residual streams at a layer's two hyper-connections, per token
+
+    @property
+    def normed_elements(self) -> int:
+        """Elements that pass through a norm, per token and layer: a hyper-connection norms all streams."""
+        return self.norm_elements + self.connection_elements
 
     @property
     def num_parameters(self) -> int:

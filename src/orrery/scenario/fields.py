@@ -4,6 +4,7 @@ One list for the scenario file, the command line and the messages; it imports no
 """
 
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
+from orrery.scenario.fields_rl import RL_SETTINGS
 from orrery.scenario.fields_training import TRAINING_SETTINGS
 from orrery.scenario.setting import (
     EVERY,
@@ -35,8 +36,8 @@ SETTINGS: tuple[Setting, ...] = (
     word("weights", "Format of the weights (plan: several, with commas).", "fp8", "FORMAT"),
     word("activations", "Format of the activations.", "fp8", "FORMAT"),
     word("kv", "Format of the key/value cache (plan: several, with commas).", "fp8", "FORMAT"),
-    word("engine", "Serving engine: vllm, sglang, tensorrt-llm, …", "vllm", "NAME"),
-    word("engine_version", "Version of the engine.", "0.11.0", "VERSION"),
+    word("engine", "Serving engine: vllm, sglang, tensorrt-llm, …", "vllm", "NAME", commands=EVERY),
+    word("engine_version", "Version of the engine.", "0.11.0", "VERSION", commands=EVERY),
     word("moe_backend", "Kernels of the experts (default: as the engine's version chooses).", "trtllm-gen", "NAME"),
     word("attention_backend", "Kernels of attention (default: likewise).", "flash-attention-3", "NAME"),
     word("gemm_backend", "Kernels of dense products (default: likewise).", "deepgemm", "NAME"),
@@ -46,11 +47,12 @@ SETTINGS: tuple[Setting, ...] = (
          "tensorrt-llm-two-sided, … (default: as the engine's version chooses).", "deepep", "NAME"),
     count("num_redundant_experts", "Copies of popular experts over all ranks, placed by their loads (EPLB; default 0).",
           32, most=65536),
-    count("input_tokens", "Mean prompt length.", 1024, most=100_000_000, commands=TRAFFIC),
-    count("output_tokens", "Mean answer length.", 256, most=100_000_000),
+    count("input_tokens", "Mean prompt length.", 1024, most=100_000_000, commands=TRAFFIC | TRAIN),
+    count("output_tokens", "Mean answer length.", 256, most=100_000_000, commands=EVERY),
     number("input_tokens_std", "Standard deviation of the prompt length.", 300, most=1e8, excludes_least=False,
-            commands=TRAFFIC),
-    number("output_tokens_std", "Standard deviation of the answer length.", 80, most=1e8, excludes_least=False),
+            commands=TRAFFIC | TRAIN),
+    number("output_tokens_std", "Standard deviation of the answer length.", 80, most=1e8, excludes_least=False,
+            commands=EVERY),
     count("batch", "A static batch: so many equal requests, start to end.", 16, commands=ONE),
     count("concurrency", "Requests kept in flight (closed loop).", 32, commands=ONE | SIMULATE),
     count("users", "People who send, wait, think and send again (closed loop; --think-time).", 200,
@@ -68,16 +70,17 @@ SETTINGS: tuple[Setting, ...] = (
     word("objective", "What the best plan is best at: cost (default) or throughput.", "cost", "cost|throughput",
           commands=PLAN),
     count("max_devices", "The most devices a plan may use.", 8, commands=PLAN),
-    count("max_num_seqs", "The most sequences in one step.", 256),
+    count("max_num_seqs", "The most sequences in one step.", 256, commands=EVERY),
     count("max_num_batched_tokens", "The most tokens in one step.", 8192, most=100_000_000),
     count("scheduler_recv_interval", "Decode steps between two looks for new requests (SGLang; default 1).", 10),
     count("max_model_len", "The longest sequence that is let in.", 8192, most=100_000_000),
-    number("gpu_memory_utilization", "Share of device memory that the engine may fill.", 0.9, most=1.0),
+    number("gpu_memory_utilization", "Share of device memory that the engine may fill.", 0.9, most=1.0,
+            commands=EVERY),
     number("usd_per_hour", "Your own price of one device for one hour.", 2.5, most=100_000, excludes_least=False,
            commands=TRAFFIC | TRAIN),
     number("electricity", "Price of electricity in $ per kWh, added to the devices' price.", 0.12, most=100,
            excludes_least=False, commands=TRAFFIC | TRAIN),
-    count("seed", "Seed of everything random.", 0, least=0, most=2**53),
+    count("seed", "Seed of everything random.", 0, least=0, most=2**53, commands=EVERY),
     count("num_requests", "Requests of the run (default 1000; ten a client of a closed loop; all of a trace).", 1000,
            most=100_000_000, commands=PLAN | SIMULATE),
     word("arrivals", "How they arrive at a rate: poisson, gamma, constant, mmpp, diurnal, ramp.", "poisson", "LAW",
@@ -143,6 +146,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     *REASONING_SETTINGS,
     *TRAINING_SETTINGS,
+    *RL_SETTINGS,
 )  # fmt: skip
 """In the order of the help page."""
 

@@ -10,11 +10,12 @@ from orrery.scenario.fields import BY_NAME
 from orrery.scenario.mistakes import mistakes
 from orrery.scenario.names import renamed
 from orrery.scenario.schema_reasoning import ReasoningScenario
+from orrery.scenario.schema_rl import RlScenario
 from orrery.scenario.schema_serving import ServingScenario
 from orrery.scenario.schema_training import TrainingScenario
 
 
-class Scenario(TrainingScenario, ReasoningScenario, ServingScenario):
+class Scenario(RlScenario, TrainingScenario, ReasoningScenario, ServingScenario):
     """What a user asks: a deployment with its traffic, or a training job; blank means: take the documented default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)

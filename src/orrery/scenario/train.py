@@ -14,6 +14,7 @@ from orrery.planner.training.nearby import cheapest_fit, nearest_sensible
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.plan_answer import price_json
+from orrery.scenario.rl_job import check_is_rl
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train_job import ANY_SCHEDULE, job_json, layout_of, training_question
 from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloaded, refuse_tiers
@@ -136,6 +137,7 @@ def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer |
 
 def _trained(asked: Scenario) -> TrainAnswer | OffloadAnswer | CannotBe:
     check_run(asked)
+    check_is_rl(asked)
     if asked.against:
         raise ScenarioError("against: is for --plan, which ranks a layout among all; write --layout for one alone.")
     if asked.offload:

@@ -16,6 +16,7 @@ from orrery.training.faults.goodput import Goodput, expected
 from orrery.training.faults.interval import best_steps
 from orrery.training.faults.model import FaultModel, RunPlan
 from orrery.training.faults.saving import SaveCost, Saving, storage_plan
+from orrery.training.forward import forward_pass_s
 from orrery.training.ranks import Rank
 from orrery.training.step import Steps
 from orrery.training.worth import power_w
@@ -90,21 +91,10 @@ def costs_of(steps: Steps, ranks: tuple[Rank, ...]) -> StepCosts:
     parts = {name: float(v[0]) for name, v in steps.parts.items()}
     return StepCosts(
         job=steps.job, step_s=float(steps.time_s[0]), forward_s=parts["forward"], update_s=parts["update"],
-        evaluation_s=_forward_pass_s(parts), power_w=float(power_w(steps)[0]),
+        evaluation_s=forward_pass_s(parts), power_w=float(power_w(steps)[0]),
         state_bytes=max(r.parts["weights"] + r.parts["optimizer"] for r in ranks),
         num_replicas=layout.dp if layout.sharding == "none" else 1,
     )  # fmt: skip
-
-
-BOTH_WAYS = ("tensor parallel", "context parallel", "expert parallel", "sharding", "launches", "hand-overs")
-"""Parts that the forward pass has half of."""
-
-
-def _forward_pass_s(parts: dict[str, float]) -> float:
-    """The forward part of a step: its work, half of what goes both ways, and as much of the bubble as of the work."""
-    work = sum(parts[n] for n in ("forward", "backward", "weight gradients", "recomputation"))
-    share = parts["forward"] / work if work > 0.0 else 0.0
-    return parts["forward"] + 0.5 * sum(parts[n] for n in BOTH_WAYS) + share * parts["bubble"]
 
 
 def check_run(scenario: Scenario) -> None:

@@ -40,26 +40,33 @@ class Mix:
     room_tokens: Floats  # for prompts in a step
     chunks: Floats  # (2, …): a small and a large chunk that stand for the chunks of all steps with prompts
     shares: Floats  # (2, …): of all steps that hold either
+    dense: Floats  # how many times closer together prompts come than evenly over a life
 
 
 def mixed(
-    slots: Floats, prompt: float, steps: float, budget: float, away: Floats | float,
+    slots: Floats, prompt: Floats | float, steps: float, budget: float, away: Floats | float,
     spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, own_frac: Floats | float = 1.0,
+    gathered: Floats | float = 0.0,
 ) -> Mix:  # fmt: skip
     """Prompts and decodes share steps; chunks fill what the decodes leave of the budget.
 
     ``own_frac`` is the part of a life that goes with a request's own lengths: the front end and others' prompts do not.
+    Ends of ``gathered`` steps come back at once (see ``bunching``).
     """
     start = _settle(slots, prompt, steps, budget, steps + 1.0 + np.asarray(away), spread_frac)
-    at = _settle(slots, prompt, steps, budget, steps + start.own_steps + away, spread_frac)
+    life = steps + start.own_steps + away
+    at = _settle(slots, prompt, steps, budget, life, spread_frac)
     load, size = at.load, at.size
     capacity: Floats = 1.0 / size
-    dense = bunching(load, spread_frac * own_frac, rounds)
+    dense = bunching(load, spread_frac * own_frac, rounds, gathered / life, 1.0 / life)
     crowd = np.minimum(load * dense, 1.0 - 1e-6)
     critical = 0.4 * np.sqrt(np.maximum(slots - 1, 0.0))
-    excess = np.maximum(at.excess, np.where(dense > 1, np.minimum(crowd / (2 * (1 - crowd)), critical), 0.0))
+    late = np.maximum(slots - 1, 0.0) / 2 * np.maximum(1.0 - 1.0 / np.maximum(load * dense, 1e-12), 0.0)
+    clump = np.sqrt(np.minimum(crowd / (2 * (1 - crowd)), critical) ** 2 + late**2)
+    clump /= np.where(capacity >= 1, np.maximum(np.minimum(dense, 1.0 / np.maximum(load, 1e-12)), 1.0), 1.0)
+    clump = np.where(dense > 1, clump, 0.0)
     cut = np.where(capacity >= 1, crowd ** (np.sqrt(2 * (capacity + 1)) - 1), 1.0)
-    waiting = np.minimum(at.level + excess * cut, np.maximum(slots - 1, 0.0))
+    waiting = np.minimum(np.maximum(at.level + at.excess * cut, clump * cut), np.maximum(slots - 1, 0.0))
     rate = np.minimum(
         (slots - np.where(capacity >= 1, waiting, load * waiting)) / (steps + at.own_steps + away), capacity
     )
@@ -68,45 +75,56 @@ def mixed(
     shares = shares * np.maximum(1.0 / dense, rate / capacity)
     return Mix(
         decoding=steps * rate, prompts=rate, load=load, waiting=waiting, own_steps=at.own_steps, wait_steps=wait_steps,
-        room_tokens=prompt / size, chunks=chunks * prompt, shares=shares,
+        room_tokens=prompt / size, chunks=chunks * prompt, shares=shares, dense=dense,
     )  # fmt: skip
 
 
 def apart(
-    slots: Floats, prompt: float, steps: float, budget: float, away: Floats | float,
+    slots: Floats, prompt: Floats | float, steps: float, budget: float, away: Floats | float,
     spread_frac: float = SPREAD_FRAC, rounds: Floats | float = np.inf, own_frac: Floats | float = 1.0,
-    interval: float = 1.0,
+    gathered: Floats | float = 0.0, interval: float = 1.0,
 ) -> Mix:  # fmt: skip
     """Prompts in steps of their own, before the next decode step: all that came since the scheduler last looked for new
     ones, ``interval`` decode steps before, however many.
 
     Steps are those that decode; ``chunks`` are the prompt tokens computed between two of them.
     """
-    rate = slots / np.maximum(steps + away, 1.0)
+    life = np.maximum(steps + away, 1.0)
+    rate = slots / life
     none, one = np.zeros_like(slots), np.ones_like(slots)
     seen = rate * interval  # at one look
     most = np.maximum(slots / np.maximum(seen, 1e-12), 1.0)
-    dense = np.minimum(bunching(none, spread_frac * own_frac, rounds), most)
+    dense = np.minimum(bunching(none, spread_frac * own_frac, rounds, gathered / life, 1.0 / life), most)
     chunks, shares = _chunks(slots, np.minimum(seen * dense, slots), np.full_like(slots, np.inf), none, one)
     shares = shares / (dense * interval)
     return Mix(
         decoding=steps * rate, prompts=rate, load=none, waiting=none, own_steps=one, wait_steps=none,
-        room_tokens=one * budget, chunks=chunks * prompt, shares=shares,
+        room_tokens=one * budget, chunks=chunks * prompt, shares=shares, dense=dense,
     )  # fmt: skip
 
 
-def bunching(load: Floats, spread_frac: Floats | float, rounds: Floats | float) -> Floats:
+def bunching(
+    load: Floats, spread_frac: Floats | float, rounds: Floats | float, gather: Floats | float = 0.0,
+    least: Floats | float = 0.0,
+) -> Floats:  # fmt: skip
     """How many times closer together prompts come than evenly over a life, on average over the rounds of a run.
 
     All slots start at once. Their prompts are computed over a share ``load`` of a life, and each round adds the spread
-    of lengths (a width of 2 spread_frac, added in squares) until they come at any time.
+    of lengths (a width w = 2 spread_frac, added in squares) until they come at any time.
+
+    But the front end gathers them: what ended in a share ``gather`` (g) of a life finds one long step of prompts under
+    way and comes behind it, at once. A width x of starts is one of sqrt(x^2 + w^2) - g the next time, so that it grows
+    no further than to (w^2 - g^2) / 2g, nor falls below that of the prompts themselves, or of a step (``least``).
     """
     later = np.clip(np.asarray(rounds, np.float64) - 1.0, 1.0, 1e6) * np.ones_like(load)
     width = np.maximum(2 * spread_frac, 1e-6) ** 2
     start = load * load
-    until = np.clip((1.0 - start) / width, 0.0, later)  # rounds in which they are still together
+    kept = np.maximum((width - gather * gather) / np.maximum(2 * gather, 1e-9), load)
+    last = np.clip(np.sqrt(kept * kept + width) - gather, least, 1.0)
+    until = np.clip((last * last - start) / width, 0.0, later)  # rounds in which they still move apart
     together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
-    return np.where(np.isinf(rounds), 1.0, np.maximum((together + later - until) / later, 1.0))
+    mean = (together + (later - until) / last) / later
+    return np.where(np.isinf(rounds), 1.0, np.maximum(mean, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,7 +140,7 @@ class _Settled:
 
 
 def _settle(
-    slots: Floats, prompt: float, steps: float, budget: float, life: Floats, spread_frac: float
+    slots: Floats, prompt: Floats | float, steps: float, budget: float, life: Floats, spread_frac: float
 ) -> _Settled:  # fmt: skip
     """The room that decodes leave to prompts, and how many wait for it."""
     load, level, excess = _queue(slots, prompt, steps, budget, life)
@@ -133,7 +151,9 @@ def _settle(
     return _Settled(load=load, level=level, excess=excess, size=size, alone=alone, own_steps=own)
 
 
-def _queue(slots: Floats, prompt: float, steps: float, budget: float, life: Floats) -> tuple[Floats, Floats, Floats]:
+def _queue(
+    slots: Floats, prompt: Floats | float, steps: float, budget: float, life: Floats
+) -> tuple[Floats, Floats, Floats]:
     """The load, the level to which waiting prompts are pulled (none: 0), and what chance adds to it."""
     per_room = 1.0 + steps / prompt
     fits = budget / prompt * life / per_room  # slots at which as many prompts come as steps have room for

@@ -10,7 +10,7 @@ closed loop   a share concurrency / num_requests of all starts at once. Each of 
 
 from dataclasses import dataclass
 from itertools import accumulate
-from math import ceil, exp, log, sqrt
+from math import ceil, exp, hypot, log, sqrt
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def sweep(
 
 def _spread_frac(mean: float, std: float) -> float:
     """Half the width of whole lengths around their mean, as a part of it."""
-    return min((sqrt(3.0) * std / mean if std else SPREAD_FRAC) + 0.5 / max(mean, 1.0), 1.0)
+    return min(hypot(sqrt(3.0) * std / mean if std else SPREAD_FRAC, 0.5 / max(mean, 1.0)), 1.0)
 
 
 def _first_round(state: Steady, steps: float, has_mixed_steps: bool) -> tuple[Floats, Floats]:

@@ -113,7 +113,7 @@ def columns_of(layouts: Sequence[TrainingLayout]) -> Columns:
 
 def choices(columns: Columns) -> tuple[Choice, Ints]:
     """The distinct choices that decide what a layer costs, and which one each layout made."""
-    keys = np.stack([
+    keys = np.array([
         columns.tp, columns.cp, columns.ep, columns.etp, columns.micro_batch,
         columns.is_ring.astype(np.int64), columns.is_sequence_parallel.astype(np.int64),
     ])  # fmt: skip

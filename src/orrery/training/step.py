@@ -5,7 +5,7 @@ update. Nothing here depends on m or on the number of layers but through product
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,7 @@ from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
 from orrery.training.stage_kinds import Counts, StageKinds, stage_kinds
 from orrery.training.stage_layers import StageLayers, is_told, stage_layers
-from orrery.training.sync import Groups, Stage, Sync, gradient_bytes, sync_of, update_s
+from orrery.training.sync import STAGE_FIELDS, Groups, Stage, Sync, gradient_bytes, sync_of, update_s
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -149,7 +149,7 @@ def placed(x: Columns, found: tuple[Stage, Stage, Stage]) -> tuple[Stage, Stage,
 
 def _mixed(one: Stage, other: Stage, mix: Callable[[Floats, Floats], Floats]) -> Stage:
     """A stage made of two, field by field."""
-    return Stage(**{f.name: mix(getattr(one, f.name), getattr(other, f.name)) for f in fields(Stage)})
+    return Stage(**{name: mix(getattr(one, name), getattr(other, name)) for name in STAGE_FIELDS})
 
 
 def _layer_parts(
@@ -207,7 +207,7 @@ def _slowest(
         (layers.num_middle, 0.0 * one, 0.0 * one),
     )  # layers, embeddings and heads of a place
     seconds = sum(each.values(), np.zeros(1))
-    totals = np.stack([n * seconds + e * sum(embedding) + h * sum(head) for n, e, h in places])
+    totals = np.array([n * seconds + e * sum(embedding) + h * sum(head) for n, e, h in places])
     chosen = np.argmax(totals, axis=0)
     held, low, high = (np.choose(chosen, [place[i] for place in places]) for i in range(3))
     is_part = (x.recompute == 2) & (x.recompute_layers > 0)

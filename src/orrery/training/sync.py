@@ -4,7 +4,7 @@ Gradients of dense parameters meet over all data and context ranks, those of exp
 experts. Sharded state lives in groups of ``sharding_group`` ranks; copies of the groups sum their shards (HSDP).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ class Stage:
     layer_expert_parameters: Floats
 
 
+STAGE_FIELDS = tuple(f.name for f in fields(Stage))
+
+
 def gradient_bytes(job: TrainingJob) -> float:
     """What a gradient travels in."""
     return job.recipe.gradient_wire_bytes or job.recipe.gradient_bytes or job.framework.gradient_bytes
@@ -59,7 +62,7 @@ class Groups:
         self.job, self.is_alone = job, int(ranks.max(initial=1)) == 1
         if self.is_alone:
             return
-        first, self.which = distinct(np.stack([ranks, stride]))
+        first, self.which = distinct(np.array([ranks, stride]))
         self.known = tuple((int(ranks[i]), int(stride[i])) for i in first)
         inside = fast_domain(job)
         near, far = job.framework.network_ratio, job.framework.scaleout_ratio

@@ -123,7 +123,7 @@ def symmetric(d: Deployment) -> Deployment:
     device, key = d.cluster.device, ("all_reduce", "any", "vllm")
     found = device.calibrations[key]
     constants = dict(found.constants)
-    constants |= {"in_switch_launch_s": 0.0, "in_switch_step_s": constants["fused_step_s"], "staging_ratio": 0.0}
+    constants |= {"in_switch_launch_s": 0.0, "in_switch_step_s": constants["one_shot_step_s"], "staging_ratio": 0.0}
     changed = replace(device, calibrations={**device.calibrations, key: replace(found, constants=constants)})
     return replace(d, cluster=replace(d.cluster, device=changed))
 

@@ -40,7 +40,7 @@ def layer_work(
     wide = 4.0 if precision == "fp32" else 2.0
     heads = block.mixer.num_heads if isinstance(block.mixer, SoftmaxAttention) else 0
     matrices = 0.0 if is_attention_fused else 2.0 * wide * heads / tp * sequence_tokens
-    read = sum(x.in_features / _cut(x, tp, "row") for x in block.linears) + block.norm_elements
+    read = sum(x.in_features / _cut(x, tp, "row") for x in block.linears) + block.normed_elements
     made = sum(x.out_features / _cut(x, tp, "column") for x in block.linears if x.shard == "column")
     mixed = sum(x.in_features / _cut(x, tp, "row") for x in block.linears if x.name == "out")
     boundary = tokens * model.hidden_size * wide
@@ -115,7 +115,7 @@ class _Part:
         up = next((x for x in block.linears if x.name.endswith("up")), None)
         kind = "gated_activation" if up is not None and up.name.endswith("gate_up") else "norm"
         return (
-            self._s(Elementwise(kind="norm", tokens=self._tokens, width=block.norm_elements))[0]
+            self._s(Elementwise(kind="norm", tokens=self._tokens, width=block.normed_elements))[0]
             + self._s(Elementwise(kind=kind, tokens=self._tokens, width=width))[0]
             + 2.0 * self._s(Elementwise(kind="add", tokens=self._tokens, width=hidden_size))[0]
         )

@@ -50,7 +50,7 @@ def _of_block(job: TrainingJob, block: Block, choice: Choice) -> Floats:
         out[1, at["core_attn"]] = attention_times(job, block.mixer, choice)[0]
     t = tokens(job, choice)
     rows, width = np.maximum(t // choice.norm_ways, 1), job.model.hidden_size
-    out[2, at["layernorm"]] = elementwise_s(job, "norm", rows, width) * (block.norm_elements / width)
+    out[2, at["layernorm"]] = elementwise_s(job, "norm", rows, width) * (block.normed_elements / width)
     if block.activation_elements:
         dense = elementwise_s(job, "gated_activation", t, np.maximum(-(-block.activation_elements // choice.tp), 1))
         for name in ("mlp", "moe", "shared_experts"):

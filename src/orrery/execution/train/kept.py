@@ -41,7 +41,7 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
     stream = t * hidden / choice.norm_ways
     saved = element if not job.recipe.is_narrow else job.recipe.saved_input_bytes
     inputs, wide = _inputs(job, block, _read_again(job, products), choice, stream, t)
-    norms = t * block.norm_elements / choice.norm_ways * element
+    norms = t * block.normed_elements / choice.norm_ways * element
     masks = stream * block.num_reduces * MASK_BYTES if job.framework.has_dropout else 0.0
     activations = _activations(job, block, products, choice, t, element)
     cores, scores = _core(job, block, choice, t), 0.0
@@ -74,7 +74,7 @@ def _apart(
     activation's first half before it is multiplied. Layer norms are one kernel everywhere."""
     if job.framework.is_fused or not any(p.linear.name.endswith("gate_up") for p in products):
         return np.zeros(choice.tp.shape)
-    norms = 4.0 * t * block.norm_elements / choice.norm_ways
+    norms = 4.0 * t * block.normed_elements / choice.norm_ways
     return norms + element * t * block.activation_elements / choice.tp
 
 

@@ -58,7 +58,7 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
     """Of one layer."""
     t, hidden, framework = tokens(job, choice), job.model.hidden_size, job.framework
     rows = np.maximum(t // choice.norm_ways, 1)
-    norm = elementwise_s(job, "norm", rows, hidden) * (block.norm_elements / hidden)
+    norm = elementwise_s(job, "norm", rows, hidden) * (block.normed_elements / hidden)
     total = elementwise_s(job, "add", rows, hidden) * block.num_reduces
     forward, backward = norm + total, NORM_BACKWARD_RATIO * norm + total
     if framework.has_dropout:

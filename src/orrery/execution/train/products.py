@@ -55,8 +55,8 @@ def product_times(job: TrainingJob, products: list[Product], choice: Choice, cut
     for stays_wide, timed in ((False, grouped_times), (True, _wide_times)):
         members = [i for i, p in enumerate(products) if is_wide(job, p) == stays_wide]
         if members:
-            n, k, groups = (np.stack([getattr(products[i], x) for i in members]) for x in ("n", "k", "groups"))
-            for i, times in zip(members, timed(job, np.stack([t] * len(members)), n, k, groups), strict=True):
+            n, k, groups = (np.array([getattr(products[i], x) for i in members]) for x in ("n", "k", "groups"))
+            for i, times in zip(members, timed(job, np.array([t] * len(members)), n, k, groups), strict=True):
                 out[i] = times.times(float(cuts))
     return out
 
@@ -88,8 +88,8 @@ def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: 
     has_weights = job.task not in FROZEN
     same = len(set(formats)) == 1
     if same:  # one call for both
-        sizes = [np.stack(pair) for pair in ((m, m), (n, k), (k, n))]
-        found = list(_time(job, sizes[0], sizes[1], sizes[2], np.stack([groups] * 2), formats[0]))
+        sizes = [np.array(pair) for pair in ((m, m), (n, k), (k, n))]
+        found = list(_time(job, sizes[0], sizes[1], sizes[2], np.array([groups] * 2), formats[0]))
     else:
         found = [_time(job, m, n, k, groups, formats[0]), _time(job, m, k, n, groups, formats[1])]
     if has_weights:  # n x k of them

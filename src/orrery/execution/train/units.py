@@ -129,7 +129,10 @@ def _shapes(blocks: tuple[Block, ...], cut: list[list[Product]], choice: Choice)
     out: list[WeightShape] = []
     for i, (kind, n, k) in enumerate(found):
         alike = [(other, (n == a) & (k == b)) for other, a, b in found[:i]]
-        is_first = ~np.any([same for other, same in alike if other == kind], axis=0) if alike else True
+        is_first = np.ones(n.shape, dtype=np.bool_)
+        for other, same in alike:
+            if other == kind:
+                is_first = is_first & ~same
         twins = tuple((other, same) for other, same in alike if other != kind and same.any())
         out.append(WeightShape(kind=kind, elements=(n * k * is_first).astype(np.float64), twins=twins))
     return tuple(out)

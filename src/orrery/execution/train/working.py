@@ -79,4 +79,4 @@ def module_bytes(
             w.routed_out_elements + w.received_elements
         )
         gone["moe"] = inside + gone["shared_experts"]
-    return np.stack([zero + gone[name] for name in MODULES])
+    return np.array([zero + gone[name] for name in MODULES])

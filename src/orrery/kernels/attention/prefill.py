@@ -11,7 +11,7 @@ from orrery.kernels.attention import _kernel as kernel
 from orrery.kernels.attention.choice import Choice, choose
 from orrery.kernels.attention.learned import Ready, corrected, factor, ready_for
 from orrery.kernels.attention.timing import as_columns, timing
-from orrery.kernels.ops import AttentionPrefill, Floats, Timing
+from orrery.kernels.ops import AttentionPrefill, Floats, Size, Timing
 
 CONSTANTS = (
     "launch_s", "product_64_frac", "product_128_frac", "product_192_frac", "product_256_frac", "memory_frac",
@@ -52,6 +52,14 @@ COLUMNS = (
 """Sizes in the kernel's order."""
 
 
+def sizes_of(op: AttentionPrefill) -> tuple[Size, ...]:
+    """An op's sizes in the order of the columns."""
+    return (
+        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size, op.value_head_size,
+        op.window_tokens,
+    )  # fmt: skip
+
+
 @lru_cache(maxsize=4096)
 def _ready(device: Device, format: str, kv_format: str, engine: str) -> Ready:
     choice = choose(device, "attention_prefill", format, kv_format, engine)
@@ -67,10 +75,7 @@ def calibration(op: AttentionPrefill, device: Device, engine: str = "") -> Calib
 def predict_prefill(op: AttentionPrefill, device: Device, engine: str = "", learned: bool = True) -> Timing:
     """Time of ``op`` on ``device`` with the kernels of ``engine``; ``learned`` False is the physics alone."""
     ready = _ready(device, op.format, op.kv_format, engine)
-    shape, columns = as_columns((
-        op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads,
-        op.head_size, op.value_head_size, op.window_tokens,
-    ))  # fmt: skip
+    shape, columns = as_columns(sizes_of(op))
     fixed = (op.is_causal, ready.machine, ready.constants)
     trees = ready.trees if learned else None
     if shape is None:

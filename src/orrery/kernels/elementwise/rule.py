@@ -40,6 +40,9 @@ KINDS: Mapping[str, Kind] = {
     "embedding": Kind(moves=2, flops=0),
     "softmax": Kind(moves=2, flops=8),
     "quantise": Kind(moves=1, flops=3, measured_as="add", writes_format=True),
+    # hyper-connections: width counts all that moves (2 n + 1 of the hidden size, for n streams)
+    "mhc_pre": Kind(moves=1, flops=4),
+    "mhc_post": Kind(moves=1, flops=4),
     # logits in, turned to 32 bits and kept, then read for the softmax and again for the draw
     "sample": Kind(moves=1, moves_32bit=3, flops=12, measured_as="softmax"),
 }  # fmt: skip

@@ -12,6 +12,9 @@ from orrery.models.fields import Fields
 from orrery.models.model import Block, CompressedAttention, Linear, Model
 from orrery.models.parts import Part, layer, moe, stack
 
+CONNECTIONS = 2
+"""Hyper-connections of a layer: around attention, and around its experts."""
+
 INDEXED_RATIO = 4
 """Layers of this ratio carry the indexer (compressed_sparse_attention in transformers)."""
 
@@ -82,7 +85,7 @@ def _build(c: Fields, name: str) -> Model:
     hidden, layers, streams = c.size("hidden_size"), c.size("num_hidden_layers"), c.size("hc_mult")
     width = c.size("moe_intermediate_size")
     mixing = (2 + streams) * streams  # rows of one hyper-connection's mixing matrix
-    connections = 2 * (mixing * streams * hidden + mixing + 3)
+    connections = CONNECTIONS * (mixing * streams * hidden + mixing + 3)
 
     def build(ratio: int) -> Block:
         feed = moe(
@@ -93,8 +96,7 @@ def _build(c: Fields, name: str) -> Model:
             f"compressed {ratio}" if ratio else "window", _attention(c, hidden, ratio), feed, hidden_size=hidden,
             other_parameters=connections,
         )  # fmt: skip
-        # every hyper-connection normalises all streams
-        return replace(block, norm_elements=block.norm_elements + 2 * streams * hidden)
+        return replace(block, connection_elements=CONNECTIONS * streams * hidden)
 
     blocks = stack(_ratios(c, layers), build)
     head = streams * streams * hidden + streams + 1

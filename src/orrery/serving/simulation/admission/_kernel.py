@@ -162,13 +162,12 @@ def book_arrival(w: World, i: int) -> None:
 
 
 def _admit_prompt(w: World, i: int, lane: int, granted: int, cached_ids: int) -> bool:
-    """Seat a request whose prompt is to be computed, with blocks for its first grant; False if there are none."""
+    """Seat a request whose prompt is to be computed, with blocks for all of it; False if there are none. (With blocks
+    for a first chunk alone it would be thrown out at the next one, and come back, until somebody ends.)"""
     pool, bt = w.lanes[lane, POOL], w.block_tokens
     held = w.held[w.lanes[lane, DEPLOYMENT]]
     cached = cached_ids * w.blocks_each * bt
-    tokens = cached + granted
-    if reserves_at(w, lane):
-        tokens = w.req[i, INPUT] + w.req[i, OUTPUT]
+    tokens = w.req[i, INPUT] + (w.req[i, OUTPUT] if reserves_at(w, lane) else w.req[i, MADE])
     w.req[i, LANE] = lane
     if cached_ids:
         first, blocks, want = w.prefix_start[i], cached_ids * w.blocks_each, (tokens + bt - 1) // bt
