@@ -39,8 +39,9 @@ def test_one_pool_has_one_front_end():
     plain = deployment()
     engine = replace(plain.engine, handover_s=0.125)
     service = Service(pools=(Pool(deployment=replace(plain, engine=engine)),))
-    assert service.entry_s == engine.request_s
-    assert _service(0.125).entry_s == engine.request_s + 0.125
+    entry_s = engine.request_s + 100 * engine.per_prompt_token_s
+    assert service.entry_s(100) == entry_s == engine.entry_s(100)
+    assert _service(0.125).entry_s(100) == entry_s + 0.125
 
 
 def test_engines_without_measured_pools_state_no_handover():

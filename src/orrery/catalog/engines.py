@@ -30,7 +30,7 @@ POOLED = ""
 
 ASSUMED_HOST = {
     "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "sampling_s": 1e-6, "launch_s": 8e-6,
-    "request_s": 1e-2, "memory_ratio": 1.0, "compute_ratio": 1.0,
+    "request_s": 1e-2, "per_prompt_token_s": 2e-6, "memory_ratio": 1.0, "compute_ratio": 1.0,
 }  # fmt: skip
 """Where no measured run says anything: a millisecond a step, and what published profiles of engines suggest."""
 

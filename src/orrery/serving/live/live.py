@@ -103,7 +103,7 @@ class Live:
         self._row_of[number] = self._free.popleft()
         self._count += 1
         w = self._world
-        due_s = max(now_s + self._service.entry_s, self._clock_s)
+        due_s = max(now_s + float(self._service.entry_s(input_tokens)), self._clock_s)
         w.when[i, tables.ENTER] = due_s
         expect(w, i, due_s)
         return number

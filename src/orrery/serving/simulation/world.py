@@ -118,7 +118,7 @@ def _dropped(compression: Compression, requests: Requests) -> Ints:
 
 def _times(service: Service, requests: Requests) -> Floats:
     table = np.full((requests.count, len(tables.WHEN)), np.nan)
-    table[:, tables.ENTER] = requests.arrive_s + service.entry_s
+    table[:, tables.ENTER] = requests.arrive_s + service.entry_s(requests.input_tokens)
     table[:, tables.PRIORITY] = requests.priority if requests.priority.size else 0.0
     table[:, tables.LAST] = 0.0
     return table
