@@ -79,9 +79,9 @@ def users_requests(scenario: Scenario, count: int, lengths: tuple[Length, Length
     )  # fmt: skip
 
 
-def users_rate(scenario: Scenario, reply_s: float) -> float:
-    """Requests a second of the scenario's people where a reply takes so long."""
-    pause_s = think_s(scenario) + reply_s
+def users_rate(scenario: Scenario) -> float:
+    """Requests a second of the scenario's people at most, where a reply takes no time."""
+    pause_s = think_s(scenario)
     if pause_s <= 0:
         raise ScenarioError("users: a plan needs a rate; write think_s = 30 (--think-time) beside users, or rate = 4.")
     return (scenario.users or 0) / pause_s
