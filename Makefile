@@ -7,12 +7,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 ORRERY_DATA ?= ../shared/data
 PYTEST_WORKERS ?= 2
+FUZZ_SECONDS ?= 600
+READERS ?= $(filter-out __init__,$(basename $(notdir $(wildcard tests/fuzz/fuzzed/*.py))))
 export ORRERY_DATA
 # Several processes work at once; BLAS threads of each would wait for the others.
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test check unit slow bench docs scorecard papers fit wheel clean
+.PHONY: help demo web test check unit slow bench fuzz docs scorecard papers fit wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -45,6 +47,10 @@ slow: $(VENV)/.ready-dev ## tests that need minutes or further packages
 
 bench: $(VENV)/.ready-dev ## speed: predictions, estimates and plans a second
 	$(BIN)/python -m pytest -m bench -s
+
+# Guided by coverage where Atheris is installed (pip install atheris), else by what readers answer.
+fuzz: $(VENV)/.ready-dev ## give every reader of users' files broken ones, FUZZ_SECONDS (600) each; READERS picks some
+	for reader in $(READERS); do $(BIN)/python tests/fuzz/run.py $$reader --seconds $(FUZZ_SECONDS) || exit 1; done
 
 docs: $(VENV)/.ready-dev ## draw and write the generated pages again
 	$(BIN)/python tools/house.py

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from orrery.base.errors import FactError, nearest
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.base.user_text import table_in
 from orrery.hardware.device import Device, Link
 
 IDENTITY = ("title", "vendor", "kind", "generation")
@@ -64,6 +65,7 @@ def read_device(path: Path, modified_ns: int = 0) -> Device:
     ``modified_ns`` only tells an edited file from the one read before.
     """
     raw, file = device_tables(path, modified_ns), path.name
+    unrest_of(file, raw)
     _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts", "conditions", "calibration"))
     for key in (*IDENTITY, *(["measured_as"] if "measured_as" in raw else [])):
         if not isinstance(raw.get(key), str) or not raw[key]:
@@ -79,10 +81,10 @@ def measured_as(path: Path, modified_ns: int = 0) -> str:
     return str(device_tables(path, modified_ns).get("measured_as", ""))
 
 
-def unrest_of(file: str, conditions: Mapping[str, Any]) -> float:
-    """How far the machine's speed moved while it was measured; 1 where nobody says."""
-    ratio = conditions.get("widen_ratio", 1.0)
-    if not isinstance(ratio, int | float) or not 1.0 <= ratio < math.inf:
+def unrest_of(file: str, raw: Mapping[str, Any]) -> float:
+    """How far the machine's speed moved while it was measured, by its file's tables; 1 where nobody says."""
+    ratio = table_in(raw, "conditions", file, error=FactError).get("widen_ratio", 1.0)
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1.0 <= ratio < math.inf:
         raise FactError(f"{file}: [conditions] widen_ratio: {ratio!r} is not a ratio of 1 or more.")
     return float(ratio)
 
@@ -94,8 +96,8 @@ def device_tables(path: Path, modified_ns: int) -> dict[str, Any]:
 
 
 def _facts(file: str, raw: Mapping[str, Any]) -> dict[str, Fact]:
-    sources = _sources(file, raw.get("sources", {}))
-    entries = raw.get("facts", {})
+    sources = _sources(file, table_in(raw, "sources", file, error=FactError))
+    entries = table_in(raw, "facts", file, error=FactError)
     rates = [name for name in entries if (m := _RATE.fullmatch(name)) and m[1] in RATES]
     _refuse_unknown(
         file, "[facts] ", entries, (*REQUIRED, *OPTIONAL, *rates), hint=f"dense_<{'|'.join(RATES)}>_flops_per_s"

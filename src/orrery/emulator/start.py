@@ -37,6 +37,7 @@ class Wishes:
     failure_frac: float = 0.0
     has_admin: bool = False
     has_legacy_metrics: bool = False
+    hosts: tuple[str, ...] = ()
 
 
 def ready(scenario: Scenario, wishes: Wishes) -> Ready | CannotBe:
@@ -58,7 +59,7 @@ def ready(scenario: Scenario, wishes: Wishes) -> Ready | CannotBe:
         embedding_size=service.pools[0].deployment.model.hidden_size,
         guessed_tokens=verified_tokens(service.speculation) - 1 if service.speculation else 0,
         guessed_levels=len(service.speculation.widths) if service.speculation else 0,
-        cache_config=_cache_config(service),
+        cache_config=_cache_config(service), hosts=frozenset(name.casefold().strip("[]") for name in wishes.hosts),
     )  # fmt: skip
     said = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
     ends = "answers are as long as max_tokens says; with --output-tokens they end by themselves" if not answer else ""

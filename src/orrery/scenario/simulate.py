@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.money import BUSY_FRAC, tariff_of
@@ -82,6 +83,7 @@ class SimulatedAnswer:
         }  # fmt: skip
 
 
+@typed
 def simulate(
     scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None,
     patience: AbstractContextManager[object] | None = None, watch: Watch | None = None, **settings: Any,
