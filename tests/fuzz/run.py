@@ -8,6 +8,7 @@ import argparse
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,6 +60,10 @@ def guided_by_coverage(name: str, seconds: int, corpus: Path, folder: Path) -> N
     from mutants import MOST_BYTES, tried
 
     seed(reader, corpus)
+    for data in reader.SEEDS:  # what is imported on first use takes no input's time
+        (folder / reader.NAME).write_bytes(data)
+        with suppress(*reader.REFUSALS):
+            reader.read(folder / reader.NAME)
     words = corpus.parent / f"{name}.dict"
     words.write_text("".join(f'"{spelled(word)}"\n' for word in reader.WORDS if len(word) < 64))
     atheris.Setup(

@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 
+import orrery
 from orrery.base import user_file
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.base.user_file import read_user_bytes, read_user_text
@@ -25,6 +26,7 @@ from orrery.evidence.feed.own import add_paper
 from orrery.evidence.tables import read_table
 from orrery.models.read import read_model
 from orrery.reports.source import read_source
+from orrery.scenario import simulate as simulation
 from orrery.scenario import tensor_file
 from orrery.scenario.expert_loads import read_loads as loads_of
 from orrery.scenario.file import load_scenario
@@ -180,3 +182,11 @@ def test_a_shape_of_truths_is_no_shape(tmp_path: Path):
     path.write_bytes(changed)
     with pytest.raises(ScenarioError, match=r"odd\.npy"):
         list(tensors_in(path))
+
+
+def test_a_simulation_that_would_take_hours_is_refused_before_it_begins(monkeypatch):
+    """200 requests of a million tokens are written in seconds; more than anybody waits for is refused."""
+    monkeypatch.setattr(simulation, "warm_up", lambda service: pytest.fail("it has begun"))
+    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_model_len": 1_100_000, "rate": 1.0}
+    with pytest.raises(ScenarioError, match=r"3,000,000 requests with 3e\+11 output tokens would take hours"):
+        orrery.simulate(**asked, input_tokens=10, output_tokens=100_000, num_requests=3_000_000)

@@ -24,7 +24,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def read_corrected(name: str, kind: str, known: Iterable[str]) -> Corrected:
     return _read(path, path.stat().st_mtime_ns, kind, frozenset(known))
 
 
-@cache
+@lru_cache(maxsize=256)
 def _read(path: Path, modified_ns: int, kind: str, known: frozenset[str]) -> Corrected:
     raw = read_toml(path)
     if raw.get("kind") != kind:

@@ -8,7 +8,7 @@ that it measured as ``[[calibration]]``. The same reader serves the catalogue's 
 import math
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,7 +58,7 @@ REQUIRED = (*PLAUSIBLE, *WORDS, *FLAGS)
 _RATE = re.compile(r"dense_(.+)_flops_per_s")
 
 
-@cache
+@lru_cache(maxsize=4096)
 def read_device(path: Path, modified_ns: int = 0) -> Device:
     """The device of one file, without calibrations. Refuses, in one sentence, whatever cannot be trusted.
 
@@ -89,7 +89,7 @@ def unrest_of(file: str, raw: Mapping[str, Any]) -> float:
     return float(ratio)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def device_tables(path: Path, modified_ns: int) -> dict[str, Any]:
     """The file as it stood then; readers leave it as it is."""
     return read_toml(path)

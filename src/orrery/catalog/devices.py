@@ -19,7 +19,7 @@ A device of your own is a file of the same layout; ``template()`` writes one to 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from orrery.base.arguments import typed
@@ -53,7 +53,7 @@ def get_device(name_or_path: str | Path) -> Device:
     return _from_catalogue(name_or_path)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _from_catalogue(name: str) -> Device:
     if (path := FOLDER / f"{name}.toml").parent == FOLDER and is_user_file(path):
         return _with_calibrations(path)
@@ -70,7 +70,7 @@ def _from_user(path: Path) -> Device:
     return _with_calibrations(path, path.stat().st_mtime_ns)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     device = read_device(path, modified_ns)
     tables = device_tables(path, modified_ns)

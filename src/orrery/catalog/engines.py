@@ -8,7 +8,7 @@ the error of each kind of run. A name that ends in ``.toml`` is a correction by 
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def newest_release(name: str) -> str:
     return f"{last['from']} ({last['released']}) or later" if "released" in last else ""
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _engine(name: str, version: str, generation: str) -> Engine:
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw["sources"].items()}

@@ -7,7 +7,7 @@ mean; gaps are gamma, so that their coefficient of variation is the published on
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +85,7 @@ def stats(trace: Trace) -> TraceStats:
     )  # fmt: skip
 
 
-@cache
+@lru_cache(maxsize=32)
 def _synthesised(name: str, seed: int) -> Trace:
     facts, _ = read_facts(FOLDER / f"{name}.toml")
     number = {key: float(fact.value) for key, fact in facts.items()}

@@ -113,8 +113,7 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
         hosts=(*hosts, host),
     )
     with listening(host, port) as listener:
-        with patience():
-            found = ready(scenario, wishes)
+        found = ready(scenario, wishes, patience())
         if isinstance(found, CannotBe):
             return print_infeasible(found, is_json)
         print_notes(found.notes)

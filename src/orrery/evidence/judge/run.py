@@ -138,10 +138,9 @@ def _finished(journal: Path, keys: Sequence[str]) -> Iterator[tuple[str, Again]]
 def _read(line: str, code: str) -> tuple[str, Again] | None:
     """A paper's key and results; None for a line that is damaged, or of other code."""
     try:
-        entry: Any = json.loads(line)
-        if not isinstance(entry, dict) or cast("dict[str, Any]", entry).get("code") != code:
-            return None
-        return str(entry["paper"]), _again(cast("dict[str, Any]", entry))
+        found: Any = json.loads(line)
+        entry = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        return (str(entry["paper"]), _again(entry)) if entry.get("code") == code else None
     except (ValueError, TypeError, LookupError, RecursionError, OrreryError):
         return None
 
