@@ -75,13 +75,24 @@ def number(data: Object, *keys: str) -> float:
         value = data.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             continue
-        try:
-            found = float(value)
-        except ValueError:
-            continue
-        if math.isfinite(found):
+        if math.isfinite(found := spelled(value)):
             return found
     return math.nan
+
+
+def numbers(data: Object, key: str) -> list[float]:
+    """The finite numbers of the list under a key; none where there is no list."""
+    values = data.get(key)
+    each = cast("list[Any]", values) if isinstance(values, list) else []
+    return [found for value in each if math.isfinite(found := number({key: value}, key))]
+
+
+def spelled(value: int | float | str) -> float:
+    """The number that a value is or spells, as wide as a float is; NaN where it is none."""
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def word(data: Object, *keys: str) -> str:
