@@ -29,6 +29,9 @@ def test_a_filled_cell_stands_but_for_corrections():
     copied = {"note": "the 4-device rows show the 1-device runtime: suspect", "num_devices": "4"}
     assert with_notes(copied | {"task": "lora"})["num_devices"] == "1"
     assert with_notes(copied | {"task": "full_finetune"})["num_devices"] == "4"
+    unnamed = {"note": "step_time_s is the median; file name does not say the device"}
+    assert with_notes(unnamed)["device"] == "a100-sxm-80gb"
+    assert with_notes(unnamed | {"device": "h100-sxm"})["device"] == "h100-sxm"
     cells = {"note": "nothing of interest"}
     assert with_notes(cells) is cells
 

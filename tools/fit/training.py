@@ -290,9 +290,13 @@ def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
     return out
 
 
+GUESSED = ("tp:", "pp:", "vp:", "precision:", "sharding and recompute:")
+"""Defaults of rows that leave open how the model was cut, what was computed again, or in which format."""
+
+
 def is_guessed(run: Run) -> bool:
-    """Whether the row leaves open how the model was cut or what was computed again: it says little of constants."""
-    return any(note.startswith(("tp:", "pp:", "sharding and recompute:")) for note in run.member.row.assumed)
+    """Whether the row took one of those: it says little of constants."""
+    return any(note.startswith(GUESSED) for note in run.member.row.assumed)
 
 
 def is_dense(run: Run) -> bool:
