@@ -34,6 +34,11 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 	$(BIN)/lint-imports --no-logo
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2
 
+# Tests and what they start keep their bytecode beside the environment, whatever the shell says: else every worker and
+# every command under test compiles the house, and all tests' assertions, anew.
+unit slow bench: export PYTHONDONTWRITEBYTECODE :=
+unit slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
+
 # The simulator and its live form are compiled once before the tests, so that their workers do not all compile it.
 unit: $(VENV)/.ready-dev ## the tests of the default run
 	$(BIN)/orrery simulate --model llama-3.1-8b --device h100-sxm --rate 1 --input-tokens 9 --output-tokens 9 \
