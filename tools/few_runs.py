@@ -2,8 +2,8 @@
 
     python tools/few_runs.py DATA [--draws 5] [--runs 10]
 
-A service is one model on one engine, device and layout, with 20 rows or more that state a time per token; they differ in
-lengths and load. Ten rows settle the constants (``calibrate.runs.fit``), the others are predicted; medians of the
+A service is one model on one engine, device and layout, with 20 rows or more that state a time per token; they differ
+in lengths and load. Ten rows settle the constants (``calibrate.runs.fit``), the others are predicted; medians of the
 absolute error over all draws are printed, with the shipped constants and with those of the ten.
 """
 
