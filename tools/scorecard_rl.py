@@ -1,8 +1,8 @@
 """Tables of RL steps on the scorecard: every row counts, for nothing of the model was fitted on such steps.
 
 The rival in the roofline's column multiplies at the dense peak (six operations a parameter and token in an update, two
-in a forward pass) and reads an engine's weights once for every token of the longest response; in turn both add up, side
-by side the longer one counts.
+in a forward pass) and reads an engine's weights once for every token of the longest response. Both add up, and with
+staleness K as many steps as K + 1 share their sum, but for what one trainer multiplies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,4 +55,4 @@ def roofline_s(job: RlJob) -> float:
     trained_s = passes * training.model.num_active_parameters * tokens / (peak * training.cluster.num_devices)
     read_s = shard(engine).weight_bytes * engine.layout.pp / engine.cluster.device.memory_bandwidth_bytes_per_s
     written_s = job.response.most_tokens * read_s
-    return max(trained_s, written_s) if job.max_staleness else trained_s + written_s
+    return max(trained_s, (trained_s + written_s) / (job.max_staleness + 1))
