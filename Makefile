@@ -7,12 +7,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 ORRERY_DATA ?= ../shared/data
 PYTEST_WORKERS ?= 2
+FUZZ_SECONDS ?= 600
+READERS ?= $(filter-out __init__,$(basename $(notdir $(wildcard tests/fuzz/fuzzed/*.py))))
 export ORRERY_DATA
 # Several processes work at once; BLAS threads of each would wait for the others.
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test check unit slow bench docs scorecard papers fit wheel compile clean
+.PHONY: help demo web test check unit slow bench fuzz docs scorecard papers fit wheel compile clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -32,6 +34,11 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 	$(BIN)/lint-imports --no-logo
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2
 
+# Tests and what they start keep their bytecode beside the environment, whatever the shell says: else every worker and
+# every command under test compiles the house, and all tests' assertions, anew.
+unit slow bench: export PYTHONDONTWRITEBYTECODE :=
+unit slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
+
 unit: $(VENV)/.ready-dev ## the tests of the default run
 	$(BIN)/python tools/compile/build.py
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
@@ -41,6 +48,10 @@ slow: $(VENV)/.ready-dev ## tests that need minutes or further packages
 
 bench: $(VENV)/.ready-dev ## speed: predictions, estimates and plans a second
 	$(BIN)/python -m pytest -m bench -s
+
+# Guided by coverage where Atheris is installed (pip install atheris), else by what readers answer.
+fuzz: $(VENV)/.ready-dev ## give every reader of users' files broken ones, FUZZ_SECONDS (600) each; READERS picks some
+	for reader in $(READERS); do $(BIN)/python tests/fuzz/run.py $$reader --seconds $(FUZZ_SECONDS) || exit 1; done
 
 docs: $(VENV)/.ready-dev ## draw and write the generated pages again
 	$(BIN)/python tools/house.py

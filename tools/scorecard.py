@@ -31,6 +31,7 @@ from scorecard_campaigns import summary as campaign_summary
 from scorecard_goals import summary
 from scorecard_page import write_page
 from scorecard_plot import draw
+from scorecard_rl import rl_metrics
 from scorecard_rows import Counts, Mask, Scored, Words
 from scorecard_training import STEP, training_metrics, training_tables
 
@@ -184,6 +185,7 @@ def score_tables(data: Path) -> tuple[list[Scored], dict[str, Counts]]:
     tables = training_tables(data)
     counts |= {t.checked.table.name: counts_of(t.checked, t.side) for t in tables}
     scored += training_metrics(tables)
+    scored += rl_metrics([t.checked for t in tables])
     print(f"training: {sum(len(t.rows) for t in tables)} rows, {time.perf_counter() - started:.1f} s", flush=True)
     return scored, counts
 

@@ -63,6 +63,11 @@ def training(
     return choose
 
 
+def rl_steps(s: Scored) -> Mask:
+    """Steps of RL post-training."""
+    return ~none(s) if s.kind == "rl" else none(s)
+
+
 def vtrain(is_one_node: bool) -> Callable[[Scored], Mask]:
     """The sweep on A100s, on one node or on several."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orrery.evidence.metrics import FITS
-from scorecard_choose import NEW, NEW_TABLES, NVIDIA, main_op, none, runs, training, vtrain, with_memory
+from scorecard_choose import NEW, NEW_TABLES, NVIDIA, main_op, none, rl_steps, runs, training, vtrain, with_memory
 from scorecard_ranks import rank_correlations
 from scorecard_rows import Mask, Scored, join
 from scorecard_training import STEP
@@ -95,6 +95,7 @@ GOALS = (
          least=0.75),
     Goal(name="Training memory, interval", rows=training(), metric="peak_memory_bytes", statistic="80 % covered",
          limit=0.85, least=0.75),
+    Goal(name="RL steps", rows=rl_steps, metric="step_time_s", statistic="mean", limit=0.15),
     Goal(name="Training, order of layouts", rows=training(), metric=STEP, statistic="rank correlation", limit=1.0,
          least=0.95),
 )  # fmt: skip

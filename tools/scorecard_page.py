@@ -104,6 +104,8 @@ def write_page(
         *by_words([s for s in training if s.metric == STEP], ("framework", "device", "precision")),
         "\n### Whether a run fits\n", *outcomes(fits),
         "\n### A device left out\n", LEFT_OUT.strip() + "\n", *left_out_lines(left_out),
+        "\n## RL steps\n", "Steps of RL post-training, rollouts included; nothing was fitted on them.\n",
+        *by_words([s for s in scored if s.kind == "rl"], ("table", "metric", "device", "rl_policy")),
         "\n## Ground truth\n", GROUND_TRUTH.strip() + "\n", *truth_lines(truth),
         "\n## Kernels by device, format and engine\n", *by_words(kernels, ("op", "device", "format", "engine")),
         "\n## Rows that were not scored\n", *not_scored(counts),

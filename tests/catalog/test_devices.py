@@ -245,6 +245,15 @@ def test_an_edited_file_is_read_again(mine: Path) -> None:
         ("[facts]", "[fact]", "unknown key fact; did you mean facts"),
         ("num_compute_units = {", "num_compute_units = 132 #", "write { value"),
         ('title = "My', 'title = "My "', "not valid TOML"),
+        ('"700 W", from', "[], from", "power_limit_w: value: got []"),
+        ('"700 W", from', "2026-11-23, from", "power_limit_w: value: got"),
+        ("{ value = 132, from", "{ value = " + "9" * 400 + ", from", "a number of 400 digits"),
+        ('from = "sheet", at', "from = [], at", "from: got []; write it in quotes"),
+        ('from = "sheet", at', 'also = [5], from = "sheet", at', "also: got [5]"),
+        ("[facts]", "a = " + "[" * 1000 + "\n[facts]", "too deeply nested"),
+        ('title = "My', 'conditions = 5\ntitle = "My', "write a table [conditions]"),
+        ('title = "My', 'calibration = 5\ntitle = "My', "write tables [[calibration]]"),
+        ("[facts]", '[[calibration]]\nop = []\n[facts]', "calibration op: got []"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_trusted_is_refused_in_one_sentence(

@@ -251,6 +251,27 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert "BrokenPipe" not in said
 
 
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device that is always full is Linux's")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_full_disk_is_one_line(form: list[str]) -> None:
+    program = f"from orrery.cli.main import main; main({['show', 'formats', *form]})"
+    with FULL.open("w") as full:
+        found = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert found.returncode == BAD_INPUT
+    assert found.stderr.decode() == "orrery: No space left on device.\n"
+
+
+def test_nobody_listening_at_all_is_no_error() -> None:
+    program = "from orrery.cli.main import main; main(['show', 'formats'])"
+    found = subprocess.run(
+        ["sh", "-c", f'exec "{sys.executable}" -c "{program}" >&-'], capture_output=True, check=False
+    )
+    assert (found.returncode, found.stderr) == (DONE, b"")
+
+
 def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, out: Out) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -1,15 +1,17 @@
 """What takes long says how far it is; what is refused is refused before anything is prepared."""
 
+import io
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import orrery
-from orrery.cli.progress import bar, line
+from orrery.cli.progress import bar, counted, line
 
 ONE = ("--model", "llama-3.1-8b", "--device", "h100-sxm")
 LENGTHS = ("--input-tokens", "100", "--output-tokens", "20")
@@ -73,3 +75,16 @@ def test_a_long_simulation_is_counted_on_a_terminal():
     os.close(ours)
     assert "of 100,000 requests simulated, " in said
     assert said.rstrip().endswith("\x1b[K")
+
+
+def test_few_requests_of_many_tokens_take_long_too(monkeypatch) -> None:
+    begun = []
+    monkeypatch.setattr("sys.stderr", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})())
+    monkeypatch.setattr(
+        "multiprocessing.get_context", lambda _: SimpleNamespace(Process=lambda **_: SimpleNamespace(
+            start=lambda: begun.append(1), terminate=lambda: None, join=lambda: None
+        )),
+    )  # fmt: skip
+    for num_tokens, wanted in ((1_000, 0), (200_000_000, 1)):
+        with counted([0] * 3, 2, 200, num_tokens):
+            assert len(begun) == wanted

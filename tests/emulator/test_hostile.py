@@ -39,7 +39,9 @@ def raw(found, *parts, patience_s=5.0, gap_s=0.0):
 def post(body, path="/v1/completions", close=True):
     """A request as it goes over the network."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n"
+    )
     return head.encode() + (b"connection: close\r\n" if close else b"") + b"\r\n" + data
 
 
@@ -106,8 +108,8 @@ def test_nothing_long_comes_back_or_is_kept(http, fast):
 
 
 def test_trailers_without_an_end_are_cut_off(fast, monkeypatch):
-    monkeypatch.setattr("orrery.emulator.guarded.MOST_MESSAGE_BYTES", 300_000)
-    head = b"POST /nothing HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx: "
+    monkeypatch.setattr("orrery.base.connection.MOST_MESSAGE_BYTES", 300_000)
+    head = b"POST /nothing HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx: "
     begun_s = time.perf_counter()
     got = raw(fast, head, *[b"y" * 50_000] * 20)
     assert got.startswith(b"HTTP/1.1 404") or not got  # a reset may come first
@@ -166,25 +168,48 @@ def test_other_methods_are_refused_and_what_may_be_done_is_told(http):
     "request_",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GARBAGE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
-        b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
-        b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n",
-        b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n",
-        b"GET /health HTTP/1.1\r\nhost: x\r\nx: a\x00b\r\n\r\n",
+        b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
+        b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
+        b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: -5\r\n\r\n",
+        b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n",
+        b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: a\x00b\r\n\r\n",
     ],
 )  # fmt: skip
 def test_what_is_no_http_gets_400_and_the_door(fast, request_):
     assert raw(fast, request_).startswith(b"HTTP/1.1 400")
 
 
-@pytest.mark.parametrize("host", [b"", b"host: evil.example:1\r\n", b"host: \xff\xfe\r\n", b"host: a\r\nhost: b\r\n"])
-def test_the_host_header_decides_nothing(fast, host):
-    assert raw(fast, b"GET /health HTTP/1.1\r\n" + host + b"connection: close\r\n\r\n").startswith(b"HTTP/1.1 200")
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"", 400),
+        (b"host: localhost\r\nhost: localhost\r\n", 400),
+        (b"host: localhost\r\nhost: evil.example\r\n", 400),
+        (b"host: evil.example:1\r\n", 421),
+        (b"host: localhost.evil.example\r\n", 421),
+        (b"host: \xff\xfe\r\n", 421),
+        (b"host: localhost:8000\r\n", 200),
+        (b"host: 127.0.0.1\r\n", 200),
+        (b"host: [::1]:8000\r\n", 200),
+        (b"host: 192.168.1.7:8000\r\n", 200),  # no page of another site stands under an address in numbers
+    ],
+)
+def test_it_is_asked_by_one_name_of_its_own(fast, host, status):
+    got = raw(fast, b"GET /health HTTP/1.1\r\n" + host + b"connection: close\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 %d" % status)
+
+
+def test_other_names_are_allowed_one_by_one(start):
+    with start(hosts=("My.Service",)) as found:
+        for host, status in ((b"my.service:80", 200), (b"other.service", 421)):
+            got = raw(found, b"GET /health HTTP/1.1\r\nhost: " + host + b"\r\nconnection: close\r\n\r\n")
+            assert got.startswith(b"HTTP/1.1 %d" % status)
 
 
 def test_a_body_that_is_announced_too_large_is_not_waited_for(fast):
     for expects in (b"", b"expect: 100-continue\r\n"):
-        head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" + expects
+        head = b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n" + expects
         begun_s = time.perf_counter()
         got = raw(fast, head + b"content-length: 99999999999\r\n\r\n")
         assert got.startswith(b"HTTP/1.1 413")
@@ -192,13 +217,13 @@ def test_a_body_that_is_announced_too_large_is_not_waited_for(fast):
 
 
 def test_many_headers_are_refused(fast):
-    flood = b"GET /health HTTP/1.1\r\nhost: x\r\n" + b"a: b\r\n" * 60_000
+    flood = b"GET /health HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 60_000
     assert raw(fast, *[flood[k : k + 50_000] for k in range(0, len(flood), 50_000)])[:12] in (b"HTTP/1.1 431", b"")
 
 
-@pytest.mark.parametrize("start_of", [b"GET /health HTTP/1.1\r\nhost: x\r\n", b"G"])
+@pytest.mark.parametrize("start_of", [b"GET /health HTTP/1.1\r\nhost: localhost\r\n", b"G"])
 def test_headers_that_come_too_slowly_are_cut_off(fast, monkeypatch, start_of):
-    monkeypatch.setattr("orrery.emulator.guarded.PATIENCE_S", 0.2)
+    monkeypatch.setattr("orrery.base.connection.PATIENCE_S", 0.2)
     begun_s = time.perf_counter()
     assert raw(fast, start_of) == b""
     assert 0.15 < time.perf_counter() - begun_s < 10
@@ -210,7 +235,7 @@ def test_a_body_that_comes_too_slowly_gets_408(fast, monkeypatch):
 
 
 def test_a_body_that_nobody_reads_may_not_trickle_for_ever(fast, monkeypatch):
-    monkeypatch.setattr("orrery.emulator.guarded.BODY_PATIENCE_S", 0.4)
+    monkeypatch.setattr("orrery.base.connection.BODY_PATIENCE_S", 0.4)
     begun_s = time.perf_counter()
     got = raw(fast, post(b" " * 1000, path="/nothing", close=False)[:-999], *[b" "] * 20, gap_s=0.05)
     assert got.startswith(b"HTTP/1.1 404") or not got  # a reset may come first
@@ -218,7 +243,7 @@ def test_a_body_that_nobody_reads_may_not_trickle_for_ever(fast, monkeypatch):
 
 
 def test_a_client_that_reads_nothing_is_cut_off(start, monkeypatch, until):
-    monkeypatch.setattr("orrery.emulator.guarded.PATIENCE_S", 0.5)
+    monkeypatch.setattr("orrery.base.connection.PATIENCE_S", 0.5)
     with start(speed_ratio=200.0) as found, socket.socket() as link:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         link.connect(address(found))
@@ -229,8 +254,11 @@ def test_a_client_that_reads_nothing_is_cut_off(start, monkeypatch, until):
 
 
 def test_requests_in_one_go_are_answered_in_order(fast):
-    asked = post({"prompt": "a", "max_tokens": 3, "seed": 1}, close=False) + b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
-    got = raw(fast, asked + b"GET /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    asked = (
+        post({"prompt": "a", "max_tokens": 3, "seed": 1}, close=False)
+        + b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    )
+    got = raw(fast, asked + b"GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     assert [x[:3] for x in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404"]
     assert got.index(b'"text_completion"') < got.index(b'"version"') < got.index(b"NotFoundError")
 

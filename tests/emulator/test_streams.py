@@ -181,7 +181,8 @@ def test_a_client_that_reads_late_gets_everything(start):
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
     }  # fmt: skip
     raw = json.dumps(body).encode()
-    head = f"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(raw)}"
+    head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    head += f"content-length: {len(raw)}"
     with start(speed_ratio=20.0) as found, socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         host, port = found.url.removeprefix("http://").split(":")

@@ -29,6 +29,9 @@ def test_a_filled_cell_stands_but_for_corrections():
     copied = {"note": "the 4-device rows show the 1-device runtime: suspect", "num_devices": "4"}
     assert with_notes(copied | {"task": "lora"})["num_devices"] == "1"
     assert with_notes(copied | {"task": "full_finetune"})["num_devices"] == "4"
+    unnamed = {"note": "step_time_s is the median; file name does not say the device"}
+    assert with_notes(unnamed)["device"] == "a100-sxm-80gb"
+    assert with_notes(unnamed | {"device": "h100-sxm"})["device"] == "h100-sxm"
     cells = {"note": "nothing of interest"}
     assert with_notes(cells) is cells
 
@@ -52,3 +55,11 @@ def test_tuned_submissions_interleave_two_layers_to_a_chunk():
     assert "vp: 6" in row.assumed
     assert read_training_row(Row(cells))[1].vp == 1
     assert read_training_row(Row(cells | {"mlperf_round": "v3.1", "vp": "12"}))[1].vp == 12
+
+
+@pytest.mark.parametrize(("mlperf_round", "overlaps"), [("v3.0", False), ("v3.1", True), ("v4.1", True)])
+def test_submissions_cut_tensor_collectives_once_the_library_could(mlperf_round, overlaps):
+    cells = {"model": "gpt3-175b", "device": "h100-sxm", "num_devices": "512", "tp": "4", "pp": "8", "seq_len": "2048",
+             "micro_batch": "1", "global_batch": "2048", "framework": "nemo", "precision": "fp8"}  # fmt: skip
+    job, _ = read_training_row(Row(cells | {"mlperf_round": mlperf_round}))
+    assert job.framework.overlaps_tensor == overlaps

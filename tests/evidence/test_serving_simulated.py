@@ -1,5 +1,7 @@
 """Runs with traffic are simulated: which requests stand for a row, and what is read off."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,52 @@ def test_public_scripts_look_for_requests_now_and_then():
     assert interval(scheduler_recv_interval="7") == 7
     with pytest.raises(ScenarioError, match="scheduler_recv_interval is 7, and vllm has no such setting"):
         interval(engine="vllm", scheduler_recv_interval="7")
+
+
+def test_a_publishers_scripts_send_few_prompts_over_and_over():
+    def prompts(**cells):
+        row = Row(PLAIN | {"mode": "open", "request_rate_per_s": "4", "num_requests": "200"} | cells)
+        found = read_row(row)[1].num_distinct_prompts
+        assert ("num_distinct_prompts: 44" in row.assumed) == (found == 44)
+        return found
+
+    assert prompts() == 0
+    assert prompts(source="inference-sim/blis-training@main:run") == 44
+    assert prompts(source="inference-sim/blis-training@main:run", num_distinct_prompts="7") == 7
+    assert prompts(source="inference-sim/blis-training@main:run", engine="sglang") == 0
+
+
+def test_a_prompt_that_was_asked_before_is_in_the_cache():
+    cells = {"mode": "open", "request_rate_per_s": "4", "num_requests": "200"}
+    new, again = ran(**cells), ran(**cells, num_distinct_prompts="5")
+    cached = again.simulated.cached_tokens
+    assert (new.simulated.cached_tokens == 0).all()
+    assert (cached[20:] == 511 // 16 * 16).all()
+    assert again.value("ttft_s") < 0.8 * new.value("ttft_s")
+
+
+def test_scripts_of_one_model_give_it_more_memory():
+    def share(**cells):
+        cells = {"model": "MiniMaxAI/MiniMax-M2.5", "device": "b200", "num_devices": "4"} | cells
+        return read_row(Row(PLAIN | cells))[0].memory_utilization_frac
+
+    assert share() == 0.95
+    assert share(gpu_memory_utilization_frac="0.8") == 0.8
+    assert share(device="h200-sxm") == 0.0
+    assert share(model="openai/gpt-oss-120b") == 0.0
+
+
+def test_the_front_end_reads_every_token_of_a_prompt():
+    """A lone client: its first token is later by 1e-4 s for each of 512 tokens, its others are not."""
+    service, workload = read_service(Row(PLAIN | {"concurrency": "1", "num_requests": "5"}))
+    pool = service.pools[0]
+    engine = replace(pool.deployment.engine, per_prompt_token_s=pool.deployment.engine.per_prompt_token_s + 1e-4)
+    slow = replace(service, pools=(replace(pool, deployment=replace(pool.deployment, engine=engine)),))
+    before, after = run(service, workload), run(slow, workload)
+    assert not isinstance(before, Infeasible)
+    assert not isinstance(after, Infeasible)
+    assert after.value("ttft_s") - before.value("ttft_s") == pytest.approx(0.0512, rel=1e-6)
+    assert after.value("tpot_s") == pytest.approx(before.value("tpot_s"))
 
 
 def test_prompts_and_answers_have_pools_of_their_own():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.base.compiled import source_of, typed
+from orrery.base.compiled import source_of, converted
 from orrery.execution.batch import Batch
 from orrery.execution.shard import has_exchange
 from orrery.execution.step import step
@@ -209,7 +209,7 @@ def test_a_surface_is_quick_to_build_and_to_ask(deploy):
 
 def _round_s(surface, prompts, number=20_000):
     """Mean time of a call in one round; the best round is the least disturbed one."""
-    held, out = typed(surface), np.zeros(5)
+    held, out = converted(surface), np.zeros(5)
     new = prompts * 1948.0
     start = time.perf_counter()
     for _ in range(number):

@@ -183,7 +183,7 @@ def test_malformed_configs_are_refused_in_one_sentence(change: dict[str, Any], w
 
 
 def test_files_that_are_no_configs(tmp_path: Path) -> None:
-    for content, words in ((b"{", "not valid JSON"), (b"[]", "list"), (b"\xff\xfe", "not valid JSON")):
+    for content, words in ((b"{", "not valid JSON"), (b"[]", "list"), (b"\xff\xfe", "no UTF-8 text")):
         (tmp_path / "config.json").write_bytes(content)
         with pytest.raises(ScenarioError, match=words):
             read_model(tmp_path)

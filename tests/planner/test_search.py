@@ -45,7 +45,7 @@ def by_hand(goal: Goal, candidate: Candidate) -> tuple[int, float] | None:
     if isinstance(memory, Infeasible) or memory.kv_capacity_tokens < t.fitting_tokens:
         return None
     limit = batch_limit(d, memory, t.input_tokens, t.output_tokens) * d.layout.dp
-    ladder = np.array([exp(log(limit) * i / 399) for i in range(400)])
+    ladder = np.array([exp(log(limit) * i / 199) for i in range(200)])
     at = open_loop(d, memory, t.input_tokens, t.output_tokens, ladder)
     best = 0.0
     for ttft_s, tpot_s, rate in zip(at.ttft_s, at.tpot_s, at.requests_per_s, strict=True):

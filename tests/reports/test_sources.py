@@ -79,9 +79,9 @@ def test_wrong_input_is_one_message(tmp_path: Path, text: str, said: str) -> Non
 
 def test_bytes_and_missing_files_are_said(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ScenarioError, match="is not text"):
+    with pytest.raises(ScenarioError, match="no UTF-8 text"):
         read_source(tmp_path / "b")
-    with pytest.raises(ScenarioError, match="cannot be read"):
+    with pytest.raises(ScenarioError, match="There is no file"):
         read_source(tmp_path / "nowhere")
 
 

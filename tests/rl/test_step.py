@@ -19,7 +19,7 @@ from orrery.rl.engine import deployed
 from orrery.rl.job import Reward, RlJob
 from orrery.rl.rollout import rollouts
 from orrery.rl.step import rl_step
-from orrery.rl.sync import num_tensors, offload_s, offloaded_bytes, weight_sync_s
+from orrery.rl.sync import num_tensors, offload_s, offloaded_bytes, reference_bytes, weight_sync_s
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate
@@ -54,7 +54,9 @@ def test_phases_of_a_step_in_turn_add_up():
     step = rl_step(job_of(reward=Reward(sample_s=0.5, workers=16)))
     assert step.time_s == pytest.approx(sum(step.phases.values()))
     assert step.phases["reward"] == pytest.approx(128 * 0.5 / 16)
-    assert step.phases["log-probabilities"] == step.phases["reference log-probabilities"]
+    swapped_s = 2 * reference_bytes(step.job, step.passes.ranks) / H100.host.each_way_bytes_per_s
+    assert step.phases["reference log-probabilities"] == pytest.approx(step.phases["log-probabilities"] + swapped_s)
+    assert reference_bytes(step.job, step.passes.ranks) == pytest.approx(2.0 * EIGHT_B.num_parameters, rel=0.01)
     assert step.phases["generation"] == step.rollouts.time_s
     assert step.limited_by in step.phases
     assert step.training_idle_s == 0.0 <= step.generation_idle_s

@@ -134,7 +134,7 @@ WRONG = {
     "no UTF-8": (packed(b'{"\xff": 1}'), "no JSON"),
     "nested without end": (packed(b"[" * 100_000), "no JSON"),
     "a list": (packed(b"[1, 2]"), "JSON list"),
-    "a name twice": (packed(b'{"x": {}, "x": {}}'), "'x' twice"),
+    "a name twice": (packed(b'{"x": {}, "x": {}}'), "'x' stands twice"),
     "a number for an entry": (packed({"x": 3}), "has dtype, shape and data_offsets"),
     "no dtype": (packed({"x": {"shape": [2], "data_offsets": [0, 8]}}, EIGHT), "has dtype, shape and data_offsets"),
     "a field too many": (packed({"x": ONE | {"order": "F"}}, EIGHT), "has dtype, shape and data_offsets"),

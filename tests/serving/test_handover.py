@@ -39,9 +39,23 @@ def test_one_pool_has_one_front_end():
     plain = deployment()
     engine = replace(plain.engine, handover_s=0.125)
     service = Service(pools=(Pool(deployment=replace(plain, engine=engine)),))
-    assert service.entry_s == engine.request_s
-    assert _service(0.125).entry_s == engine.request_s + 0.125
+    entry_s = engine.request_s + 100 * engine.per_prompt_token_s
+    assert service.entry_s(100) == entry_s == engine.entry_s(100)
+    assert _service(0.125).entry_s(100) == entry_s + 0.125
 
 
 def test_engines_without_measured_pools_state_no_handover():
     assert get_engine("deepspeed").handover_s == 0.0
+
+
+def test_a_short_prompt_passes_a_long_one_at_the_front_end():
+    """A prompt of 1,000 tokens comes 10 ms before one of 10, and 1e-4 s a token hold it up for 99 ms longer."""
+    plain = deployment()
+    engine = replace(plain.engine, per_prompt_token_s=1e-4)
+    service = Service(pools=(Pool(deployment=replace(plain, engine=engine)),))
+    requests = Requests(
+        arrive_s=np.array([0.0, 0.01]), input_tokens=np.array([1000, 10]), output_tokens=np.array([1, 1])
+    )  # fmt: skip
+    run = simulate(service, requests)
+    assert run.admitted_s - run.arrive_s == pytest.approx([engine.entry_s(1000), engine.entry_s(10)])
+    assert run.first_token_s[1] < run.first_token_s[0]

@@ -184,7 +184,11 @@ def test_a_step_of_constant_time_is_solved_by_hand(deploy, monkeypatch):
 
     monkeypatch.setattr(module, "tick", constant)
     deployment = deploy(tp=4)
-    deployment = replace(deployment, engine=replace(deployment.engine, request_s=0.025), max_num_batched_tokens=8192)
+    deployment = replace(
+        deployment,
+        engine=replace(deployment.engine, request_s=0.025, per_prompt_token_s=0.0),
+        max_num_batched_tokens=8192,
+    )
     memory = memory_of(deployment)
     assert isinstance(memory, Memory)
     state = module.steady(deployment, memory, 512, 100, np.array([8.0]))
@@ -233,7 +237,8 @@ def test_looks_every_ten_steps_are_solved_by_hand(deploy, monkeypatch):
 
     monkeypatch.setattr(module, "tick", constant)
     deployment = deploy(engine="sglang", tp=4)
-    deployment = replace(deployment, engine=replace(deployment.engine, request_s=0.025), scheduler_recv_interval=10)
+    engine = replace(deployment.engine, request_s=0.025, per_prompt_token_s=0.0)
+    deployment = replace(deployment, engine=engine, scheduler_recv_interval=10)
     memory = memory_of(deployment)
     assert isinstance(memory, Memory)
     state = module.steady(deployment, memory, 512, 100, np.array([8.0]))

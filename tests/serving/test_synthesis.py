@@ -19,6 +19,7 @@ from orrery.serving.synthesis import (
     conversations,
     fit,
     independent,
+    repeated,
     resampled,
     shared_prefixes,
 )
@@ -225,6 +226,16 @@ def test_groups_share_their_prefix_and_nothing_else():
     assert np.array_equal(np.unique(run.prefix_ids), np.arange(run.prefix_ids.max() + 1))
     few = shared_prefixes(2, 1.0, 0, like)
     assert np.array_equal(np.unique(few.prefix_ids), np.arange(few.prefix_ids.max() + 1))
+
+
+def test_prompts_that_are_asked_in_turn_share_all_blocks_before_their_last_token():
+    """Worked out by hand: of 65 tokens in blocks of 16, four blocks end before the last token; of 64, only three."""
+    plain = independent(7, 1.0, 0, input=Length(mean_tokens=65), output=Length(mean_tokens=10))
+    run = repeated(plain, 3, 16)
+    assert [ids_of(run, i).tolist() for i in range(4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [0, 1, 2, 3]]
+    assert np.array_equal(run.arrive_s, plain.arrive_s)
+    shorter = dataclasses.replace(plain, input_tokens=np.array([64, 65, 64, 65, 64, 65, 64]))
+    assert [ids_of(repeated(shorter, 2, 16), i).size for i in range(4)] == [3, 4, 3, 4]
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=20))

@@ -16,7 +16,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.recipe_registry import get_recipe
 from orrery.execution.train.units import units
 from orrery.hardware.cluster import Cluster
-from orrery.kernels.ops import Elementwise
+from orrery.kernels.ops import AttentionPrefill, Elementwise
 from orrery.training.columns import columns_of
 from orrery.training.step import step_of
 
@@ -173,3 +173,20 @@ def test_torchtune_on_one_device_updates_as_it_goes_with_paged_moments():
     alone, many = (get_framework("torchtune", use=Use(task="full_finetune", is_alone=one)) for one in (True, False))
     assert (alone.gradient_bytes, alone.moments_bytes) == (0.0, 0.0)
     assert (many.gradient_bytes, many.moments_bytes) == (2.0, 4.0)
+
+
+def test_packed_samples_see_no_further_than_themselves():
+    """4,096 tokens as 22 samples of 180 in one kernel: 22 x 180^2 pairs for 4,096^2, less what tiles pad."""
+    job = job_of("llama-3-8b", "h100-sxm", "bf16", "nemo", 8, Use(task="lora"), task="lora")
+    assert job.framework.packed_tokens == 180
+    choice = choice_of([TrainingLayout(dp=8, micro_batch=2)])
+    packed, whole = (units(changed(job, packed_tokens=n), choice).layer.attention_forward_s[0] for n in (180.0, 0.0))
+    op = AttentionPrefill(
+        batch=2 * 22, query_tokens=180, context_tokens=180, num_heads=32, num_kv_heads=8, head_size=128,
+        value_head_size=128, format="bf16", kv_format="bf16", window_tokens=0, is_causal=True,
+    )  # fmt: skip
+    assert packed == pytest.approx(
+        float(kernels.predict(op, job.cluster.device, job.framework.kernels).time_s), rel=1e-9
+    )
+    assert packed < whole / 2
+    assert get_framework("nemo", use=Use(task="pretrain")).packed_tokens == 0.0

@@ -3,7 +3,11 @@
 What papers and uploads bring is in ``test_papers_hostile`` and ``test_uploads``.
 """
 
+import asyncio
+import contextlib
 import resource
+import socket
+import threading
 import time
 from html.parser import HTMLParser
 
@@ -12,9 +16,11 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from orrery.base.listening import listening
 from orrery.web.app import application
 from orrery.web.guard import HEADERS, MOST_ADDRESS_BYTES, MOST_BODY_BYTES
 from orrery.web.place import place_at
+from orrery.web.serve import server_for
 
 MOST_S = 10.0
 MOST_GROWTH_BYTES = 300_000_000
@@ -216,3 +222,61 @@ def test_what_a_mistake_says_names_no_place(app, client):
         answer = client.get(path)
         assert str(folder) not in answer.text
         assert "upload:mine-12345678.json" in answer.text
+
+
+@contextlib.contextmanager
+def served(folder):
+    """The address of a server in a thread of its own."""
+    server = server_for(place_at(folder))
+    with listening("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+        thread.start()
+        try:
+            yield listener.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join(20)
+    assert not thread.is_alive()
+
+
+def said(address, request):
+    """All that comes back for some bytes."""
+    got = b""
+    with socket.create_connection(address, timeout=20) as link, contextlib.suppress(ConnectionError):
+        link.sendall(request)
+        while piece := link.recv(65536):
+            got += piece
+    return got
+
+
+def test_a_request_names_one_host_in_time(tmp_path, monkeypatch):
+    """Two names are one too many; and a header that comes a letter now and then would hold a place for ever."""
+    with served(tmp_path) as address:
+        for hosts, status in ((b"", 400), (b"host: localhost\r\n" * 2, 400),
+                              (b"host: localhost\r\nhost: evil.example\r\n", 400), (b"host: evil.example\r\n", 421),
+                              (b"host: localhost\r\n", 200), (b"host: 192.168.1.7:8080\r\n", 200)):  # fmt: skip
+            got = said(address, b"GET /static/style.css HTTP/1.1\r\nconnection: close\r\n" + hosts + b"\r\n")
+            assert got.startswith(b"HTTP/1.1 %d" % status), (hosts, got[:200])
+        monkeypatch.setattr("orrery.base.connection.PATIENCE_S", 0.3)
+        for start in (b"GET / HTTP/1.1\r\nhost: localhost\r\n", b"G", b""):
+            begun_s = time.monotonic()
+            assert said(address, start) == b""
+            assert time.monotonic() - begun_s < 15
+        assert said(address, b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 60_000)[:12] in (
+            b"HTTP/1.1 431",
+            b"",
+        )
+
+
+@pytest.mark.parametrize("name", ["model", "device", "engine", "trace", "weights", "load"])
+def test_a_name_of_300_letters_is_no_fault_of_ours(client, name):
+    asked = {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "concurrency": "4",
+        "input_tokens": "9",
+        "output_tokens": "9",
+    }
+    for page in ("/design", "/plans", "/", "/sweep", "/training"):
+        answer = client.get(page, params={**asked, name: "x" * 300})
+        assert answer.status_code in (200, 422), (page, answer.status_code)

@@ -98,7 +98,7 @@ def test_too_many_questions_are_refused(pool: Pool, monkeypatch: pytest.MonkeyPa
 
 def test_whoever_looks_changes_nothing() -> None:
     counts, phases = np.zeros(NUM_COUNTS, dtype=np.int64), list[tuple[str, int]]()
-    watch = Watch(counts=counts, on_phase=lambda name, total: phases.append((name, total)))
+    watch = Watch(counts=counts, on_phase=lambda name, total, _: phases.append((name, total)))
     asked = read_scenario(TINY)
     seen, alone = simulate(asked, watch=watch), simulate(asked)
     assert isinstance(seen, SimulatedAnswer)

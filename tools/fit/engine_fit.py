@@ -2,7 +2,7 @@
 
 Predictions answer smoothly to the logarithms of the constants: each round takes their slopes at every row, solves
 
-    sum over values of  weight x 2 TYPICAL^2 (sqrt(1 + (error / TYPICAL)^2) - 1)
+    sum over values of  weight x TYPICAL^2 log(1 + (error / TYPICAL)^2)
     + sum over nodes of  (log / sd)^2 x TYPICAL^2
 
 for all nodes together, and goes there if that is better, no further than slopes hold. The slopes of the last round also
@@ -32,7 +32,8 @@ from engine_tree import (
 )
 
 TYPICAL = 0.2
-"""Log error beyond which a value counts by its size and no longer by its square: some runs went wrong."""
+"""Log error around which a value begins to count less the farther off it is (Cauchy's law): some runs went wrong, and
+one that takes ten times as long as another of the same service says nothing of the host."""
 
 STEP = 0.25
 """Of a logarithm, for slopes: far enough that a run's discrete steps do not hide them."""
@@ -134,7 +135,7 @@ def solve(rows: Sequence[Measured], slopes: Slopes, kept: np.ndarray) -> Tree:
     found = start
     for _ in range(SOLVES):
         left = target - design @ found
-        weight = slopes.weight[mine] / np.sqrt(1.0 + (left / TYPICAL) ** 2)
+        weight = slopes.weight[mine] / (1.0 + (left / TYPICAL) ** 2)
         found = np.linalg.solve((design.T * weight) @ design + np.diag(pull), (design.T * weight) @ target)
     return {key: found[c : c + len(CONSTANTS)] for key, c in column.items()}
 
@@ -146,7 +147,7 @@ def cost(slopes: Slopes, error: Floats, tree: Tree) -> float:
 
 def losses(slopes: Slopes, error: Floats) -> Floats:
     """What every value's error counts."""
-    return slopes.weight * 2 * TYPICAL**2 * (np.sqrt(1 + (error / TYPICAL) ** 2) - 1)
+    return slopes.weight * TYPICAL**2 * np.log1p((error / TYPICAL) ** 2)
 
 
 def pulled(key: Key, logs: Floats) -> float:
@@ -154,12 +155,16 @@ def pulled(key: Key, logs: Floats) -> float:
     return float(((TYPICAL * logs / pull_sd(key)) ** 2).sum())
 
 
-def fit(rows: Sequence[Measured], sizes: Mapping[str, int]) -> tuple[Tree, Slopes]:
-    """The tree that explains the rows best, and the slopes there; ``sizes``: rows that each campaign has."""
-    best: Tree = {key: np.zeros(len(CONSTANTS)) for key in nodes_of(rows)}
+def fit(
+    rows: Sequence[Measured], sizes: Mapping[str, int], start: Tree | None = None, rounds: int = ROUNDS
+) -> tuple[Tree, Slopes]:
+    """The tree that explains the rows best, and the slopes there; ``sizes``: rows that each campaign has; ``start``: a
+    tree of an earlier fit to go on from."""
+    known = start or {}
+    best: Tree = {key: known.get(key, np.zeros(len(CONSTANTS))) for key in nodes_of(rows)}
     slopes = slopes_at(rows, best, sizes)
     least, farthest, fresh, is_fresh = cost(slopes, slopes.error, best), FARTHEST, 0, True
-    for number in range(ROUNDS):
+    for number in range(rounds):
         if number == AGAIN and not is_fresh:
             slopes, is_fresh = slopes_at(rows, best, sizes), True
         goal = solve(rows, slopes, np.ones(len(rows), dtype=bool))

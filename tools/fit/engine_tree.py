@@ -8,6 +8,7 @@ stays to its parent. A node with fewer than ``FEWEST`` rows has no say at all.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from engine_rows import Measured
@@ -24,15 +25,25 @@ Tree = Mapping[Key, Floats]
 """By node: the logarithm of what it multiplies its parent's constants by."""
 
 ROOT: Key = ("", "", "")
-HOST = ("step_s", "per_sequence_s", "sampling_s", "per_layer_s", "launch_s", "request_s", "handover_s")
+HOST = (
+    "step_s",
+    "per_sequence_s",
+    "sampling_s",
+    "per_layer_s",
+    "launch_s",
+    "request_s",
+    "per_prompt_token_s",
+    "handover_s",
+)
 RATIOS = ("memory_ratio", "compute_ratio")
 CONSTANTS = (*HOST, *RATIOS)
-START = np.log([1e-3, 1e-5, 1e-5, 8e-6, 8e-6, 1e-2, 5e-2, 1.0, 1.0])
+START = np.log([1e-3, 1e-5, 1e-5, 8e-6, 8e-6, 1e-2, 2e-6, 5e-2, 1.0, 1.0])
 """A millisecond a step, and what published profiles of engines suggest (a launch takes 5 us, and
-the Python around it as much again); kernels as fast as their constants say."""
+the Python around it as much again; tokenisers read some hundred thousand tokens a second); kernels as fast as their
+constants say."""
 
-LOW = np.log([1e-6, 1e-9, 1e-9, 1e-9, 1e-7, 1e-5, 1e-5, 0.2, 0.2])
-HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e1, 20.0, 20.0])
+LOW = np.log([1e-6, 1e-9, 1e-9, 1e-9, 1e-7, 1e-5, 1e-8, 1e-5, 0.2, 0.2])
+HIGH = np.log([1.0, 1e-2, 1e-2, 1e-3, 1e-2, 1e1, 1e-3, 1e1, 20.0, 20.0])
 """What physics leaves room for: far enough that only a fit without a hold on its constants would end there."""
 
 MARGIN = float(np.log(1.02))
@@ -44,6 +55,10 @@ constants of engines that were fitted each on their own lie 0.4 to 0.8 apart."""
 
 LAUNCH_SD = 0.3
 """The same for a launch, at every depth: what one costs is known better than what queues in front of it make of it."""
+
+GAP_SD = {0: 1.5, 1: 0.7, 2: 0.7, 3: 1.5}
+"""The same for the gap of a layer: which small kernels an engine fuses, and whether a device starts one before the last
+has ended (programmatic dependent launches, from Hopper on), moves it by several times."""
 
 RATIO_SD = {0: 1e-6, 1: 0.35, 2: 0.35, 3: 0.7}
 """The same for the ratios: kernels that nobody measured differ most by generation. Any engine has none."""
@@ -80,7 +95,8 @@ def nodes_of(rows: Sequence[Measured]) -> tuple[Key, ...]:
 def pull_sd(key: Key) -> Floats:
     """How far each constant of a node may easily be from its parent's. The root has no say on ratios."""
     depth = sum(bool(word) for word in key)
-    host = [LAUNCH_SD if name == "launch_s" else PULL_SD[depth] for name in HOST]
+    special = {"launch_s": LAUNCH_SD, "per_layer_s": GAP_SD[depth]}
+    host = [special.get(name, PULL_SD[depth]) for name in HOST]
     return np.array(host + [RATIO_SD[depth]] * len(RATIOS))
 
 
@@ -105,6 +121,18 @@ def logs_at(tree: Tree, path: Sequence[Key], *, is_scaled: bool) -> Floats:
 def constants_of(logs: Floats) -> dict[str, float]:
     """Constants by name, with the digits that are worth writing."""
     return {name: float(f"{value:.4g}") for name, value in zip(CONSTANTS, np.exp(logs), strict=True)}
+
+
+def tree_from(entries: Sequence[Mapping[str, Any]]) -> Tree:
+    """The tree whose constants an earlier fit wrote down: what each node says over its parent."""
+    logs: dict[Key, Floats] = {}
+    for entry in entries:
+        known = entry["constants"]
+        key = entry["name"], entry["version"], entry["generation"]
+        logs[key] = np.array([np.log(known.get(c, np.exp(s))) for c, s in zip(CONSTANTS, START, strict=True)])
+    paths = {key: path_of(*key)[: 1 + sum(bool(word) for word in key)] for key in logs}
+    above = {key: [logs[k] for k in path[:-1] if k in logs] for key, path in paths.items()}
+    return {key: own - (above[key][-1] if above[key] else START) for key, own in logs.items()}
 
 
 def row_constants(tree: Tree, row: Measured) -> dict[str, float]:

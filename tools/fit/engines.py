@@ -22,10 +22,23 @@ from typing import Any
 import numpy as np
 import tomli_w
 from campaign_scores import BY_CAMPAIGN, scores
-from engine_fit import fit
+from engine_fit import ROUNDS, fit
 from engine_rows import Measured, kind_of, read_rows, remember_steps, remember_surfaces
 from engine_scores import MOST, Told, thin, told
-from engine_tree import CONSTANTS, HIGH, LOW, MARGIN, START, Tree, constants_of, has_ratio, logs_at, path_of, row_path
+from engine_tree import (
+    CONSTANTS,
+    HIGH,
+    LOW,
+    MARGIN,
+    START,
+    Tree,
+    constants_of,
+    has_ratio,
+    logs_at,
+    path_of,
+    row_path,
+    tree_from,
+)
 from engine_widths import FACTORS, Widths, errors_of, shared_fracs, widths
 
 from orrery.base.files import write_atomically
@@ -46,6 +59,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=FITTED)
     parser.add_argument("--only", default=None, help="fit on this engine's runs alone; keep the others' constants")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="the most rounds")
+    parser.add_argument("--again", action="store_true", help="go on from the constants that are there")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
     started = time.perf_counter()
@@ -56,7 +71,8 @@ def main() -> None:
     usable = [r for r in rows if not r.excluded and r.side != TEST]
     used = thin(usable, USED, POOLS_USED)
     print(f"{len(used)} rows of {len({r.campaign for r in used})} campaigns", flush=True)
-    tree, slopes = fit(used, Counter(r.campaign for r in usable))
+    start = tree_from(tomllib.loads(arguments.out.read_text(encoding="utf-8"))["engine"]) if arguments.again else None
+    tree, slopes = fit(used, Counter(r.campaign for r in usable), start, arguments.rounds)
     print(f"fitted after {time.perf_counter() - started:.0f} s", flush=True)
     found = told(thin(rows, MOST), used, slopes, tree)
     print(f"campaigns left out after {time.perf_counter() - started:.0f} s", flush=True)

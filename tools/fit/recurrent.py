@@ -3,10 +3,11 @@
     python tools/fit/recurrent.py --data ../shared/data [--dry-run]
 
 Only rows on the FIT side enter a constant; intervals come from the CALIBRATE side; errors are of the TEST side. No
-number of heads and sequences stands on two sides. TensorRT-LLM's convolutions are left out: their times do not
-depend on the channels that the table names; and those of an earlier SGLang on A100, which no law of bytes follows. A
-convolution of Kimi's is three, of which one table times a cold start: the gated delta net's serve. TensorRT-LLM's
-decode kernel moves less than a state in FP32 would, so it is counted in 16 bits.
+number of heads and sequences stands on two sides. TensorRT-LLM's convolutions are those of Mamba 2; in the gated delta
+nets' table their times do not depend on the channels that it names, and they are left out; and those of an earlier
+SGLang on A100, which no law of bytes follows. A convolution of Kimi's is three, of which one table times a cold start:
+the gated delta net's serve. TensorRT-LLM's decode kernel moves less than a state in FP32 would, so it is counted in 16
+bits.
 """
 
 import argparse
@@ -126,7 +127,30 @@ def read_rows(folder: Path) -> list[Rows]:
             key, rank = (rows.device.name, op, rows.kind, engine), KERNELS.index(name)
             if key not in found or rank < found[key][0]:
                 found[key] = rank, rows
-    return [rows for _, rows in found.values()]
+    return [*(rows for _, rows in found.values()), *mamba2(folder)]
+
+
+def mamba2(folder: Path) -> list[Rows]:
+    """The short convolution of Mamba 2 as TensorRT-LLM runs it: inputs, B and C of all groups. No table times its
+    recurrence. Of prompts only single ones count: more take turns in this kernel, which no law of bytes follows.
+    """
+    path = folder / "kernels_aiconfigurator/mamba2_perf__all.parquet"
+    columns = "*, nheads * head_dim + 2 * n_groups * d_state as width"
+    table = (
+        duckdb.connect().execute(f"select {columns} from '{path}' where phase = 'generation' or batch_size = 1").df()
+    )
+    out: list[Rows] = []
+    for (system, phase), t in table.groupby(["system", "phase"]):
+        op = f"convolution_{'decode' if phase == 'generation' else 'prefill'}"
+        sequences, width = t.batch_size.to_numpy(float), t.width.to_numpy(float)
+        tokens = sequences * (t.seq_len.to_numpy(float) if op.endswith("prefill") else 1.0)
+        kept = 2.0 * sequences * width * (CONVOLUTION_TAPS - 1) * kernel.SIXTEEN_BIT_BYTES
+        moved = 2.0 * tokens * width * kernel.SIXTEEN_BIT_BYTES + kept
+        side = np.array([side_of([op, str(int(w)), str(int(n))]) for w, n in zip(width, tokens, strict=True)])
+        sizes = {"tokens": tokens, "sequences": sequences, "moved": moved}
+        device = get_device(SYSTEMS[str(system)])
+        out.append(Rows(device, op, "any", "tensorrt-llm", sizes, t.latency.to_numpy(float) * 1e-3, side))
+    return out
 
 
 def _rows(device: Device, op: str, kind: str, engine: str, t: Any) -> Rows:

@@ -74,7 +74,7 @@ LOW = {"matrix_ratio": 0.8, "attention_ratio": 0.5, "elementwise_ratio": 0.4, "n
        "host_collective_s": 1e-6, "host_expert_s": 1e-5, "step_s": 1e-4, "fragmentation_ratio": 1.0, "fixed_bytes": 1e6,
        "update_bytes": 0.01}  # fmt: skip
 HIGH = {"matrix_ratio": 1.8, "attention_ratio": 4.0, "elementwise_ratio": 5.0, "network_ratio": 4.0,
-        "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 2e-3, "host_backward_ratio": 4.0,
+        "scaleout_ratio": 6.0, "contention_ratio": 3.0, "host_layer_s": 2e-3, "host_backward_ratio": 8.0,
         "host_collective_s": 1e-3, "host_expert_s": 2e-2, "step_s": 0.5, "fragmentation_ratio": 1.6, "fixed_bytes": 8e9,
         "update_bytes": 16.0}  # fmt: skip
 PULL = (
@@ -290,9 +290,13 @@ def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
     return out
 
 
+GUESSED = ("tp:", "pp:", "vp:", "precision:", "sharding and recompute:")
+"""Defaults of rows that leave open how the model was cut, what was computed again, or in which format."""
+
+
 def is_guessed(run: Run) -> bool:
-    """Whether the row leaves open how the model was cut or what was computed again: it says little of constants."""
-    return any(note.startswith(("tp:", "pp:", "sharding and recompute:")) for note in run.member.row.assumed)
+    """Whether the row took one of those: it says little of constants."""
+    return any(note.startswith(GUESSED) for note in run.member.row.assumed)
 
 
 def is_dense(run: Run) -> bool:

@@ -94,7 +94,7 @@ def source_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return _sources.get(function, function)
 
 
-def typed(value: Any) -> Any:
+def converted(value: Any) -> Any:
     """A named tuple of tables as compiled functions hold it: to be made once where they are called often.
 
     It sees the same arrays; plain Python goes on with the tuple itself.

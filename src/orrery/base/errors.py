@@ -3,6 +3,7 @@
 OrreryError
 ├── FactError       a fact file that cannot be trusted
 ├── ScenarioError   user input that makes no sense
+│   └── WrongType   an argument of another type than the function takes (also a TypeError)
 ├── UnknownName     a name that is not in the catalogue (also a LookupError)
 └── OutOfRange      a question outside the range where a rule means anything
 
@@ -11,6 +12,9 @@ Infeasible is not an error: planner and scenario return it as a result with numb
 
 import difflib
 from collections.abc import Iterable
+
+MOST_LETTERS = 60
+"""Of a value that a message repeats."""
 
 MOST_LISTED = 12
 """Names that an error spells out; more are listed by a command."""
@@ -28,6 +32,10 @@ class ScenarioError(OrreryError, ValueError):
     """User input that makes no sense. Says what, where, what was got, and what to write."""
 
 
+class WrongType(ScenarioError, TypeError):
+    """An argument of another type than the function takes."""
+
+
 class OutOfRange(OrreryError, ValueError):
     """A question outside the range where a rule means anything."""
 
@@ -42,6 +50,15 @@ class UnknownName(OrreryError, LookupError):
         names = sorted(known)
         rest = f"Known: {', '.join(names)}." if len(names) <= MOST_LISTED else f"`{lister}` lists all."
         super().__init__(f"There is no {kind} {name!r}.{hint} {rest}")
+
+
+def shown(value: object) -> str:
+    """A value on one short line, for a message; one whose own words fail has none."""
+    try:
+        said = repr(value)
+    except Exception as error:  # a number of too many digits, or whatever somebody's class does
+        return f"a value without words ({type(error).__name__})"
+    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 3]}…"
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.5) -> tuple[str, ...]:

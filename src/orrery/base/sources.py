@@ -8,16 +8,16 @@ The loader returns plain numbers for arithmetic and keeps the provenance beside 
 in the file: ``also`` lists the others, ``note`` says why this one was chosen.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-
-import tomli
+from typing import Any, cast
 
 from orrery.base.errors import FactError
 from orrery.base.units import quantity
+from orrery.base.user_file import read_user_text
+from orrery.base.user_text import toml_tables
 
 
 class Basis(StrEnum):
@@ -62,10 +62,8 @@ class Fact:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; a syntax error names the file."""
-    try:
-        return tomli.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # bad TOML, bad UTF-8, or an integer too long to read
-        raise FactError(f"{path.name}: not valid TOML: {error}") from None
+    text = read_user_text(path, "fact file (TOML)", error=FactError)
+    return toml_tables(text, path.name, 'write lines such as title = "…"', error=FactError)
 
 
 def read_facts(path: Path) -> tuple[dict[str, Fact], dict[str, Any]]:
@@ -88,6 +86,14 @@ def parse_fact(file: str, name: str, entry: Mapping[str, Any], sources: Mapping[
     if (word := entry.get("basis", "stated")) not in tuple(Basis):
         raise FactError(f"{file}: {name}: basis {word!r} is none of {', '.join(Basis)}.")
     basis = Basis(word)
+    for key in ("from", "at", "note"):
+        if not isinstance(entry.get(key, ""), str):
+            raise FactError(f"{file}: {name}: {key}: got {repr(entry[key])[:40]}; write it in quotes.")
+    others: Any = entry.get("also", ())
+    if not isinstance(others, list | tuple) or any(not isinstance(o, Mapping) for o in cast("Sequence[Any]", others)):
+        raise FactError(
+            f"{file}: {name}: also: got {repr(cast(Any, others))[:40]}; write a list of facts like this one."
+        )
     source = sources.get(entry.get("from", ""))
     if source is None and basis is not Basis.ASSUMED:
         raise FactError(f'{file}: {name} names no source; add from = "…", or say basis = "assumed".')
@@ -96,18 +102,23 @@ def parse_fact(file: str, name: str, entry: Mapping[str, Any], sources: Mapping[
     return Fact(
         name=name, value=_value(file, name, entry["value"]), basis=basis, source=source,
         at=entry.get("at", ""), note=entry.get("note", ""),
-        also=tuple(parse_fact(file, name, other, sources) for other in entry.get("also", ())),
+        also=tuple(parse_fact(file, name, other, sources) for other in cast("Sequence[Mapping[str, Any]]", others)),
     )  # fmt: skip
 
 
-def _value(file: str, name: str, value: str | float | bool) -> float | str | bool:
+def _value(file: str, name: str, value: Any) -> float | str | bool:
     """Numbers stand alone only for counts and ratios; anything with a unit is text with that unit."""
+    if not isinstance(value, bool | int | float | str):
+        raise FactError(f"{file}: {name}: value: got {repr(value)[:40]}; write a number, a text, true or false.")
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
         if not (name.startswith(("num_", "max_num_")) or name.endswith(("_frac", "_ratio", "_tokens"))):
-            raise FactError(f"{file}: {name}: write the unit too, such as '3.35 TB/s'; got the bare number {value}.")
-        return float(value)
+            raise FactError(f"{file}: {name}: write the unit too, such as '3.35 TB/s'; got {str(value)[:40]} alone.")
+        try:
+            return float(value)
+        except OverflowError:
+            raise FactError(f"{file}: {name}: a number of {len(str(value)):,} digits; write a smaller one.") from None
     try:
         return quantity(value, name=name)
     except ValueError as error:

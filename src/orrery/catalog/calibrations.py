@@ -8,15 +8,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from orrery.base.cost import Spread
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.base.user_text import table_in, tables_in
 from orrery.catalog.residuals import generation_key, residual_of, row_spread_of
 from orrery.hardware.calibration import Calibration
 
 FOLDER = Path(__file__).parent / "facts" / "calibrations"
+
+QUANTILES = frozenset({"low_80", "high_80", "low_95", "high_95"})
+MOST = 1e30
+"""Of any constant: beyond it arithmetic ends."""
 
 Key = tuple[str, str, str]  # op, format, engine
 
@@ -69,8 +74,31 @@ def is_measured(generation: str) -> bool:
 def own_calibrations(path: Path, raw: Mapping[str, Any]) -> dict[Key, Calibration]:
     """What a user's device file says was measured on that very device: its ``[[calibration]]`` tables."""
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
-    found = [calibration_of(path, {**entry, "device": path.stem}, sources) for entry in raw.get("calibration", ())]
+    entries = tables_in(raw, "calibration", path.name, error=FactError)
+    for entry in entries:
+        _check_own(path.name, entry)
+    found = [calibration_of(path, {**entry, "device": path.stem}, sources) for entry in entries]
     return {(c.op, c.format, c.engine): c for c in found}
+
+
+def _check_own(file: str, entry: Mapping[str, Any]) -> None:
+    """Refuse what a rule could not use: words and numbers that are none."""
+    for key in ("op", "format", "engine", "from", "at", "law"):
+        if not isinstance(entry.get(key, ""), str):
+            raise FactError(f"{file}: calibration {key}: got {repr(entry[key])[:40]}; write it in quotes.")
+    for key in ("constants", "spread"):
+        for name, value in table_in(entry, key, file, error=FactError).items():
+            if not _is_number(value):
+                raise FactError(f"{file}: calibration {key}.{name}: got {repr(value)[:40]}; write a number.")
+    if (spread := entry.get("spread")) is not None and frozenset(spread) != QUANTILES:
+        raise FactError(f"{file}: calibration spread: write {', '.join(sorted(QUANTILES))}.")
+    for name, ends in table_in(entry, "range", file, error=FactError).items():
+        if not isinstance(ends, list) or list(map(_is_number, cast("list[Any]", ends))) != [True, True]:
+            raise FactError(f"{file}: calibration range.{name}: got {repr(cast(Any, ends))[:40]}; write two numbers.")
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and -MOST < value < MOST
 
 
 def calibrations_for(device: str, generation: str, measured_as: str = "") -> dict[Key, Calibration]:

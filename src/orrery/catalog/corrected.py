@@ -24,12 +24,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import FactError
 from orrery.base.sources import Basis, Fact, Source, read_toml
+from orrery.base.user_file import is_user_file
+from orrery.base.user_text import table_in
 from orrery.hardware.device import Device
 
 SUFFIX = ".toml"
@@ -68,12 +71,12 @@ def is_own_file(name: str) -> bool:
 def read_corrected(name: str, kind: str, known: Iterable[str]) -> Corrected:
     """The file at ``name``; FactError where it is no correction of that kind. ``known`` are the constants there are."""
     path = Path(name)
-    if not path.is_file():
+    if not is_user_file(path):
         raise FactError(f"{name}: there is no such file; give a name, or a file that `orrery calibrate runs` wrote.")
     return _read(path, path.stat().st_mtime_ns, kind, frozenset(known))
 
 
-@cache
+@lru_cache(maxsize=256)
 def _read(path: Path, modified_ns: int, kind: str, known: frozenset[str]) -> Corrected:
     raw = read_toml(path)
     if raw.get("kind") != kind:
@@ -83,14 +86,19 @@ def _read(path: Path, modified_ns: int, kind: str, known: frozenset[str]) -> Cor
         )
     if missing := [key for key in ("base", "device", "at", "constants") if not raw.get(key)]:
         raise FactError(f"{path.name}: has no {', '.join(missing)}; `orrery calibrate runs` writes them all.")
-    source = Source(**raw.get("sources", {}).get("runs", {"title": path.stem}))
+    for key in ("base", "device", "at", "version", "precision"):
+        if not isinstance(raw.get(key, ""), str):
+            raise FactError(f"{path.name}: {key}: got {repr(raw[key])[:40]}; write it in quotes.")
+    told = table_in(table_in(raw, "sources", path.name, error=FactError), "runs", path.name, error=FactError)
+    cited = {key: str(told[key]) for key in ("title", "url", "retrieved") if key in told}
+    source = Source(**{"title": path.stem} | cited)
     return Corrected(
         name=path.stem, base=raw["base"], version=raw.get("version", ""), precision=raw.get("precision", ""),
-        device=raw["device"], at=raw["at"], spreads=_spreads(path, raw.get("spread", {})),
+        device=raw["device"], at=raw["at"], spreads=_spreads(path, table_in(raw, "spread", path.name, error=FactError)),
         facts={
             key: Fact(name=key, value=_positive(path, key, value, known), basis=Basis.MEASURED, source=source,
                       at=raw["at"])
-            for key, value in raw["constants"].items()
+            for key, value in table_in(raw, "constants", path.name, error=FactError).items()
         },
     )  # fmt: skip
 
@@ -103,11 +111,13 @@ def _positive(path: Path, key: str, value: Any, known: frozenset[str]) -> float:
     return float(value)
 
 
-def _spreads(path: Path, raw: Mapping[str, Mapping[str, float]]) -> Mapping[str, Mapping[str, float]]:
-    for key, table in raw.items():
+def _spreads(path: Path, raw: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    for key in raw:
+        table = table_in(raw, key, path.name, error=FactError)
         if (
             frozenset(table) != QUANTILES
-            or not 0 < table["low_95"] <= table["low_80"] <= table["high_80"] <= table["high_95"]
+            or any(isinstance(end, bool) or not isinstance(end, int | float) for end in table.values())
+            or not 0 < table["low_95"] <= table["low_80"] <= table["high_80"] <= table["high_95"] < inf
         ):
             raise FactError(f"{path.name}: spread.{key}: write low_95, low_80, high_80 and high_95, in rising order.")
     return raw

@@ -8,12 +8,13 @@ that it measured as ``[[calibration]]``. The same reader serves the catalogue's 
 import math
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from orrery.base.errors import FactError, nearest
 from orrery.base.sources import Basis, Fact, Source, parse_fact, read_toml
+from orrery.base.user_text import table_in
 from orrery.hardware.device import Device, Link
 
 IDENTITY = ("title", "vendor", "kind", "generation")
@@ -57,13 +58,14 @@ REQUIRED = (*PLAUSIBLE, *WORDS, *FLAGS)
 _RATE = re.compile(r"dense_(.+)_flops_per_s")
 
 
-@cache
+@lru_cache(maxsize=4096)
 def read_device(path: Path, modified_ns: int = 0) -> Device:
     """The device of one file, without calibrations. Refuses, in one sentence, whatever cannot be trusted.
 
     ``modified_ns`` only tells an edited file from the one read before.
     """
     raw, file = device_tables(path, modified_ns), path.name
+    unrest_of(file, raw)
     _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts", "conditions", "calibration"))
     for key in (*IDENTITY, *(["measured_as"] if "measured_as" in raw else [])):
         if not isinstance(raw.get(key), str) or not raw[key]:
@@ -79,23 +81,23 @@ def measured_as(path: Path, modified_ns: int = 0) -> str:
     return str(device_tables(path, modified_ns).get("measured_as", ""))
 
 
-def unrest_of(file: str, conditions: Mapping[str, Any]) -> float:
-    """How far the machine's speed moved while it was measured; 1 where nobody says."""
-    ratio = conditions.get("widen_ratio", 1.0)
-    if not isinstance(ratio, int | float) or not 1.0 <= ratio < math.inf:
+def unrest_of(file: str, raw: Mapping[str, Any]) -> float:
+    """How far the machine's speed moved while it was measured, by its file's tables; 1 where nobody says."""
+    ratio = table_in(raw, "conditions", file, error=FactError).get("widen_ratio", 1.0)
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1.0 <= ratio < math.inf:
         raise FactError(f"{file}: [conditions] widen_ratio: {ratio!r} is not a ratio of 1 or more.")
     return float(ratio)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def device_tables(path: Path, modified_ns: int) -> dict[str, Any]:
     """The file as it stood then; readers leave it as it is."""
     return read_toml(path)
 
 
 def _facts(file: str, raw: Mapping[str, Any]) -> dict[str, Fact]:
-    sources = _sources(file, raw.get("sources", {}))
-    entries = raw.get("facts", {})
+    sources = _sources(file, table_in(raw, "sources", file, error=FactError))
+    entries = table_in(raw, "facts", file, error=FactError)
     rates = [name for name in entries if (m := _RATE.fullmatch(name)) and m[1] in RATES]
     _refuse_unknown(
         file, "[facts] ", entries, (*REQUIRED, *OPTIONAL, *rates), hint=f"dense_<{'|'.join(RATES)}>_flops_per_s"

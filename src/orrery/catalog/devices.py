@@ -19,11 +19,13 @@ A device of your own is a file of the same layout; ``template()`` writes one to 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
+from orrery.base.arguments import typed
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis, Fact
+from orrery.base.user_file import is_user_file
 from orrery.catalog.calibrations import calibrations_for, own_calibrations
 from orrery.catalog.device_file import device_tables, measured_as, read_device, unrest_of
 from orrery.catalog.device_names import plain, spellings
@@ -38,19 +40,22 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
-def get_device(name_or_path: str) -> Device:
+@typed
+def get_device(name_or_path: str | Path) -> Device:
     """The device of that name in any usual spelling, or of that TOML file; reads no other file.
 
     The same name gives the same object. A family name ("a100") gives its usual variant, with a note in ``notes``.
     """
+    if isinstance(name_or_path, Path):
+        return _from_user(name_or_path)
     if name_or_path.endswith(".toml"):
         return _from_user(Path(name_or_path))
     return _from_catalogue(name_or_path)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _from_catalogue(name: str) -> Device:
-    if (path := FOLDER / f"{name}.toml").parent == FOLDER and path.is_file():
+    if (path := FOLDER / f"{name}.toml").parent == FOLDER and is_user_file(path):
         return _with_calibrations(path)
     known = spellings(frozenset(device_names()))
     if (spelled := known.get(plain(name))) is None:
@@ -60,17 +65,17 @@ def _from_catalogue(name: str) -> Device:
 
 
 def _from_user(path: Path) -> Device:
-    if not path.is_file():
+    if not is_user_file(path):
         raise FactError(f"{path}: there is no such file; give a device's name or a TOML file in the template's layout.")
     return _with_calibrations(path, path.stat().st_mtime_ns)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     device = read_device(path, modified_ns)
     tables = device_tables(path, modified_ns)
     known = calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
-    unrest = unrest_of(path.name, tables.get("conditions", {}))
+    unrest = unrest_of(path.name, tables)
     return replace(device, calibrations=known | own_calibrations(path, tables), unrest_ratio=unrest)
 
 

@@ -8,7 +8,7 @@ the error of each kind of run. A name that ends in ``.toml`` is a correction by 
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ POOLED = ""
 
 ASSUMED_HOST = {
     "step_s": 1e-3, "per_sequence_s": 1e-5, "per_layer_s": 8e-6, "sampling_s": 1e-6, "launch_s": 8e-6,
-    "request_s": 1e-2, "memory_ratio": 1.0, "compute_ratio": 1.0,
+    "request_s": 1e-2, "per_prompt_token_s": 2e-6, "memory_ratio": 1.0, "compute_ratio": 1.0,
 }  # fmt: skip
 """Where no measured run says anything: a millisecond a step, and what published profiles of engines suggest."""
 
@@ -101,7 +101,7 @@ def newest_release(name: str) -> str:
     return f"{last['from']} ({last['released']}) or later" if "released" in last else ""
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _engine(name: str, version: str, generation: str) -> Engine:
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw["sources"].items()}

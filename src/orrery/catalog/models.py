@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.models.config import parse
@@ -138,6 +139,7 @@ def resolve(name: str) -> tuple[str, str]:
     raise UnknownName("model", name, model_names())
 
 
+@typed
 def get_model(name_or_path: str | Path, assume: str = "") -> Model:
     """The model of that name in any spelling, or the one that a config.json (or a folder with one) describes.
 

@@ -1,9 +1,10 @@
-"""What public benchmark scripts tell an engine: settings that a measured row does not state, by engine and traffic.
+"""What public benchmark scripts set: settings and traffic that a measured row does not state.
 
 ``facts/scripts.toml`` holds the rules, each with its source; the first that holds decides.
 """
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -14,8 +15,10 @@ from orrery.catalog.releases import is_past
 
 FILE = Path(__file__).parent / "facts" / "scripts.toml"
 
-SETTINGS = ("scheduler_recv_interval",)
-KEYS = frozenset({"engine", "mode", "from", "on", "ranks", "concurrency", "source", "at", *SETTINGS})
+SETTINGS = ("scheduler_recv_interval", "num_distinct_prompts", "gpu_memory_utilization_frac")
+KEYS = frozenset(
+    {"publisher", "models", "engine", "mode", "from", "on", "ranks", "concurrency", "source", "at", *SETTINGS}
+)
 ANY = (0.0, inf)
 
 
@@ -30,15 +33,19 @@ def _rules() -> tuple[Mapping[str, Any], ...]:
 
 
 def script_setting(
-    setting: str, *, engine: str, version: str, mode: str, generation: str, ranks: int, concurrency: float
-) -> Fact | None:
+    setting: str, *, engine: str, version: str, mode: str, generation: str, ranks: int, concurrency: float,
+    published: str = "", model: str = "",
+) -> Fact | None:  # fmt: skip
     """What scripts write for a setting, where requests so many are in flight over so many attention ranks; None where
-    they write nothing."""
+    they write nothing. ``published``: where the run was, for rules about one publisher's scripts; ``model``: for rules
+    about one model's."""
     for rule in _rules():
         if (
             setting in rule and rule["engine"] == engine and rule["mode"] == mode
             and is_past(rule.get("from", "0"), version) and generation in rule.get("on", (generation,))
             and _holds(rule.get("ranks", ANY), ranks) and _holds(rule.get("concurrency", ANY), concurrency)
+            and published.startswith(rule.get("publisher", ""))
+            and fnmatchcase(model.casefold(), rule.get("models", "*"))
         ):  # fmt: skip
             return Fact(name=setting, value=rule[setting], basis=Basis.STATED, source=rule["source"], at=rule["at"])
     return None

@@ -1,13 +1,12 @@
 """Rows of CSV traces: our own, Azure's and BurstGPT's, told apart by their header."""
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_text import csv_lines
 from orrery.catalog.trace_table import KNOWN, Row, seconds, tokens
 
 Cells = Mapping[str, str | None]
@@ -20,18 +19,13 @@ MOST_COLUMNS = 200
 
 def csv_rows(path: Path, text: str) -> Iterator[Row]:
     """The requests of a CSV file."""
-    lines = csv.reader(io.StringIO(text))
-    try:
-        header = [h.strip() for h in next(lines, list[str]())]
-        if len(header) > MOST_COLUMNS:
-            raise ScenarioError(f"{path}: line 1: {len(header):,} columns are no trace's; write {KNOWN}.")
-        read = reader(path, header)
-        for cells in lines:
-            named: Cells = {**dict.fromkeys(header), **dict(zip(header, cells, strict=False))}
-            if cells and (row := read(path, f"line {lines.line_num}", named)):
-                yield row
-    except csv.Error as error:
-        raise ScenarioError(f"{path}: line {lines.line_num}: not valid CSV: {error}.") from None
+    lines = csv_lines(text, path, most_columns=MOST_COLUMNS)
+    header = [name.strip() for name in next(lines, (1, list[str]()))[1]]
+    read = reader(path, header)
+    for number, cells in lines:
+        named: Cells = {**dict.fromkeys(header), **dict(zip(header, cells, strict=False))}
+        if row := read(path, f"line {number}", named):
+            yield row
 
 
 def reader(path: Path, header: Sequence[str]) -> Reader:

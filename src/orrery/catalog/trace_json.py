@@ -1,11 +1,10 @@
 """Traces in JSON: Mooncake's and Qwen-Bailian's lines with the ids of prompt blocks, ShareGPT's conversations."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_text import MOST_ROWS, json_value
 from orrery.catalog.trace_table import Row, Trace, gathered, is_number, seconds, tokens
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -22,6 +21,8 @@ Entry = dict[str, Any]
 
 def json_lines(path: Path, text: str) -> Trace:
     """Mooncake's format, or Qwen-Bailian's, which has a ``chat_id``."""
+    if (count := text.count("\n")) > MOST_ROWS:
+        raise ScenarioError(f"{path}: {count:,} lines are too many; at most {MOST_ROWS:,} are read. Split the file.")
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     entries = [(f"line {number}", _entry(path, number, line)) for number, line in lines]
     if "chat_id" in entries[0][1]:
@@ -32,20 +33,10 @@ def json_lines(path: Path, text: str) -> Trace:
 
 
 def _entry(path: Path, number: int, line: str) -> Entry:
-    entry = _parsed(path, line, lambda _: f"line {number}", "; write one object a line")
+    entry = json_value(line, f"{path}: line {number}", "write one object a line")
     if not isinstance(entry, dict):
         raise ScenarioError(f"{path}: line {number}: got {line.strip()[:40]!r}; write one object a line.")
     return cast(Entry, entry)
-
-
-def _parsed(path: Path, text: str, place: Callable[[int], str], write: str) -> Any:
-    """The value that a JSON text says; ``place`` puts the line of an error into words."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ScenarioError(f"{path}: {place(error.lineno)}: not valid JSON: {error.msg}{write}.") from None
-    except (ValueError, RecursionError):
-        raise ScenarioError(f"{path}: {place(1)}: not usable JSON: too long a number, or too deeply nested.") from None
 
 
 def _mooncake(path: Path, place: str, entry: Entry) -> Row:
@@ -97,7 +88,7 @@ def _hash_ids(path: Path, place: str, entry: Entry) -> list[int]:
 
 def sharegpt(path: Path, text: str) -> Trace:
     """The first prompt and answer of each conversation, 4 characters a token, capped at what the service allowed."""
-    entries = cast(list[Any], _parsed(path, text, lambda line: f"line {line}", ""))
+    entries = cast(list[Any], json_value(text, path, "write an array of conversations"))
     rows: list[Row] = []
     capped = 0
     for number, entry in enumerate(entries, 1):

@@ -1,13 +1,21 @@
 """Parquet traces, with the columns of our own CSV; read by DuckDB (https://duckdb.org)."""
 
+import threading
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from orrery.base.errors import ScenarioError
-from orrery.catalog.trace_csv import reader
-from orrery.catalog.trace_table import Trace, gathered
+from orrery.base.user_file import MAX_BYTES
+from orrery.base.user_text import MOST_ROWS
+from orrery.catalog.trace_csv import MOST_COLUMNS, reader
+from orrery.catalog.trace_table import KNOWN, Trace, gathered
+
+NESTED = frozenset({"list", "array", "struct", "map", "union"})
+TEXTS = frozenset({"varchar", "blob"})
+
+MOST_S = 30.0
 
 MAGIC = b"PAR1"
 """The first bytes of every Parquet file."""
@@ -33,12 +41,39 @@ def _columns(path: Path, raw: bytes) -> dict[str, list[Any]]:
     with TemporaryDirectory() as folder, library.connect() as connection:
         copy = Path(folder) / "table.parquet"
         copy.write_bytes(raw)
+        late = threading.Timer(MOST_S, connection.interrupt)
+        late.daemon = True
+        late.start()
         try:
-            found: dict[str, Any] = connection.read_parquet(str(copy)).fetchnumpy()
+            relation = connection.read_parquet(str(copy))
+            _check_size(path, connection, relation)
+            found: dict[str, Any] = relation.fetchnumpy()
+        except library.InterruptException:
+            raise ScenarioError(f"{path}: was not read within {MOST_S:g} s; write the trace as CSV.") from None
         except library.Error as error:
             said = str(error).replace(str(copy), path.name).splitlines()[0][:120]
             raise ScenarioError(f"{path}: not readable as Parquet: {said}; write the trace again, or as CSV.") from None
+        finally:
+            late.cancel()
     return {name: _plain(column) for name, column in found.items()}
+
+
+def _check_size(path: Path, connection: Any, relation: Any) -> None:
+    """Refuse what would fill the memory: a kilobyte of Parquet can hold a billion equal rows, or equal long texts."""
+    names: list[str] = relation.columns
+    if len(names) > MOST_COLUMNS:
+        raise ScenarioError(f"{path}: {len(names):,} columns are no trace's; write {KNOWN}.")
+    if nested := [n for n, kind in zip(names, relation.types, strict=True) if kind.id in NESTED]:
+        raise ScenarioError(f"{path}: column {nested[0][:80]}: holds no plain values; write {KNOWN}.")
+    ((num_rows,),) = relation.aggregate("count(*)").fetchall()
+    if num_rows > MOST_ROWS:
+        raise ScenarioError(f"{path}: {num_rows:,} rows are too many; at most {MOST_ROWS:,} are read. Split the file.")
+    connection.execute("SET memory_limit = '4GB'")
+    for name in (n for n, kind in zip(names, relation.types, strict=True) if kind.id in TEXTS):
+        quoted = '"' + name.replace('"', '""') + '"'
+        ((length,),) = relation.aggregate(f"coalesce(sum(octet_length(CAST({quoted} AS BLOB))), 0)").fetchall()
+        if length > MAX_BYTES:
+            raise ScenarioError(f"{path}: column {name[:80]}: holds {length:,} bytes; at most {MAX_BYTES:,} are read.")
 
 
 def _plain(column: Any) -> list[Any]:

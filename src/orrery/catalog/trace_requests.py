@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.catalog.trace_table import NO_ARRIVALS, Trace
 from orrery.serving.arrivals import arrivals
@@ -17,6 +18,7 @@ MOST = 100_000_000
 """More requests than a run could ever hold; such a count is a slip."""
 
 
+@typed
 def requests_of(trace: Trace, count: int = 0, rate: float = 0.0, seed: int = 0, most_tokens: int = 0) -> Requests:
     """The trace's requests at the trace's times, or others.
 
@@ -45,6 +47,7 @@ def requests_of(trace: Trace, count: int = 0, rate: float = 0.0, seed: int = 0, 
     )  # fmt: skip
 
 
+@typed
 def fit_trace(trace: Trace) -> Fitted:
     """The trace in a few numbers, from which traffic like it is made at any rate and for as long as wanted."""
     return fit(trace.arrival_s, trace.input_tokens, trace.output_tokens)

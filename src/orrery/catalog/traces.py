@@ -7,13 +7,15 @@ mean; gaps are gamma, so that their coefficient of variation is the published on
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from orrery.base.errors import UnknownName
+from orrery.base.arguments import typed
+from orrery.base.errors import ScenarioError, UnknownName
 from orrery.base.sources import read_facts
+from orrery.base.user_file import is_user_file
 from orrery.catalog.trace_file import read_trace
 from orrery.catalog.trace_table import Counts, Floats, Trace
 from orrery.engine.streams import stream
@@ -49,14 +51,17 @@ def trace_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
-def load_trace(name_or_path: str, seed: int = 0) -> Trace:
+@typed
+def load_trace(name_or_path: str | Path, seed: int = 0) -> Trace:
     """A shipped trace by name (made from ``seed``), or one in a file: see ``catalog.trace_file`` for the formats."""
-    if name_or_path in trace_names():
-        return _synthesised(name_or_path, seed)
-    path = Path(name_or_path)
-    if path.suffix or path.exists():
+    if seed < 0:
+        raise ScenarioError(f"load_trace: seed: got {seed}; write a whole number from 0.")
+    name, path = str(name_or_path), Path(name_or_path)
+    if name in trace_names():
+        return _synthesised(name, int(seed))
+    if path.suffix or is_user_file(path):
         return read_trace(path)
-    raise UnknownName("trace", name_or_path, trace_names())
+    raise UnknownName("trace", name, trace_names())
 
 
 def stats(trace: Trace) -> TraceStats:
@@ -80,7 +85,7 @@ def stats(trace: Trace) -> TraceStats:
     )  # fmt: skip
 
 
-@cache
+@lru_cache(maxsize=32)
 def _synthesised(name: str, seed: int) -> Trace:
     facts, _ = read_facts(FOLDER / f"{name}.toml")
     number = {key: float(fact.value) for key, fact in facts.items()}

@@ -21,6 +21,13 @@ KEY = "ORRERY_API_KEY"
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen; other than this machine: with care."
 )
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name under which clients may ask; repeat for more (localhost and addresses in numbers are known).",
+)
 @click.option("--port", default=8000, type=click.IntRange(0, 65535), show_default=True, help="0: any free one.")
 @click.option(
     "--speed",
@@ -72,8 +79,8 @@ KEY = "ORRERY_API_KEY"
 )
 @scenario_flags("emulate")
 def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, host: str, port: int, speed: float,
-    names: tuple[str, ...], api_key: str, max_num_queued_reqs: int, failure_rate: float, has_admin: bool,
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, host: str, hosts: tuple[str, ...], port: int,
+    speed: float, names: tuple[str, ...], api_key: str, max_num_queued_reqs: int, failure_rate: float, has_admin: bool,
     has_legacy_metrics: bool, **flags: Any,
 ) -> int:  # fmt: skip
     """Serve OpenAI's interface as a deployment would: the same batching, queues and cache, on a clock."""
@@ -103,10 +110,10 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
         failure_frac=failure_rate,
         has_admin=has_admin,
         has_legacy_metrics=has_legacy_metrics,
+        hosts=(*hosts, host),
     )
     with listening(host, port) as listener:
-        with patience():
-            found = ready(scenario, wishes)
+        found = ready(scenario, wishes, patience())
         if isinstance(found, CannotBe):
             return print_infeasible(found, is_json)
         print_notes(found.notes)

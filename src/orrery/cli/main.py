@@ -5,6 +5,8 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import click
 
@@ -64,6 +66,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 2 bad input, 3 infeasible."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started it
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without a letter gets a question mark, not a crash
@@ -77,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else DONE
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to say at exit
+        _hang_up()
         return BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
@@ -107,7 +112,17 @@ def _no_such(error: click.NoSuchOption) -> str:
 
 def _refuse(arguments: Sequence[str], kind: str, message: str) -> int:
     """Say what is wrong: words for people on standard error, with ``--json`` an object on standard output too."""
-    print(f"orrery: {message}", file=sys.stderr)
-    if "--json" in arguments:
-        print(json.dumps({"error": {"kind": kind, "message": message}}))
+    with suppress(OSError):  # nobody takes what is said there
+        print(f"orrery: {message}", file=sys.stderr)
+    try:
+        if "--json" in arguments:
+            print(json.dumps({"error": {"kind": kind, "message": message}}))
+        sys.stdout.flush()
+    except OSError:  # which may be what went wrong
+        _hang_up()
     return BAD_INPUT
+
+
+def _hang_up() -> None:
+    """Let what is still buffered for standard output go nowhere, or it would fail once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

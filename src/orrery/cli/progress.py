@@ -41,21 +41,21 @@ def bar(what: str) -> Generator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-MANY_REQUESTS = 20_000
-"""A simulation of fewer takes less than two seconds."""
+MANY_REQUESTS, MANY_TOKENS = 20_000, 5_000_000
+"""A simulation of fewer, with fewer to write in all, takes less than two seconds."""
 
 FIRST_S, EVERY_S = 2.0, 0.25
 """When the count of a simulation is first shown, and how often."""
 
 
 @contextmanager
-def counted(counts: Any, index: int, total: int) -> Generator[None]:
+def counted(counts: Any, index: int, total: int, num_tokens: int = 0) -> Generator[None]:
     """How many of ``total`` are done and how long the rest takes, read from ``counts[index]`` by a process of its own.
 
     The compiled loop holds the interpreter, so no thread of this process could show it. Nothing where standard error is
     no terminal, or for few.
     """
-    if total < MANY_REQUESTS or not sys.stderr.isatty():
+    if (total < MANY_REQUESTS and num_tokens < MANY_TOKENS) or not sys.stderr.isatty():
         yield
         return
     from multiprocessing import get_context

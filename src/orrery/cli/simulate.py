@@ -124,9 +124,9 @@ def _watch(stack: ExitStack) -> Any:
 
     shared = RawArray("q", NUM_COUNTS)
 
-    def on_phase(phase: str, total: int) -> None:
+    def on_phase(phase: str, num_requests: int, num_tokens: int) -> None:
         if phase == "simulating":
-            stack.enter_context(counted(shared, SERVED, total))
+            stack.enter_context(counted(shared, SERVED, num_requests, num_tokens))
         else:
             stack.close()
 

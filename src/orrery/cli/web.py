@@ -20,7 +20,7 @@ Every view has an address that can be shared; runs, uploads and marks are kept i
 )
 @click.option("--port", default=8080, type=click.IntRange(0, 65535), show_default=True, help="0: any free one.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME",
-              help="A name under which browsers may ask; repeat for more (this machine's own are known).")  # fmt: skip
+              help="A name under which browsers may ask; repeat for more (localhost is known).")  # fmt: skip
 @click.option("--home", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Where runs and uploads are kept (default: the user's data folder).")  # fmt: skip
 @click.option("--library", type=click.Path(path_type=Path), metavar="FILE",

@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 
+from orrery.base.listening import refused_host
 from orrery.emulator.admin import Admin
 from orrery.emulator.answering import answer, answer_whole
 from orrery.emulator.asked import Asked, Asker
@@ -52,6 +53,7 @@ class App:
         """Serve one request."""
         exchange = Exchange(scope, receive, send)
         try:
+            _check_host(scope, self._settings.hosts)
             await self._handler(exchange)(exchange)
         except Refusal as refusal:
             await self._refuse(exchange, refusal)
@@ -124,6 +126,13 @@ class App:
         except Refusal as refusal:
             self._pace.meters.refused["queue_full" if refusal.status == 429 else "closing"] += 1
             raise
+
+
+def _check_host(scope: Scope, allowed: frozenset[str]) -> None:
+    """No page in a browser may ask under a name of its own."""
+    found = refused_host([value.decode("latin-1") for name, value in scope["headers"] if name == b"host"], allowed)
+    if found:
+        raise Refusal(*found)
 
 
 def _check_origin(exchange: Exchange) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 KINDS = {
     400: "BadRequestError", 401: "AuthenticationError", 403: "PermissionDeniedError", 404: "NotFoundError",
     405: "MethodNotAllowedError", 408: "RequestTimeoutError", 413: "RequestTooLargeError",
-    415: "UnsupportedMediaTypeError", 429: "TooManyRequestsError", 500: "InternalServerError",
-    503: "ServiceUnavailableError",
+    415: "UnsupportedMediaTypeError", 421: "MisdirectedRequestError", 429: "TooManyRequestsError",
+    500: "InternalServerError", 503: "ServiceUnavailableError",
 }  # fmt: skip
 """The word for each status."""
 

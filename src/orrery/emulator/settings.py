@@ -24,6 +24,7 @@ class Settings:
     embedding_size: int = 0  # numbers of a vector: the model's width
     guessed_tokens: int = 0  # that a step checks for each answer; 0: nothing is guessed
     guessed_levels: int = 0  # most of them that can hold at once
+    hosts: frozenset[str] = frozenset()  # names under which it may be asked, beside this machine's own
     cache_config: tuple[tuple[str, str], ...] = ()  # labels of vLLM's metric of that name
 
     def known(self, name: str | None) -> str:

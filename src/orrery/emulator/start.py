@@ -1,5 +1,6 @@
 """From a scenario to a simulator that stands ready, and what its server is told."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import isfinite
 
@@ -37,19 +38,26 @@ class Wishes:
     failure_frac: float = 0.0
     has_admin: bool = False
     has_legacy_metrics: bool = False
+    hosts: tuple[str, ...] = ()
 
 
-def ready(scenario: Scenario, wishes: Wishes) -> Ready | CannotBe:
-    """Build the service of a scenario; the first time on a machine its simulator is compiled."""
+def ready(
+    scenario: Scenario, wishes: Wishes, patience: AbstractContextManager[object] | None = None
+) -> Ready | CannotBe:
+    """Build the service of a scenario; whatever is wrong with it is said before its simulator is prepared.
+
+    ``patience`` is entered while that goes on: the first time on a machine it may be compiled.
+    """
     service, notes = service_for(scenario)
     engine = service.pools[0].deployment.engine
     sizes = _sizes(scenario, service, engine.block_tokens)
     if isinstance(sizes, Infeasible):
         return CannotBe(infeasible=sizes, notes=notes)
-    live = Live.of(service, seed=scenario.seed or 0, sizes=sizes)
+    answer = length_of(scenario, "output") if scenario.output_tokens is not None else None
+    with patience or nullcontext():
+        live = Live.of(service, seed=scenario.seed or 0, sizes=sizes)
     if isinstance(live, Infeasible):
         return CannotBe(infeasible=live, notes=notes)
-    answer = length_of(scenario, "output") if scenario.output_tokens is not None else None
     settings = Settings(
         names=wishes.names or (service.pools[0].deployment.model.name,), context_tokens=sizes.longest_tokens,
         block_tokens=engine.block_tokens, answer=answer, speed_ratio=wishes.speed_ratio, api_key=wishes.api_key,
@@ -58,7 +66,7 @@ def ready(scenario: Scenario, wishes: Wishes) -> Ready | CannotBe:
         embedding_size=service.pools[0].deployment.model.hidden_size,
         guessed_tokens=verified_tokens(service.speculation) - 1 if service.speculation else 0,
         guessed_levels=len(service.speculation.widths) if service.speculation else 0,
-        cache_config=_cache_config(service),
+        cache_config=_cache_config(service), hosts=frozenset(name.casefold().strip("[]") for name in wishes.hosts),
     )  # fmt: skip
     said = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
     ends = "answers are as long as max_tokens says; with --output-tokens they end by themselves" if not answer else ""

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.base.arguments import typed
 from orrery.evidence import collective_rows, kernel_rows, rl_rows, serving_rows, training_rows
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.checked import Checked
@@ -27,6 +28,7 @@ Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 
+@typed
 def check(
     paths: Sequence[Path | str], by: Sequence[str] = (), on_progress: Progress | None = None, out: Path | None = None
 ) -> Report:

@@ -44,7 +44,7 @@ DESCRIBING = frozenset({
     "kind", "source", "note", "model", "device", "num_devices", "tp", "pp", "dp", "ep", "weights_format",
     "activations_format", "kv_format", "engine", "engine_version", "mode", "input_tokens", "output_tokens",
     "input_tokens_std", "output_tokens_std", "batch_size", "concurrency", "request_rate_per_s", "num_requests",
-    "max_num_seqs", "max_num_batched_tokens", "scheduler_recv_interval", "all2all_backend",
+    "num_distinct_prompts", "max_num_seqs", "max_num_batched_tokens", "scheduler_recv_interval", "all2all_backend",
     "num_redundant_experts", "gpu_memory_utilization_frac",
     "measured_date", "technique", "status", "outcome", "op", "format", "collective",
 })  # fmt: skip

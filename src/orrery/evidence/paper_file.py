@@ -54,8 +54,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.base.errors import MOST_LISTED, FactError, UnknownName, nearest
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
+from orrery.base.user_file import is_user_file
 from orrery.evidence.library import own_papers_folder
 from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 
@@ -154,11 +156,12 @@ def own_paper_keys() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in own_papers_folder().glob("*.toml")))
 
 
+@typed
 def get_paper(key: str) -> Paper:
     """The paper of that key: one that comes with orrery, or one of the reader's own."""
     for folder in (FOLDER, own_papers_folder()):
         path = folder / f"{key}.toml"
-        if path.parent == folder and path.is_file():
+        if path.parent == folder and is_user_file(path):
             return _kept(path)
     raise UnknownName("paper", key, (*paper_keys(), *own_paper_keys()), "orrery papers list")
 

@@ -65,6 +65,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     engine_name = engine_of(row)
     version = version_of(row, engine_name)
     engine = get_engine(engine_name, version, device)
+    workload = replace(workload, num_distinct_prompts=_distinct_prompts(row, engine_name, version, device, workload))
     model = get_model(row.word("model"))
     layout = _layout(row, engine, device)
     layout = _with_experts(row, layout, model)
@@ -75,7 +76,7 @@ def read_row(row: Row) -> tuple[Deployment, Workload]:
     stated = activations if row.word("activations_format") else ""
     kv_default = cache_beside(weights, activations, engine, device)
     kv = get_format(row.word("kv_format") or row.default("kv_format", kv_default)).name
-    share = row.number("gpu_memory_utilization_frac")
+    share = _memory_share(row, engine_name, version, device, workload)
     budget = row.count("max_num_batched_tokens") or row.count("prompt_chunk_tokens")
     key = (
         row.word("model"), row.word("device"), engine_name, version, layout,
@@ -207,6 +208,28 @@ def _recv_interval(
         return 0
     row.default("scheduler_recv_interval", f"{found.value} ({found.at})")
     return int(found.value)
+
+
+def _memory_share(row: Row, engine: str, version: str, device: Device, workload: Workload) -> float:
+    """The share of memory that the engine may fill: as stated, or as scripts of such runs set it; 0 = its default."""
+    if stated := row.number("gpu_memory_utilization_frac"):
+        return stated
+    found = script_setting(
+        "gpu_memory_utilization_frac", engine=engine, version=version, mode=workload.mode,
+        generation=device.generation, ranks=1, concurrency=workload.concurrency, model=row.word("model"),
+    )  # fmt: skip
+    return float(row.default("gpu_memory_utilization_frac", f"{found.value}")) if found is not None else 0.0
+
+
+def _distinct_prompts(row: Row, engine: str, version: str, device: Device, workload: Workload) -> int:
+    """Prompts that a load generator sends over and over: as stated, or as its publisher's scripts say; 0 = all new."""
+    if stated := row.count("num_distinct_prompts"):
+        return stated
+    found = script_setting(
+        "num_distinct_prompts", engine=engine, version=version, mode=workload.mode, generation=device.generation,
+        ranks=1, concurrency=workload.concurrency, published=row.word("source"),
+    )  # fmt: skip
+    return int(row.default("num_distinct_prompts", f"{found.value}")) if found is not None else 0
 
 
 def longest_tokens(workload: Workload) -> int:

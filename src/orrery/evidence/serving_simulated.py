@@ -25,6 +25,7 @@ from orrery.serving.simulation.simulate import simulate
 from orrery.serving.steady import batch_limit
 from orrery.serving.sureness import Doubt, bounds_of, doubt_of, factors_of, kind_of_run
 from orrery.serving.synthesis.lengths import Length, draw
+from orrery.serving.synthesis.prefixes import repeated
 from orrery.serving.workload import REQUESTS_PER_SLOT, Workload
 
 SEED = 0
@@ -60,15 +61,16 @@ def traffic_of(service: Service, workload: Workload) -> Traffic | Infeasible:
         return asked
     count, stated = asked
     clients = min(workload.concurrency, count) if workload.mode == "closed" else 0
-    return Traffic(
-        requests=Requests(
-            arrive_s=_arrivals(workload, count, clients),
-            input_tokens=_lengths(workload.input_tokens, workload.input_tokens_std, count, "lengths/input"),
-            output_tokens=_lengths(workload.output_tokens, workload.output_tokens_std, count, "lengths/output"),
-            after=np.maximum(np.arange(count) - clients, -1) if clients else NONE,
-        ),
-        num_requests=stated,
+    requests = Requests(
+        arrive_s=_arrivals(workload, count, clients),
+        input_tokens=_lengths(workload.input_tokens, workload.input_tokens_std, count, "lengths/input"),
+        output_tokens=_lengths(workload.output_tokens, workload.output_tokens_std, count, "lengths/output"),
+        after=np.maximum(np.arange(count) - clients, -1) if clients else NONE,
     )  # fmt: skip
+    if workload.num_distinct_prompts:
+        block_tokens = service.pools[0].deployment.engine.block_tokens
+        requests = repeated(requests, workload.num_distinct_prompts, block_tokens)
+    return Traffic(requests=requests, num_requests=stated)
 
 
 def _num_requests(service: Service, workload: Workload) -> tuple[int, int] | Infeasible:

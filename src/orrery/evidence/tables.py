@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.errors import MOST_LISTED, ScenarioError
+from orrery.base.errors import ScenarioError
 from orrery.base.user_file import read_user_text
+from orrery.base.user_text import csv_table
 
 KINDS = ("serving", "training", "kernel", "collective")
 
@@ -53,23 +53,12 @@ class Table:
 
 def read_table(path: Path) -> Table:
     """Read a ``.csv`` or ``.csv.gz`` file; refuses what is not a table, naming what was found."""
-    text = read_user_text(path, "CSV table")
-    try:
-        rows = list(csv.reader(io.StringIO(text)))
-    except csv.Error as error:
-        raise ScenarioError(f"{path.name}: cannot be read as CSV text: {error}.") from None
-    if not rows or not any(rows[0]):
-        raise ScenarioError(f"{path.name}: is empty; the first line must name the columns.")
-    header = [h.strip() for h in rows[0]]
-    if len(set(header)) != len(header):
-        twice = sorted(h for h, count in Counter(header).items() if count > 1)
-        shown = ", ".join(twice[:MOST_LISTED]) + (", …" if len(twice) > MOST_LISTED else "")
-        raise ScenarioError(f"{path.name}: column {shown} is named twice.")
-    for number, row in enumerate(rows[1:], start=2):
-        if row and len(row) != len(header):
-            raise ScenarioError(f"{path.name}, row {number}: has {len(row)} cells, the header names {len(header)}.")
-    cells = [[c.strip() for c in row] for row in rows[1:] if row]
-    return Table(path.name, {h: [row[i] for row in cells] for i, h in enumerate(header)})
+    header, rows = csv_table(read_user_text(path, "CSV table"), path.name)
+    columns: list[list[str]] = [[] for _ in header]
+    for cells in rows:
+        for column, cell in zip(columns, cells, strict=True):
+            column.append(cell)
+    return Table(path.name, dict(zip(header, columns, strict=True)))
 
 
 def table_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:

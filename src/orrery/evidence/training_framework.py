@@ -140,7 +140,8 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
         raise ScenarioError("samples are not packed: how many tokens a step has is not known")
     if row.word("mlperf_round"):
         row.default("kernels and collectives", "fused and overlapped (MLPerf's submissions are tuned)")
-        out |= dict.fromkeys(TUNED, True)
+        out |= dict.fromkeys(TUNED, True) | {"packed_tokens": 0.0}  # samples of GovReport fill a sequence
+        out["overlaps_tensor"] = row.word("mlperf_round") >= TENSOR_OVERLAP_SINCE
     if row.word("torch_compile").casefold() in ("yes", "true", "1") or "compile" in technique:
         out["is_fused"] = True
         if framework.compiled_logits_bytes and (not _month(row) or _month(row) >= framework.compiles_loss_since):
@@ -157,6 +158,9 @@ def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
 
 TUNED = ("is_fused", "overlaps_gradients", "overlaps_parameters", "overlaps_tensor", "overlaps_pipeline")
 """What tuned submissions switch on."""
+
+TENSOR_OVERLAP_SINCE = "v3.1"
+"""Transformer Engine cuts tensor-parallel collectives into pieces since 0.11 (August 2023), after round v3.0."""
 
 STACK = ("packed dataset", "compile", "chunked cross entropy", "activation checkpointing", "optimizer in backward",
          "activation offloading", "8-bit adamw")  # fmt: skip

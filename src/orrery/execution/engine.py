@@ -39,6 +39,7 @@ class Engine:
     launch_s: float = 0.0  # the host's work for one kernel, in a step that is no CUDA graph
     max_num_graph_seqs: int = 512  # the largest captured batch of decodes; larger ones are launched kernel by kernel
     max_num_graph_tokens: int = 0  # the largest step with prompts that is replayed in pieces, attention between them
+    per_prompt_token_s: float = 0.0  # front end: reading one token of a prompt (text into tokens, and on to the engine)
     handover_s: float = 0.0  # the second front end, where prompts and outputs have servers of their own
     memory_ratio: float = 1.0  # how much longer memory-bound kernels take than constants borrowed from others say
     compute_ratio: float = 1.0  # the same for compute-bound ones
@@ -56,3 +57,7 @@ class Engine:
     wide_dispatcher: str = "all-gather"  # the same for more ranks than a server has devices
     spreads: Mapping[str, Spread] = field(default_factory=dict[str, Spread])  # by "mode.metric"
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
+
+    def entry_s(self, input_tokens: float) -> float:
+        """Seconds from a request's arrival to its place in the queue, and back with the first token."""
+        return self.request_s + self.per_prompt_token_s * input_tokens

@@ -29,14 +29,19 @@ def work_s(deployment: Deployment, parts: Iterable[Part], size: int) -> tuple[Fl
 
 def steps_power_w(deployment: Deployment, done: Step, entries: Sequence[int], time_s: float) -> float:
     """Mean power of one device over the steps ``entries``, which together take ``time_s`` on the wall."""
-    return energy.step_law(deployment.cluster.device).power_w(*_together_s(deployment, done, entries), time_s)
+    ((power_w, _),) = steps_draws(deployment, done, ((entries, time_s),))
+    return power_w
 
 
-def steps_demand_frac(deployment: Deployment, done: Step, entries: Sequence[int], time_s: float) -> float:
-    """What the steps ask for between idle and the limit; above 1 the device lowers its clock."""
-    return energy.step_law(deployment.cluster.device).demand_frac(*_together_s(deployment, done, entries), time_s)
-
-
-def _together_s(deployment: Deployment, done: Step, entries: Sequence[int]) -> tuple[float, float]:
+def steps_draws(
+    deployment: Deployment, done: Step, runs: Iterable[tuple[Sequence[int], float]]
+) -> tuple[tuple[float, float], ...]:
+    """For each of ``runs`` (entries of a step, and the time that they take together on the wall): the mean power of one
+    device, and what they ask for between idle and the limit (above 1 the device lowers its clock)."""
+    law = energy.step_law(deployment.cluster.device)
     matrix_s, memory_s = work_s(deployment, done.parts, done.time_s.size)
-    return float(matrix_s[list(entries)].sum()), float(memory_s[list(entries)].sum())
+    found: list[tuple[float, float]] = []
+    for entries, time_s in runs:
+        asked = float(matrix_s[list(entries)].sum()), float(memory_s[list(entries)].sum()), time_s
+        found.append((law.power_w(*asked), law.demand_frac(*asked)))
+    return tuple(found)

@@ -1,10 +1,11 @@
 """A model from a config.json on disk."""
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import is_user_file, is_user_folder, read_user_text
+from orrery.base.user_text import json_value
 from orrery.models.config import parse
 from orrery.models.model import Model
 
@@ -17,28 +18,21 @@ MODELOPT_FILE = "hf_quant_config.json"
 
 def read_model(path: Path, assume: str = "") -> Model:
     """The model described by ``path``: a config.json, or a folder with one; ``assume`` as in ``parse``."""
-    file = path / "config.json" if path.is_dir() else path
+    file = path / "config.json" if is_user_folder(path) else path
     config = _read(file)
     beside = file.parent / MODELOPT_FILE
-    if "quantization_config" not in config and file.name == "config.json" and beside.is_file():
+    if "quantization_config" not in config and file.name == "config.json" and is_user_file(beside):
         config = {**config, "quantization_config": _read(beside).get("quantization", {})}
     name = file.parent.name if file.name == "config.json" else file.stem.replace("--", "/", 1)
     return parse(config, name=name or file.stem, where=str(file), assume=assume)
 
 
 def _read(file: Path) -> dict[str, Any]:
-    if not file.is_file():
+    if not is_user_file(file):
         raise ScenarioError(f"{file}: there is no such file; write the path of a config.json or of a folder with one.")
-    if (length := file.stat().st_size) > MOST_BYTES:
-        raise ScenarioError(
-            f"{file}: {length} bytes is too much for a config.json; write the path of one under {MOST_BYTES} bytes."
-        )
-    try:
-        found = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ScenarioError(
-            f"{file}: not valid JSON ({error}); write a config.json as model hubs publish it."
-        ) from None
+    found = json_value(
+        read_user_text(file, "config.json", MOST_BYTES), file, "write a config.json as model hubs publish it"
+    )
     if not isinstance(found, dict):
         raise ScenarioError(f"{file}: got a {type(found).__name__} at the top; write an object of keys and values.")
     return cast("dict[str, Any]", found)

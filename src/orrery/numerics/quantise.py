@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec.pieces import Piece, View, each_row, outer_of, pieces_of
@@ -87,6 +88,7 @@ def quantise(
     )  # fmt: skip
 
 
+@typed
 def round_trip(
     x: ArrayLike,
     format: Format | str,

@@ -4,6 +4,7 @@ import pkgutil
 from functools import cache, lru_cache
 from importlib import import_module
 
+from orrery.base.arguments import wrong_type
 from orrery.base.errors import UnknownName
 from orrery.numerics import formats
 from orrery.numerics.format import Format
@@ -33,6 +34,8 @@ def find_format(name: str) -> Format | None:
 
 def get_format(name: str) -> Format:
     """The format called ``name`` in any spelling; UnknownName carries the nearest ones."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise wrong_type("get_format", "name", name, "text")
     if found := find_format(name):
         return found
     raise UnknownName("format", name, known_formats())

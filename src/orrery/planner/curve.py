@@ -89,6 +89,15 @@ def highest_concurrency(objectives: Objectives, curve: Curve) -> float | None:
     return highest
 
 
+def in_flight_of(curve: Curve, people: float, think_s: float) -> float:
+    """Requests in flight of so many people, of whom the others think: where in flight + rate x pause is all of them."""
+    rising = np.maximum.accumulate(curve.requests_per_s)
+    busy = curve.concurrency + rising * think_s
+    if people <= busy[0]:
+        return float(people * curve.e2el_s[0] / (curve.e2el_s[0] + think_s))
+    return float(np.exp(np.interp(log(people), np.log(busy), np.log(curve.concurrency))))
+
+
 def concurrency_at(curve: Curve, rate: float, output_tokens: float) -> float:
     """Requests in flight when ``rate`` arrive and leave: the curve inverted; below it, Little's law at its foot."""
     rising = np.maximum.accumulate(curve.requests_per_s)

@@ -27,9 +27,16 @@ class Traffic:
     input_tokens: float
     output_tokens: float
     request_rate_per_s: float = 0.0
+    users: float = 0.0  # people who send, wait, think and send again, in place of a rate; the rate then bounds theirs
+    think_s: float = 0.0
     input_tokens_std: float = 0.0
     output_tokens_std: float = 0.0
     longest_tokens: float = 0.0  # the longest request must fit in the cache; 0 = the mean one
+
+    @property
+    def wanted(self) -> str:
+        """The load in words."""
+        return f"{self.users:,.0f} users" if self.users else f"{self.request_rate_per_s:.3g} requests/s"
 
     @property
     def fitting_tokens(self) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from orrery.base.errors import OutOfRange
 from orrery.execution.memory import Infeasible, memory_of
-from orrery.planner.curve import RUNGS, Curve, concurrency_at, highest_concurrency, refined, swept
+from orrery.planner.curve import RUNGS, Curve, concurrency_at, highest_concurrency, in_flight_of, refined, swept
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.pareto import front
 from orrery.planner.plan import Found, FrontPoint, Operation, Reason, Rejected
@@ -99,12 +99,19 @@ def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Mi
         return _too_slow(goal.objectives, curve)
     most = goal.max_devices // curve.candidate.deployment.layout.num_devices
     top_rate = curve.at(highest, curve.requests_per_s)
-    demanded = goal.traffic.request_rate_per_s
-    replicas = max(least_replicas, ceil(demanded / top_rate - 1e-9)) if demanded else most
+    traffic = goal.traffic
+    demanded, room = traffic.request_rate_per_s, top_rate
+    if traffic.users:  # of the people that a replica has room for, some wait for it and the others think
+        demanded, room = traffic.users, highest + top_rate * traffic.think_s
+    replicas = max(least_replicas, ceil(demanded / room - 1e-9)) if demanded else most
     if replicas > most:
         return _too_few(goal, curve, replicas)
+    if traffic.users:
+        people = traffic.users / replicas
+        concurrency = min(highest, in_flight_of(curve, people, traffic.think_s))
+        return _operation(goal, curve, replicas, concurrency, highest, (people - concurrency) / traffic.think_s)
     rate = demanded / replicas if demanded else top_rate
-    concurrency = min(highest, concurrency_at(curve, rate, goal.traffic.output_tokens)) if demanded else highest
+    concurrency = min(highest, concurrency_at(curve, rate, traffic.output_tokens)) if demanded else highest
     return _operation(goal, curve, replicas, concurrency, highest, rate)
 
 
@@ -144,7 +151,7 @@ def _too_slow(objectives: Objectives, curve: Curve) -> Miss:
 def _too_few(goal: Goal, curve: Curve, replicas: int) -> Miss:
     need = replicas * curve.candidate.deployment.layout.num_devices
     lacks = Infeasible(
-        what=f"devices for {goal.traffic.request_rate_per_s:.3g} requests/s within the objectives",
+        what=f"devices for {goal.traffic.wanted} within the objectives",
         need=float(need), have=float(goal.max_devices), unit="devices", smallest_change="",
     )  # fmt: skip
     return Miss(

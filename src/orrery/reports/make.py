@@ -5,12 +5,14 @@ from dataclasses import replace
 from math import isclose
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.reports.frame import Frame
 from orrery.reports.kinds import Kind
 from orrery.reports.report import Report
 from orrery.reports.source import Source
 
 
+@typed
 def report_of(source: Source, frame: Frame | None = None) -> Report:
     """The report of the question or answer in ``source``."""
     made = _builders()[source.kind](source, frame or Frame())

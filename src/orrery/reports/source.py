@@ -1,20 +1,24 @@
 """What a report is made from: a scenario file, or the JSON that a command printed."""
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
 
-import tomli
-
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import read_user_text
+from orrery.base.user_text import json_value
 from orrery.reports.kinds import COMMANDS, SIGNS, Kind
 from orrery.scenario.fields import BY_NAME
-from orrery.scenario.file import read_settings
+from orrery.scenario.file import settings_in
 from orrery.scenario.objectives import read_objectives
 from orrery.scenario.schema import Scenario, read_scenario
+
+WHAT = "scenario file, or what a command printed with --json"
+
+MOST_BYTES = 100_000_000
+"""Of an answer: one value a request of a million requests has less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,16 +63,14 @@ def _typed(key: str, value: Any) -> list[str]:
 def read_source(path: Path, kind: str = "", over: Sequence[str] = ()) -> Source:
     """The question in ``path``; ScenarioError says what is wrong with it and what to write."""
     asked = _checked(kind)
-    text = _text(path)
+    text = read_user_text(path, WHAT, MOST_BYTES)
     if text.lstrip()[:1] in ("{", "["):
         return _from_json(path, text, asked, over)
     try:
-        tomli.loads(text)
-    except ValueError as error:
-        raise ScenarioError(
-            f"{path}: neither a scenario file (TOML: {error}) nor what a command printed with --json."
-        ) from None
-    scenario = read_scenario(read_settings(path), where=str(path))
+        settings = settings_in(text, path)
+    except ScenarioError as error:
+        raise ScenarioError(f"{error} Nor is it what a command printed with --json.") from None
+    scenario = read_scenario(settings, where=str(path))
     found = asked or ("sweep" if over else _guessed(path, scenario))
     if found == "sweep" and not over:
         raise ScenarioError("sweep: nothing varies; write --sweep KEY=V1,V2 beside it, such as --sweep tp=1,2,4.")
@@ -85,19 +87,6 @@ def _checked(kind: str) -> Kind | None:
     return cast(Kind, kind)
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ScenarioError(
-            f"{path}: cannot be read: {error.strerror}; give a scenario file, or what a command printed with --json."
-        ) from None
-    except UnicodeDecodeError:
-        raise ScenarioError(
-            f"{path}: is not text; give a scenario file (TOML), or what a command printed with --json."
-        ) from None
-
-
 def _guessed(path: Path, scenario: Scenario) -> Kind:
     """The one command that reads every setting of a scenario; ScenarioError where there are several."""
     keys = list(scenario.written())
@@ -111,10 +100,7 @@ def _guessed(path: Path, scenario: Scenario) -> Kind:
 
 def _from_json(path: Path, text: str, asked: Kind | None, over: Sequence[str]) -> Source:
     """The question that stands beside an answer, and the answer."""
-    try:
-        read: Any = json.loads(text)
-    except ValueError as error:
-        raise ScenarioError(f"{path}: not valid JSON: {error}; give what a command printed with --json.") from None
+    read = json_value(text, path, "give what a command printed with --json")
     if not isinstance(read, dict):
         raise ScenarioError(f"{path}: holds a list; give the object that a command printed with --json.")
     plain = cast("dict[str, Any]", read)

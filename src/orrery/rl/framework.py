@@ -17,6 +17,7 @@ class RlFramework:
     sharding: str  # what its recipes share out over data ranks; "" = likewise
     returns_logprobs: bool  # rollouts bring the log-probability of every sampled token back
     has_reference: bool  # a frozen reference policy reads every sequence for the KL penalty
+    keeps_reference_on_host: bool  # its weights change places with the policy's while it reads
     is_packed: bool  # sequences share micro-batches without padding
     runs_engines_by_ray: bool  # engines of several devices: Ray's executor, which does not schedule steps ahead
     caps_batches_in_flight: bool  # engines write K batches at once, not the K + 1 that staleness K leaves room for

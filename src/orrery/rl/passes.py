@@ -9,6 +9,7 @@ from orrery.models.model import Model
 from orrery.rl.job import RlJob
 from orrery.rl.lengths import Lengths
 from orrery.rl.packing import Packed, packed, padded
+from orrery.rl.sync import swap_s
 from orrery.training.forward import forward_pass_s
 from orrery.training.ranks import Rank, costed
 from orrery.training.step import Steps
@@ -70,7 +71,7 @@ def _of_batch(job: RlJob, lengths: Lengths) -> Passes:
     if job.has_old_logprobs:
         phases["log-probabilities"] = forward_s
     if job.has_reference:
-        phases["reference log-probabilities"] = forward_s
+        phases["reference log-probabilities"] = forward_s + swap_s(job, ranks)
     phases["reward"] = job.num_samples / job.kept_frac * job.reward.sample_s / job.reward.workers
     if job.reward.model is not None:
         scored, _ = costed(update_job(job, packing, job.reward.model), layout)

@@ -13,12 +13,9 @@ from orrery.rl.job import RlJob
 from orrery.rl.pace import Pace, side_by_side
 from orrery.rl.passes import PHASES, Passes, passes
 from orrery.rl.rollout import Rollouts, rollouts
-from orrery.rl.sync import offload_s, offloaded_bytes, weight_sync_s
+from orrery.rl.sync import offload_s, offloaded_bytes, reference_bytes, weight_sync_s
 from orrery.training.memory import room_bytes
 from orrery.training.worth import power_w
-
-WEIGHT_BYTES = 2.0
-"""Of a frozen reference policy's parameter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +127,8 @@ def _trainer(job: RlJob, done: Passes) -> PoolMemory:
     peaks = [r.peak_bytes for r in done.ranks]
     at = peaks.index(max(peaks))
     parts = dict(done.ranks[at].parts)
-    cut = job.layout.pp * job.layout.tp * (job.layout.dp * job.layout.cp if job.layout.sharding == "zero3" else 1)
-    if job.has_reference and not job.offloads:
-        parts["reference"] = WEIGHT_BYTES * job.training.model.num_parameters / cut
+    if job.has_reference and not job.framework.keeps_reference_on_host:
+        parts["reference"] = reference_bytes(job, done.ranks)
     if done.critic_ranks:
         parts["critic"] = sum(done.critic_ranks[at].parts[n] for n in ("weights", "gradients", "optimizer"))
     if job.is_colocated:

@@ -68,6 +68,19 @@ def offload_s(job: RlJob, ranks: tuple[Rank, ...]) -> float:
     return sleep_s + (2.0 * offloaded_bytes(ranks) / job.framework.offload_bytes_per_s if job.offloads else 0.0)
 
 
+def reference_bytes(job: RlJob, ranks: tuple[Rank, ...]) -> float:
+    """Of a reference policy in 16 bits on the fullest device, cut as the policy is."""
+    each = job.training.recipe.weights_bytes or job.training.framework.weights_bytes
+    return WEIGHT_BYTES / each * max(r.parts["weights"] for r in ranks)
+
+
+def swap_s(job: RlJob, ranks: tuple[Rank, ...]) -> float:
+    """A reference policy's weights from the host to the device, and the policy's back after it; 0 where it stays."""
+    if not (job.has_reference and job.framework.keeps_reference_on_host):
+        return 0.0
+    return 2.0 * reference_bytes(job, ranks) / job.training.cluster.device.host.each_way_bytes_per_s
+
+
 def offloaded_bytes(ranks: tuple[Rank, ...]) -> float:
     """What leaves the fullest device."""
     return max((sum(r.parts[name] for name in OFFLOADED) for r in ranks), default=-inf)

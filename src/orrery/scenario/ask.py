@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.base.cost import Interval
 from orrery.execution.choice import backend_words, chosen
 from orrery.execution.layout import Deployment
@@ -120,6 +121,7 @@ class CannotBe:
         return out | ({"settings": to_json(self.settings)} if self.settings else {})
 
 
+@typed
 def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | CannotBe:
     """One configuration: how fast, how much memory, energy and money, and what limits it.
 
@@ -151,6 +153,7 @@ def _estimated(asked: Scenario) -> Answer | CannotBe:
     return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 
 
+@typed
 def plan(
     scenario: Scenario | None = None, /, *, all_plans: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None, **settings: Any,

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.base.units import text
 from orrery.catalog.devices import get_device
@@ -132,6 +133,7 @@ def _plain(found: Whole) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@typed
 def bits(**settings: Any) -> BitsAnswer | CannotBe:
     """A format for each layer of a model, a checkpoint or a list of layers: least perturbation within limits.
 

@@ -1,17 +1,20 @@
 """Lists of layers and of sensitivities that a user brings, CSV, TOML or JSON, checked line by line."""
 
-import csv
-import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any, cast
 
-import tomli
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import read_user_text
+from orrery.base.user_text import csv_table, json_value, tables_in, toml_tables
 from orrery.planner.bits.layer import Layer, product
+
+MOST_BYTES = 50_000_000
+WRITE = 'write an object such as {"layer": 0.2}'
 
 BY_FORMAT = ("error", "sensitivity", "time_s")
 """Columns that end in a format: error_int8, sensitivity_int8, time_s_int8."""
@@ -38,8 +41,8 @@ def read_layers(path: Path, formats: Sequence[str]) -> tuple[Layer, ...]:
     rows = [_layer(row, f"{path}: layer {i}", formats) for i, row in enumerate(_rows(path), start=1)]
     if not rows:
         raise ScenarioError(f"{path}: lists no layer; write lines with name, m, n and k.")
-    names = [row.name for row in rows]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
+    counts = Counter(row.name for row in rows)
+    if twice := next((name for name, count in counts.items() if count > 1), ""):
         raise ScenarioError(f"{path}: two layers are called {twice!r}; name each once.")
     return tuple(rows)
 
@@ -50,6 +53,8 @@ def _layer(row: Mapping[str, Any], where: str, formats: Sequence[str]) -> Layer:
         kind = next((kind for kind in BY_FORMAT if key.startswith(f"{kind}_")), "")
         if value in (None, ""):
             continue
+        if key == "by_format":
+            raise ScenarioError(f"{where}: by_format: is no column; write such as error_int8.")
         if kind:
             plain["by_format"][kind][key.removeprefix(f"{kind}_")] = value
         else:
@@ -83,15 +88,13 @@ def read_sensitivity(path: Path, formats: Sequence[str]) -> dict[str, float | di
     JSON: ``{"layer": 0.2}`` or ``{"layer": {"fp8": 0.1, "nvfp4": 0.9}}``; CSV: columns name and weight, or name and
     the formats.
     """
-    if path.suffix == ".json":
-        found = _parsed(path, json.loads)
-    else:
-        found = {str(row.get("name")): _of_row(row) for row in _rows(path)}
+    is_json = path.suffix == ".json"
+    found = _object(path) if is_json else {str(row.get("name")): _of_row(row) for row in _rows(path)}
     out: dict[str, float | dict[str, float]] = {}
     for name, value in found.items():
         try:
             values = {k: float(v) for k, v in value.items()} if isinstance(value, dict) else {"weight": float(value)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ScenarioError(f"{path}: {name}: got {value!r}; write a number, or one for each format.") from None
         if any(not 0.0 <= v < inf for v in values.values()):
             raise ScenarioError(f"{path}: {name}: got {value!r}; write numbers from 0.")
@@ -108,24 +111,20 @@ def _of_row(row: Mapping[str, Any]) -> Any:
     return row["weight"] if "weight" in row else {k: v for k, v in row.items() if k != "name"}
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    if path.suffix == ".toml":
-        table = _parsed(path, tomli.loads)
-        return cast("list[dict[str, Any]]", table.get("layer", []))
-    return list(csv.DictReader(_text(path).splitlines()))
+def _object(path: Path) -> dict[str, Any]:
+    found = json_value(_text(path), path, WRITE)
+    if not isinstance(found, dict):
+        raise ScenarioError(f"{path}: holds a {type(found).__name__}; {WRITE}.")
+    return cast("dict[str, Any]", found)
 
 
-def _parsed(path: Path, read: Any) -> dict[str, Any]:
-    try:
-        return cast("dict[str, Any]", read(_text(path)))
-    except ValueError as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}.") from None
+def _rows(path: Path) -> list[Mapping[str, Any]]:
+    text = _text(path)
+    if path.suffix != ".toml":
+        header, rows = csv_table(text, path)
+        return [dict(zip(header, cells, strict=True)) for cells in rows]
+    return [*tables_in(toml_tables(text, path, "write a table [[layer]] for each layer"), "layer", path)]
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise ScenarioError(f"{path}: is not text; write CSV, TOML or JSON.") from None
+    return read_user_text(path, "CSV, TOML or JSON file", MOST_BYTES)

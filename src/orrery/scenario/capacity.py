@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.scenario.answer import to_json
@@ -104,6 +105,7 @@ class _Search:
         return probe.is_met
 
 
+@typed
 def find_capacity(
     scenario: Scenario | None = None, /, *, patience: AbstractContextManager[object] | None = None,
     on_probe: Callable[[Probe], None] = lambda probe: None, **settings: Any,

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import get_engine
@@ -99,6 +100,7 @@ class Comparison:
         )  # fmt: skip
 
 
+@typed
 def compare_formats(*formats: str, **settings: Any) -> Comparison:
     """Formats side by side: bits, signal kept, and on a ``device`` speed, memory and the work of casting.
 

@@ -1,19 +1,20 @@
 """How tokens choose experts, as a user says it: ``balanced``, ``zipf:S``, or a file with the share of each expert."""
 
-import csv
-import json
 from collections.abc import Iterable
-from functools import cache
-from math import isfinite
+from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import is_user_file, read_user_text, user_path
+from orrery.base.user_text import csv_lines, json_value
 from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 
 MOST_EXPONENT = 4.0
 MOST_BYTES = 1_000_000  # of a file: a few thousand experts, whatever the spelling
+WHAT = "file with one number for each expert"
 
 
 def expert_loads(word: str | None, model: Model) -> Popularity | None:
@@ -40,7 +41,6 @@ def loads_word(loads: Popularity | None) -> str:
     return "file" if loads.shares else f"zipf:{loads.exponent:g}"
 
 
-@cache
 def read_loads(word: str) -> Popularity:
     """``balanced``, ``zipf:S``, or a file."""
     kind, _, exponent = word.strip().casefold().partition(":")
@@ -48,12 +48,18 @@ def read_loads(word: str) -> Popularity:
         return Popularity(is_dealt=True)
     if kind == "zipf":
         return Popularity(exponent=_exponent(word, exponent))
-    path = Path(word.strip()).expanduser()
-    if not path.is_file():
+    path = user_path(word.strip())
+    if not is_user_file(path):
         raise ScenarioError(
             f"expert_loads: got {word!r}, which is no file; write balanced, zipf:S such as zipf:0.5, or the name of a "
             "file with one share for each expert."
         )
+    return _from_file(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _from_file(path: Path, modified_ns: int) -> Popularity:
+    """``modified_ns`` only tells an edited file from the one read before."""
     return Popularity(shares=_shares(path))
 
 
@@ -69,22 +75,20 @@ def _exponent(word: str, text: str) -> float:
 
 def _shares(path: Path) -> tuple[float, ...]:
     """One load an expert: a JSON list, or numbers on lines or between commas."""
-    if path.stat().st_size > MOST_BYTES:
-        raise ScenarioError(f"expert_loads: {path.name} is larger than 1 MB; write one number for each expert.")
+    text, where = read_user_text(path, WHAT, MOST_BYTES), f"expert_loads: {path.name}"
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        cells: Iterable[Any] = json.loads(text) if text.lstrip().startswith("[") else _cells(text)
-        loads = tuple(float(cell) for cell in cells)
-    except (OSError, ValueError, TypeError):
+        loads = tuple(float(cell) for cell in _cells(text, where))
+    except (ScenarioError, ValueError, TypeError, OverflowError):
         raise ScenarioError(
-            f"expert_loads: {path.name} is no list of numbers; write one load for each expert, on lines of their own "
-            "or as a JSON list."
+            f"{where}: is no list of numbers; write one load for each expert, on lines of their own or as a JSON list."
         ) from None
-    if not loads or min(loads) < 0.0 or not all(map(isfinite, loads)) or sum(loads) <= 0.0:
-        raise ScenarioError(f"expert_loads: {path.name}: loads must be finite, none below 0, and not all of them 0.")
     total = sum(loads)
+    if not loads or min(loads) < 0.0 or not 0.0 < total < inf:
+        raise ScenarioError(f"{where}: loads must be finite, none below 0, and not all of them 0.")
     return tuple(load / total for load in loads)
 
 
-def _cells(text: str) -> Iterable[str]:
-    return [cell for row in csv.reader(text.splitlines()) for cell in row if cell.strip()]
+def _cells(text: str, where: str) -> Iterable[Any]:
+    if text.lstrip().startswith("["):
+        return json_value(text, where, "write one load for each expert")
+    return [cell for _, row in csv_lines(text, where, most_columns=MOST_BYTES) for cell in row if cell.strip()]

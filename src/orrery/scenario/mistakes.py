@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orrery.base.errors import ScenarioError
+from orrery.base.errors import ScenarioError, shown
 from orrery.scenario.names import hint
 from orrery.scenario.setting import Setting
 
@@ -38,7 +38,7 @@ def _sentence(kind: str, loc: tuple[int | str, ...], message: str, got: Any, kno
         return f"There is no setting {name[:80]!r}; " + (hint(name[:80], known) or f"known: {', '.join(known)}.")
     if name not in known:
         return f"{detail}."
-    setting, short = known[name], repr(got) if len(repr(got)) <= 60 else repr(got)[:57] + "…"
+    setting, short = known[name], shown(got)
     if kind == "value_error" and "truth value" not in detail:
         return f"{name}: got {short}; {detail}."
     return f"{name}: got {short}; write {setting.expects}, such as {name} = {setting.example}."

@@ -85,7 +85,7 @@ def searched_for(
     space = space_of(scenario, found_parts, goal.max_devices)
     found = search(goal, candidates(space), on_progress)
     if scenario.users is not None:
-        goal, found, users_note = _at_users(scenario, goal, space, found)
+        goal, users_note = _at_users(scenario, goal, found)
         traffic_notes = (*traffic_notes, users_note)
     if not found.num_candidates:
         raise ScenarioError(_empty(scenario, goal))
@@ -97,27 +97,20 @@ def searched_for(
     )  # fmt: skip
 
 
-def _at_users(scenario: Scenario, goal: Goal, space: Space, found: Found) -> tuple[Goal, Found, str]:
-    """The goal at the rate of people who also wait for their replies, as the best plan gives them; searched again."""
+def _at_users(scenario: Scenario, goal: Goal, found: Found) -> tuple[Goal, str]:
+    """The goal with the rate of people who also wait for their replies, as the best plan gives them."""
     if found.plans:
-        best = found.plans[0]
-        reply_s = best.ttft_s + max(0.0, goal.traffic.output_tokens - 1.0) * best.tpot_s
-        traffic = replace(goal.traffic, request_rate_per_s=users_rate(scenario, reply_s))
-        goal = replace(goal, traffic=traffic)
-        found = search(goal, candidates(space))
+        goal = replace(goal, traffic=replace(goal.traffic, request_rate_per_s=found.plans[0].requests_per_s))
     rate = figures(goal.traffic.request_rate_per_s)
-    return goal, found, f"users: {scenario.users:,} who think {figures(think_s(scenario))} s send {rate} requests/s"
+    return goal, f"users: {scenario.users:,} who think {figures(think_s(scenario))} s send {rate} requests/s"
 
 
 def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple[str, ...]]:
     """The goal of a scenario, and what was assumed about its traffic."""
     traffic, notes = traffic_of(scenario)
     if scenario.users is not None:
-        if is_simulated:
-            raise ScenarioError(
-                "users: plans are simulated at a rate; write rate in its place, or leave out --simulate."
-            )
-        traffic = replace(traffic, request_rate_per_s=users_rate(scenario, 0.0))
+        rate = users_rate(scenario)
+        traffic = replace(traffic, users=float(scenario.users), think_s=think_s(scenario), request_rate_per_s=rate)
     most = scenario.max_devices or scenario.devices or MOST_DEVICES
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
     return Goal(objectives=_objectives(scenario, is_simulated), traffic=traffic, max_devices=most, best=best), notes

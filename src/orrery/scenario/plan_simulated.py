@@ -135,7 +135,7 @@ def _simulated(scenario: Scenario, goal: Goal, operation: Operation, num_added: 
     if isinstance(found, Infeasible):
         return None
     answer = answer_of(asked, service, found, requests.notes, WARMUP_FRAC)
-    sustained = asked.concurrency is not None or is_sustained(found)
+    sustained = asked.concurrency is not None or asked.users is not None or is_sustained(found)
     return SimulatedPlan(
         plan=detail(goal, operation), operation=operation, answer=replace(answer, seconds=1.0), is_sustained=sustained,
         num_added=num_added,
@@ -156,6 +156,8 @@ def _traffic(scenario: Scenario, goal: Goal, operation: Operation) -> Scenario:
         settings |= {"input_tokens": round(traffic.input_tokens), "output_tokens": round(traffic.output_tokens)}
     in_flight = max(1, round(operation.concurrency * operation.replicas))
     arrivals = {"rate": rate} if rate else {"concurrency": in_flight}
+    if scenario.users is not None:
+        arrivals = {"users": scenario.users, "think_s": traffic.think_s}
     least = None if "trace" in settings else max(PROBE_REQUESTS, ceil(ROUNDS * in_flight))
     return read_scenario(settings | arrivals | {"num_requests": scenario.num_requests or least})
 

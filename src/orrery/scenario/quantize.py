@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 from pydantic import Field
 
+from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError, UnknownName
 from orrery.engine.streams import stream
 from orrery.numerics.draws import ROWS
@@ -49,6 +50,7 @@ class QuantizeQuestion(Asked):
     tensors: Word = None
 
 
+@typed
 def quantize(*sources: Source, on_progress: Told = lambda done, total: None, **settings: Any) -> QuantizeAnswer:
     """Tensors rounded to number formats and back: bits, bytes and errors of each, and of all together.
 

@@ -4,13 +4,13 @@ Eight bytes, little-endian, give the header's length; the header is a JSON objec
 from its own end; the rest is the tensors, one after the other without overlap or hole (README of the format).
 """
 
-import json
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_text import parsed_json
 
 LENGTH_BYTES = 8
 
@@ -60,19 +60,10 @@ def read_header(path: Path) -> tuple[Stored, ...]:
 
 def _object(path: Path, text: bytes) -> dict[str, Any]:
     """The header as an object whose keys are all different."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            raise ValueError(f"it names {next(n for n in names if names.count(n) > 1)!r} twice")
-        return found
-
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise _wrong(path, f"its header is no JSON: {why}") from None
+        found = parsed_json(text.decode("utf-8"), is_unique=True)
+    except ValueError as error:
+        raise _wrong(path, f"its header is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise _wrong(path, f"its header is a JSON {type(found).__name__}, not an object")
     return cast(dict[str, Any], found)

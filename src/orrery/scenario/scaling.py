@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError, nearest
 from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device
@@ -121,6 +122,7 @@ def _cited(law: str) -> list[dict[str, Any]]:
     ]
 
 
+@typed
 def scaling(**settings: Any) -> FormatAnswer | WidthAnswer:
     """What a law of low-precision training says.
 

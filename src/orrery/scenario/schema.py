@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
+from orrery.base.arguments import typed
 from orrery.catalog.workloads import get_workload
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.mistakes import mistakes
@@ -30,6 +31,7 @@ def merged(scenario: Scenario | None, settings: Mapping[str, Any]) -> Scenario:
     return read_scenario({**(scenario.written() if scenario else {}), **settings})
 
 
+@typed
 def read_scenario(settings: Mapping[str, Any], where: str = "") -> Scenario:
     """The scenario these settings describe. ScenarioError lists everything wrong with them, a line each."""
     plain = {key.replace("-", "_"): value for key, value in settings.items() if value is not None}

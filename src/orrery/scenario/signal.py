@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError, UnknownName
+from orrery.base.user_file import is_user_file
 from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec.pieces import View, let_go
 from orrery.numerics.codec.rounding import as_floats
@@ -70,7 +71,7 @@ def tensors_of(source: str | Path | NDArray[Any], shape: tuple[int, int], seed: 
     if name in DISTRIBUTIONS:
         tensor = Tensor(name=name, dtype="drawn", shape=shape, read=lambda: draw(name, shape, seed))
         return name, (tensor,)
-    if Path(name).suffix.casefold() not in SUFFIXES and not Path(name).exists():
+    if Path(name).suffix.casefold() not in SUFFIXES and not is_user_file(Path(name)):
         raise UnknownName("distribution", name, (*DISTRIBUTIONS, *(f"FILE{suffix}" for suffix in SUFFIXES)))
     return name, tensors_in(Path(name))
 

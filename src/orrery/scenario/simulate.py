@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.money import BUSY_FRAC, tariff_of
@@ -31,6 +32,9 @@ from orrery.serving.simulation.tables._kernel import SERVED as SERVED
 from orrery.serving.simulation.world import NUM_COUNTS as NUM_COUNTS
 from orrery.serving.simulation.world import Window
 
+MOST_TOKENS = 100_000_000_000
+"""Of all answers of one run: some twenty million are made in a second, so these take an hour or two."""
+
 MOST_LOGGED_STEPS = 200_000
 """Rows of the log of single steps: enough for some minutes of a few replicas."""
 
@@ -40,7 +44,7 @@ class Watch:
     """Who looks at a run while it goes on: told of each phase, and free to read the loop's own counts meanwhile."""
 
     counts: Ints  # NUM_COUNTS of them, in memory that the reader sees too
-    on_phase: Callable[[str, int], None]  # its name, and requests where it serves them
+    on_phase: Callable[[str, int, int], None]  # its name; requests and output tokens where it serves them
 
 
 def served(counts: Ints) -> int:
@@ -82,6 +86,7 @@ class SimulatedAnswer:
         }  # fmt: skip
 
 
+@typed
 def simulate(
     scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None,
     patience: AbstractContextManager[object] | None = None, watch: Watch | None = None, **settings: Any,
@@ -99,17 +104,18 @@ def simulate(
         return CannotBe(infeasible=lacks, notes=notes, settings=asked.written())
     tell = watch.on_phase if watch else _untold
     started = time.perf_counter()
-    tell("generating", 0)
+    tell("generating", 0, 0)
     requests = requests_for(asked)
+    _check_length(requests)
     generated_s = time.perf_counter() - started
     with patience or nullcontext():
         warm_up(service)
     started = time.perf_counter() - generated_s
-    tell("simulating", requests.count)
+    tell("simulating", requests.count, int(requests.output_tokens.sum()))
     found = _served(asked, service, requests, window, watch.counts if watch else None)
     if isinstance(found, Infeasible):
         return CannotBe(infeasible=found, notes=notes, settings=asked.written())
-    tell("computing", 0)
+    tell("computing", 0, 0)
     answer = answer_of(
         asked, service, found, (*notes, *requests.notes, *_spread_notes(asked), *_load_notes(asked, service))
     )
@@ -138,7 +144,7 @@ def _load_notes(scenario: Scenario, service: Service) -> tuple[str, ...]:
     return notes_near(rate, highest)
 
 
-def _untold(phase: str, total: int) -> None:
+def _untold(phase: str, num_requests: int, num_tokens: int) -> None:
     """Nobody looks."""
 
 
@@ -197,6 +203,15 @@ def _rate(scenario: Scenario, simulated: Simulated) -> float:
         return scenario.rate if scenario.rate is not None else math.inf
     last_s = float(simulated.requests.arrive_s.max())
     return (simulated.requests.count - 1) / last_s if last_s > 0 else math.inf
+
+
+def _check_length(requests: Requests) -> None:
+    """Refuse, before anything is prepared, what would take hours."""
+    if (num_tokens := int(requests.output_tokens.sum())) > MOST_TOKENS:
+        raise ScenarioError(
+            f"{requests.count:,} requests with {num_tokens:.3g} output tokens would take hours; at most "
+            f"{MOST_TOKENS:.3g} are simulated: write fewer (--num-requests) or shorter ones."
+        )
 
 
 def check_traffic(scenario: Scenario) -> None:

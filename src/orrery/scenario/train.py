@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.base.cost import Interval, Spread
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
@@ -124,6 +125,7 @@ def _inverse(value: float, spread: Spread) -> Interval:
     )  # fmt: skip
 
 
+@typed
 def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer | OffloadAnswer | CannotBe:
     """One training configuration: step time, utilisation, memory, energy, money, and days to so many tokens.
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from orrery.base.errors import ScenarioError
+from orrery.base.arguments import typed
+from orrery.base.errors import ScenarioError, shown
 from orrery.execution.memory import Infeasible
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
@@ -29,6 +30,9 @@ from orrery.training.ranks import costed
 
 IN_FULL = 5
 """Plans that are worked out in full; the others are counted."""
+
+MOST_PLANS = 200
+"""That may be asked for in full: each takes some tens of milliseconds."""
 
 KILLED_SHOWN = 200
 """Families of layouts with the constraint that kills them, those that come closest first."""
@@ -107,6 +111,7 @@ def killed_json(killed: Killed) -> dict[str, Any]:
     return out
 
 
+@typed
 def train_plan(
     scenario: Scenario | None = None, /, *, count: int = IN_FULL, progress: Callable[[int, int], None] | None = None,
     **settings: Any,
@@ -117,6 +122,8 @@ def train_plan(
     nothing fits otherwise, or where ``offload`` names a technique or says "any".
     """
     started_s = time.perf_counter()
+    if not 0 <= count <= MOST_PLANS:
+        raise ScenarioError(f"train_plan: count: got {shown(count)}; write a whole number up to {MOST_PLANS}.")
     asked = merged(scenario, settings)
     if asked.layout:
         raise ScenarioError("layout: is what --plan searches; write --against to see how one of yours stands.")

@@ -60,13 +60,16 @@ def at_users(scenario: Scenario, question: Question) -> Question | Infeasible:
 def users_requests(scenario: Scenario, count: int, lengths: tuple[Length, Length]) -> Requests:
     """``count`` requests of the scenario's people: each one's follow each other after exponential pauses.
 
-    Everybody sends as many and begins with a pause. Each person's pauses are scaled to the mean, so that all end at
-    about the same time: else the run would end with the few who are slowest. Requests of one person stand behind each
-    other, and people in the order of their first.
+    Everybody sends as many, begins with a pause and ends with one. Each person's pauses are scaled to the mean, so that
+    all stop at about the same time, the last pause included: else the run would end with the few who are slowest, or
+    with everybody's last request at once. Requests of one person stand behind each other, and people in the order of
+    their first.
     """
     users, seed = min(scenario.users or 1, count), scenario.seed or 0
-    drawn = np.array_split(stream(seed, "pauses").standard_exponential(count), users)
-    scaled = sorted((think_s(scenario) * gaps / gaps.mean() for gaps in drawn), key=lambda gaps: float(gaps[0]))
+    pauses = stream(seed, "pauses").standard_exponential(count + users)
+    drawn = zip(np.array_split(pauses[:count], users), pauses[count:], strict=True)
+    means = ((gaps, (gaps.sum() + last) / (gaps.size + 1)) for gaps, last in drawn)
+    scaled = sorted((think_s(scenario) * gaps / mean for gaps, mean in means), key=lambda gaps: float(gaps[0]))
     each = np.array([gaps.size for gaps in scaled])
     pause_s, starts = np.concatenate(scaled), np.cumsum(each) - each
     person = np.repeat(np.arange(users), each)
@@ -79,9 +82,9 @@ def users_requests(scenario: Scenario, count: int, lengths: tuple[Length, Length
     )  # fmt: skip
 
 
-def users_rate(scenario: Scenario, reply_s: float) -> float:
-    """Requests a second of the scenario's people where a reply takes so long."""
-    pause_s = think_s(scenario) + reply_s
+def users_rate(scenario: Scenario) -> float:
+    """Requests a second of the scenario's people at most, where a reply takes no time."""
+    pause_s = think_s(scenario)
     if pause_s <= 0:
         raise ScenarioError("users: a plan needs a rate; write think_s = 30 (--think-time) beside users, or rate = 4.")
     return (scenario.users or 0) / pause_s

@@ -91,11 +91,13 @@ def _device_facts(a: Answer, *names: str) -> tuple[Fact, ...]:
 def _ttft(a: Answer) -> Reason:
     e, engine = a.estimate, a.question.deployment.engine
     prompt = of_cost(e.prefill_cost)
-    rest = e.ttft_s - engine.request_s - e.prefill_cost.time_s
+    entry_s = engine.entry_s(a.question.workload.input_tokens)
+    rest = e.ttft_s - entry_s - e.prefill_cost.time_s
     return Reason(
         name="ttft_s", value=e.ttft_s, rule="front end + a step with the prompt + further steps, the host and waiting",
         parts=(
-            Reason(name="front end: time_s", value=engine.request_s, facts=_engine_facts(a, "request_s")),
+            Reason(name="front end: time_s", value=entry_s,
+                   facts=_engine_facts(a, "request_s", "per_prompt_token_s")),
             prompt,
             Reason(name="further steps, host and waiting: time_s", value=rest,
                    rule="what is left: chunks of a long prompt, prompts ahead, the step under way; less than 0 where "

@@ -11,7 +11,7 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.explain import explain, limit_of
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
-from orrery.execution.power import steps_demand_frac, steps_power_w
+from orrery.execution.power import steps_draws, steps_power_w
 from orrery.serving import online, runs, saturation
 from orrery.serving.clock import Ticks
 from orrery.serving.drafted import drafted, in_steps
@@ -46,18 +46,17 @@ class Steps:
 
     def power_w(self, deployment: Deployment) -> float:
         """Mean power of one device over the run; without a step it idles."""
-        idle_w, times_s = deployment.cluster.device.idle_power_w, self.ticks.time_s
-        busy_w = sum(
-            share * steps_power_w(deployment, self.ticks.done, self._entries(entry), float(times_s[entry]))
-            for entry, share in self._shares()
-        )
-        return idle_w + self.busy_frac * (busy_w - idle_w)
+        return self.draw(deployment)[0]
 
-    def is_throttled(self, deployment: Deployment) -> bool:
-        """Whether the steps that take most of the time ask for more than a device may draw."""
-        entry, _ = max(self._shares(), key=lambda found: found[1])
-        time_s = float(self.ticks.time_s[entry])
-        return steps_demand_frac(deployment, self.ticks.done, self._entries(entry), time_s) > 1.0
+    def draw(self, deployment: Deployment) -> tuple[float, bool]:
+        """The same, and whether the steps that take most of the time ask for more than a device may draw."""
+        idle_w, shares = deployment.cluster.device.idle_power_w, self._shares()
+        draws = steps_draws(
+            deployment, self.ticks.done, [(self._entries(e), float(self.ticks.time_s[e])) for e, _ in shares]
+        )
+        busy_w = sum(share * power_w for (_, share), (power_w, _) in zip(shares, draws, strict=True))
+        _, demand_frac = draws[shares[1][1] > shares[0][1]]
+        return idle_w + self.busy_frac * (busy_w - idle_w), demand_frac > 1.0
 
     def _entries(self, entry: int) -> tuple[int, ...]:
         """The steps whose work is done in the time of one."""
@@ -233,7 +232,8 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
     layout, done = deployment.layout, a.steps.ticks.done
     output_rate = a.requests_per_s * workload.output_tokens
     total_rate = a.requests_per_s * (workload.input_tokens + workload.output_tokens)
-    power_w = layout.num_devices * a.steps.power_w(deployment)
+    device_w, is_throttled = a.steps.draw(deployment)
+    power_w = layout.num_devices * device_w
     host_w = deployment.cluster.device.host_power_w * layout.num_devices
     values = {
         "ttft_s": a.ttft_s, "tpot_s": a.tpot_s, "latency_s": a.latency_s, "requests_per_s": a.requests_per_s,
@@ -257,14 +257,14 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         energy_j_per_token_with_host=(power_w + host_w) / (output_rate or total_rate),
         rate_used_frac=min(1.0, a.load_frac) if workload.mode == "open" else 1.0,
         bound_by=a.steps.limit(), intervals=intervals,
-        notes=(*notes_of(deployment, doubt), *a.notes, *_throttled(deployment, a.steps)),
+        notes=(*notes_of(deployment, doubt), *a.notes, *_throttled(deployment, is_throttled=is_throttled)),
         deployment=deployment, steps=a.steps,
     )  # fmt: skip
 
 
-def _throttled(deployment: Deployment, steps: Steps) -> tuple[str, ...]:
+def _throttled(deployment: Deployment, *, is_throttled: bool) -> tuple[str, ...]:
     """A word where the work would draw more than a device may."""
-    if not steps.is_throttled(deployment):
+    if not is_throttled:
         return ()
     device = deployment.cluster.device
     return (

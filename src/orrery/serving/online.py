@@ -57,7 +57,7 @@ def sweep(
     )
     first = np.minimum(1.0, each / requests)
     ttft_s, tpot_s = _first_round(state, max(output_tokens - 1.0, 0.0), engine.has_mixed_steps)
-    ttft_s += engine.request_s
+    ttft_s += engine.entry_s(input_tokens)
     steps = max(output_tokens - 1.0, 0.0)
     late_s = state.away_s + state.queue_s + state.behind_s + state.prefill_s
     ttft_s, tpot_s = first * ttft_s + (1 - first) * late_s, first * tpot_s + (1 - first) * state.tpot_s

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.batch import Floats
-from orrery.execution.engine import Engine
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Memory, recv_interval
 from orrery.execution.shard import has_exchange
@@ -97,14 +96,14 @@ def steady(
     first = settle(each, prompt, steps, budget, 1.0, spread_frac, rounds)
     ticks = _tick_nodes(deployment, first, each, prompt, input_tokens + output_tokens / 2)
     costs = _costs(deployment, ticks, first, each, prompt)
-    step_s = _mean_s(deployment, first, costs)
-    away_s = _away_s(engine, step_s, costs, first, each)
+    step_s, entry_s = _mean_s(deployment, first, costs), engine.entry_s(input_tokens)
+    away_s = _away_s(entry_s, engine.has_mixed_steps, step_s, costs, first, each)
     if interval > 1:
-        away_s = _unseen_s(engine.request_s, step_s, costs.decode_s, first, each, interval)
+        away_s = _unseen_s(entry_s, step_s, costs.decode_s, first, each, interval)
     hidden = np.maximum(concurrency - slots, 0.0) / pp / np.maximum(first.prompts, 1e-12)  # the next one waits already
     away = np.maximum(away_s / step_s - hidden, 0.0)
     own_frac = (steps + first.own_steps) / (steps + first.own_steps + first.wait_steps + away)
-    gathered = _gathered(engine.has_mixed_steps, engine.request_s, costs, first, each, prompt, spread_frac * steps)
+    gathered = _gathered(engine.has_mixed_steps, entry_s, costs, first, each, prompt, spread_frac * steps)
     mix = settle(each, prompt, steps, budget, away, spread_frac, rounds, own_frac, gathered)
     costs = _at_chunks(costs, mix)
     mean_s = _mean_s(deployment, mix, costs)
@@ -150,7 +149,9 @@ def looks_every(deployment: Deployment, steps: float) -> float:
     return 1.0 if deployment.engine.has_mixed_steps else min(float(recv_interval(deployment)), max(steps, 1.0))
 
 
-def _away_s(engine: Engine, step_s: Floats, costs: _Costs, mix: Mix, slots: Floats) -> Floats:
+def _away_s(
+    entry_s: float, has_mixed_steps: bool, step_s: Floats, costs: _Costs, mix: Mix, slots: Floats
+) -> Floats:  # fmt: skip
     """The front end, and the rest of the step that is under way then.
 
     After the step in which an answer ended come others: with prompts, of t seconds, a share s of those that come where
@@ -159,30 +160,30 @@ def _away_s(engine: Engine, step_s: Floats, costs: _Costs, mix: Mix, slots: Floa
     for its share of the time. Nothing is under way where all other slots are at the front end too. Prompts that run
     alone already hold those that come beside them, so no more of them stand in a request's way than on average.
     """
-    request_s, decode_s, shares = engine.request_s, costs.decode_s, mix.shares.sum(axis=0)
-    dense = mix.dense if engine.has_mixed_steps else np.ones_like(mix.dense)
+    decode_s, shares = costs.decode_s, mix.shares.sum(axis=0)
+    dense = mix.dense if has_mixed_steps else np.ones_like(mix.dense)
     share: Floats = np.minimum(np.maximum(shares * dense, 1e-9), 1.0 - 1e-9)
     chunk_s: Floats = np.sum(mix.shares * costs.chunk_s, axis=0) / np.maximum(shares, 1e-12)
-    decodes, clear = request_s / decode_s, 1.0 - share
+    decodes, clear = entry_s / decode_s, 1.0 - share
     none = clear**decodes
     before_s = decode_s * (clear / share - decodes * none / (1.0 - none))
-    held_s = (1.0 - none) * (before_s + chunk_s) + none * (request_s + decode_s / 2)
+    held_s = (1.0 - none) * (before_s + chunk_s) + none * (entry_s + decode_s / 2)
     passed = share * chunk_s / (share * chunk_s + clear * decode_s)
-    short_s = request_s + (passed * chunk_s + (1.0 - passed) * decode_s) / 2
-    is_long = chunk_s > request_s
-    rest_s = np.maximum(is_long * held_s + ~is_long * short_s, request_s)
-    idle = _idle_frac(request_s, step_s, mix, slots)
-    return idle * request_s + (1 - idle) * rest_s
+    short_s = entry_s + (passed * chunk_s + (1.0 - passed) * decode_s) / 2
+    is_long = chunk_s > entry_s
+    rest_s = np.maximum(is_long * held_s + ~is_long * short_s, entry_s)
+    idle = _idle_frac(entry_s, step_s, mix, slots)
+    return idle * entry_s + (1 - idle) * rest_s
 
 
-def _idle_frac(request_s: float, step_s: Floats, mix: Mix, slots: Floats) -> Floats:
+def _idle_frac(entry_s: float, step_s: Floats, mix: Mix, slots: Floats) -> Floats:
     """The chance that all other slots are at the front end."""
     life_s = slots / np.maximum(mix.prompts, 1e-12) * step_s
-    return np.minimum(request_s / life_s, 1.0) ** np.maximum(slots - 1.0, 0.0)
+    return np.minimum(entry_s / life_s, 1.0) ** np.maximum(slots - 1.0, 0.0)
 
 
 def _unseen_s(
-    request_s: float, step_s: Floats, decode_s: Floats, mix: Mix, slots: Floats, interval: float
+    entry_s: float, step_s: Floats, decode_s: Floats, mix: Mix, slots: Floats, interval: float
 ) -> Floats:  # fmt: skip
     """From the end of an answer until the scheduler sees the next request, where it looks every ``interval`` (N) decode
     steps, and after prompts.
@@ -195,12 +196,12 @@ def _unseen_s(
     left = ((np.arange(count) + 0.5) / count * interval - 0.5).reshape(-1, *(1,) * decode_s.ndim) * decode_s
     busy = np.minimum(mix.shares.sum(axis=0) * interval, 1.0)
     prompts_s = interval * (step_s - decode_s) / np.maximum(busy, 1e-12)
-    late_s = request_s - left
+    late_s = entry_s - left
     missed_s = np.maximum(interval * decode_s, late_s + interval * step_s / 2)
     again_s = busy * np.where(late_s <= prompts_s, prompts_s, np.maximum(prompts_s + interval * decode_s, missed_s))
     found_s = np.where((late_s <= 0) & (left > 0), left, left + again_s + (1 - busy) * missed_s).mean(axis=0)
-    idle = _idle_frac(request_s, step_s, mix, slots)
-    return idle * request_s + (1 - idle) * np.maximum(found_s, request_s)
+    idle = _idle_frac(entry_s, step_s, mix, slots)
+    return idle * entry_s + (1 - idle) * np.maximum(found_s, entry_s)
 
 
 def _own_s(has_mixed_steps: bool, mix: Mix, costs: _Costs, prompt: Floats) -> tuple[Floats, Floats]:
@@ -280,14 +281,14 @@ def _at_chunks(costs: _Costs, mix: Mix) -> _Costs:
 
 
 def _gathered(
-    has_mixed_steps: bool, request_s: float, costs: _Costs, mix: Mix, slots: Floats, prompt: Floats, spread: float
+    has_mixed_steps: bool, entry_s: float, costs: _Costs, mix: Mix, slots: Floats, prompt: Floats, spread: float
 ) -> Floats:  # fmt: skip
     """Decode steps whose ends come back at once: those that the front end holds, less those of a step with prompts, and
     half a step until one begins. Where prompts run alone, all of them hold up to as much (each other smoothly)."""
     if not has_mixed_steps:
         all_s = costs.full_s * np.maximum(slots / costs.full_prompts, 1.0)
-        return np.maximum(request_s * all_s / (request_s + all_s) / costs.decode_s - 0.5, 0.0)
-    return np.maximum(request_s / costs.decode_s - np.maximum(request_s / costs.full_s, 1.0) - 0.5, 0.0)
+        return np.maximum(entry_s * all_s / (entry_s + all_s) / costs.decode_s - 0.5, 0.0)
+    return np.maximum(entry_s / costs.decode_s - np.maximum(entry_s / costs.full_s, 1.0) - 0.5, 0.0)
 
 
 def _together_s(deployment: Deployment, ticks: Ticks, size: int) -> Floats:

@@ -25,6 +25,7 @@ class Workload:
     batch_size: int = 0  # static
     concurrency: int = 0  # closed
     request_rate_per_s: float = 0.0  # open
+    num_distinct_prompts: int = 0  # that requests repeat in turn (simulated runs: a prefix cache keeps them); 0 = all
     num_requests: int = 0  # offline, closed, open; 0 = see ``loop_requests``, or without end
     keeps_cache: bool = True  # static: False computes the whole context again for every token
 

@@ -7,7 +7,6 @@ its pictures, frames and scripts may ask in a loop. Programs that are no browser
 that could be misused.
 """
 
-import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -15,16 +14,16 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from orrery.base.listening import refused_host
+
 MOST_BODY_BYTES = 4_000_000
 """Of one request, uploads included."""
 
 MOST_ADDRESS_BYTES = 16_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 OWN_SITES = frozenset({"same-origin", "none"})
 """What ``Sec-Fetch-Site`` says of our own pages, and of an address that somebody typed."""
 
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/@]+)(:\d{1,5})?")
 TOO_LARGE = f"The request is larger than {MOST_BODY_BYTES:,} bytes; send less."
 
 HEADERS = {
@@ -41,7 +40,7 @@ class Guard:
     """ASGI middleware."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str] = ()) -> None:
-        self._app, self._names = app, OWN_NAMES | {host.casefold() for host in hosts}
+        self._app, self._names = app, frozenset(host.casefold().strip("[]") for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve what may be served."""
@@ -58,9 +57,9 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """(status, why); None: welcome."""
-        host = headers.get("host", "").casefold()
-        if _name(host) not in self._names:
-            return 421, "This server is not known by that name; start it with --allow-host NAME."
+        if refusal := refused_host(headers.getlist("host"), self._names):
+            return refusal
+        host = headers["host"].casefold()
         if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > MOST_ADDRESS_BYTES:
             return 414, "The address is too long."
         size = headers.get("content-length", "0")
@@ -90,12 +89,6 @@ class Counted:
         if self._count > MOST_BODY_BYTES:
             raise TooLarge
         return message
-
-
-def _name(host: str) -> str:
-    """A Host header without its port; empty where it is none."""
-    found = _HOST.fullmatch(host)
-    return found[1] if found else ""
 
 
 def _is_link(headers: Headers) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import uvicorn
 
+from orrery.base.connection import Connection
 from orrery.web.app import application
 from orrery.web.place import Place
 from orrery.web.warm import warm
@@ -19,11 +20,16 @@ def serve(
     place: Place, listener: socket.socket, hosts: Sequence[str] = (), on_start: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until a signal comes."""
-    server = uvicorn.Server(uvicorn.Config(
-        application(place, hosts), ws="none", lifespan="on", log_level="error", access_log=False, server_header=False,
-        proxy_headers=False, limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=GOODBYE_S, h11_max_incomplete_event_size=65_536,
-    ))  # fmt: skip
+    server = server_for(place, hosts)
     warm(place)
     on_start()
     asyncio.run(server.serve(sockets=[listener]))
+
+
+def server_for(place: Place, hosts: Sequence[str] = ()) -> uvicorn.Server:
+    """uvicorn around the application, with limits on whoever asks."""
+    return uvicorn.Server(uvicorn.Config(
+        application(place, hosts), http=Connection, ws="none", lifespan="on", log_level="error", access_log=False,
+        server_header=False, proxy_headers=False, limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=GOODBYE_S,
+    ))  # fmt: skip

@@ -105,7 +105,7 @@ def test_encodings_and_kinds_of_files(tmp_path):
         assert [e.title for e in read_file(path, TODAY).entries] == ["Mélange"], encoding
     with pytest.raises(FeedError, match="save it as text"):
         read_document(b"<html><body>x</body></html>", "x.html", TODAY)
-    with pytest.raises(FeedError, match="cannot be read"):
+    with pytest.raises(FeedError, match="There is no file"):
         read_file(tmp_path / "none.txt", TODAY)
 
 

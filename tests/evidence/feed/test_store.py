@@ -13,6 +13,7 @@ from threading import Barrier
 
 import pytest
 
+from orrery.evidence.feed import store as opening
 from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.kept import Saved, all_entries, counts_of, find_entry, get_entry, save_entries
@@ -222,7 +223,31 @@ def test_many_may_make_the_same_library_at_once(tmp_path):
     assert [(opener.communicate(timeout=30)[1], opener.returncode) for opener in openers] == [("", 0)] * 4
 
 
-def test_a_library_that_is_being_made_is_nobody_else_s(tmp_path):
+def test_a_file_that_is_held_is_tried_again(tmp_path, monkeypatch):
+    """SQLite says at once that a file is busy where waiting could last for ever, such as when its journal changes."""
+    monkeypatch.setattr(opening, "PAUSE_S", 0.0)
+    holds = iter((True, True, False))
+    ours = Store._is_ours
+
+    def held(self):
+        if next(holds, False):
+            error = sqlite3.OperationalError("locking protocol")
+            error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
+            raise error
+        return ours(self)
+
+    monkeypatch.setattr(Store, "_is_ours", held)
+    with Store(tmp_path / "library.sqlite") as found:
+        assert found.rows("select * from entries") == []
+    holds = iter([True] * 1_000_000)
+    monkeypatch.setattr(opening, "PATIENCE_S", 0.05)
+    with pytest.raises(FeedError, match="another program has been writing"):
+        Store(tmp_path / "library.sqlite")
+
+
+def test_a_library_that_is_being_made_is_nobody_else_s(tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "PATIENCE_S", 120.0)  # eight at once on a busy machine, each with its own flushes
+
     def opened(path):
         together.wait()
         with Store(path) as store:

@@ -102,6 +102,24 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert second.num_resumed == 1
     assert done == [(1, 2), (2, 2)]
     assert second.judged[: len(first.judged)] == first.judged
+    third = rerun(QUICK, num_workers=1, journal=journal)  # the torn line has not swallowed the next
+    assert (ran, third.num_resumed) == (["infinite-llm"], 2)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["5", "[]", "null", '{"code": CODE}', '{"code": CODE, "paper": 5}',
+     '{"code": CODE, "paper": "nobody", "found": []}',
+     '{"code": CODE, "paper": "distserve", "found": 5}',
+     '{"code": CODE, "paper": "distserve", "found": [["x", 1, ""]]}',
+     "[" * 100_000],
+)  # fmt: skip
+def test_a_damaged_line_is_passed_over(tmp_path: Path, damage: str) -> None:
+    journal = tmp_path / "journal.jsonl"
+    rerun(QUICK[:1], num_workers=1, journal=journal)
+    whole = journal.read_text()
+    journal.write_text(damage.replace("CODE", f'"{running.fingerprint()}"') + "\n" + whole)
+    assert rerun(QUICK[:1], num_workers=1, journal=journal).num_resumed == 1
 
 
 def test_results_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

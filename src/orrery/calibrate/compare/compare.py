@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.compare.answer import Comparison
 from orrery.calibrate.compare.fit import Fitted, Progress, fit
@@ -20,6 +21,7 @@ NEEDED_SCORE = 10.0
 """What a second cause must gain: "very strong" on the scale of the information criterion [kass-1995]."""
 
 
+@typed
 def compare_runs(
     paths: Sequence[Path | str], said: Mapping[str, str] | None = None, on_progress: Progress | None = None
 ) -> Comparison:

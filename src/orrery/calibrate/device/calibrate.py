@@ -9,9 +9,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
 from orrery.base.sources import Source
+from orrery.base.user_file import user_path
 from orrery.calibrate.device.answer import DeviceAnswer, MeasuredRow
 from orrery.calibrate.device.draft import anchors, draft, known_device
 from orrery.calibrate.device.facts import facts_of
@@ -62,6 +64,7 @@ class _Bench:
         return self.quiet.time(self.backend, work.op, budget_s=EACH_S)
 
 
+@typed
 def calibrate_device(
     out: Path | str, *, backend: str = "", formats: Sequence[str] = (), minutes: float = 5.0, measurements: int = 0,
     has_exchange: bool = True, patience_s: float = PATIENCE_S, replace_file: bool = False, table: Path | str = "",
@@ -75,10 +78,10 @@ def calibrate_device(
     a CSV file for the measurements themselves. Raises ScenarioError where a file is there already and ``replace_file``
     is not set, and where the machine cannot be measured.
     """
-    out, found = Path(out), find_backend(backend)
+    out, found = user_path(out), find_backend(backend)
     refuse_existing(out, is_replaced=replace_file)
     if table:
-        refuse_table(Path(table), is_replaced=replace_file)
+        refuse_table(user_path(table), is_replaced=replace_file)
     limit = _limit(minutes, measurements)
     chosen = _formats(found, formats)
     canary = Canary.of(found)

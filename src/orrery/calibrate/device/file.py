@@ -22,7 +22,7 @@ SYMBOLS = {"bytes_per_s": "B/s", "flops_per_s": "FLOP/s", "bytes": "B", "hz": "H
 def refuse_existing(path: Path, *, is_replaced: bool) -> None:
     """Say before anything is measured that the file is there already."""
     if path.suffix != ".toml":
-        raise ScenarioError(f"{path}: a device file ends in .toml; write --out {path.with_suffix('.toml')}.")
+        raise ScenarioError(f"{path}: a device file ends in .toml; write --out {path.stem or 'my-device'}.toml.")
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ScenarioError(f"{path}: there is no folder to write it to; make the folder, or name another file.")
     if path.exists() and not is_replaced:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs import elsewhere, file
 from orrery.calibrate.runs.alike import Contradiction, contradictions, groups_of
@@ -59,6 +60,7 @@ class _Settled:
     share: float
 
 
+@typed
 def calibrate_runs(
     paths: Sequence[Path | str], *, name: str, replace: bool = False, on_progress: Progress | None = None, **said: str
 ) -> RunsAnswer:

@@ -8,6 +8,7 @@ import tomli_w
 
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
+from orrery.base.user_file import user_path
 from orrery.calibrate.runs.answer import OPEN, Told
 from orrery.calibrate.runs.problem import Subject
 
@@ -18,7 +19,7 @@ def path_of(name: str, *, replace: bool) -> Path:
     """Where a correction called ``name`` is written; refused where something is there, or no folder to hold it."""
     if not name.strip() or not Path(name).name.removesuffix(SUFFIX):
         raise ScenarioError("name: is blank; write a name, such as --name my-box.")
-    path = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
+    path = user_path(name if name.endswith(SUFFIX) else name + SUFFIX)
     if path.is_dir() or not path.parent.is_dir():
         raise ScenarioError(f"{path}: cannot be written: {'it' if path.is_dir() else path.parent} is "
                             f"{'a folder' if path.is_dir() else 'no folder'}.")  # fmt: skip

@@ -1,6 +1,5 @@
 """One file that a user hands in: its text, and what it holds where it is JSON."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,8 +8,11 @@ from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
 from orrery.base.user_file import read_user_text
+from orrery.base.user_text import json_value
 
 Object = Mapping[str, Any]
+
+WRITE = "give a result file as its tool wrote it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,19 +40,19 @@ def read_log(path: Path) -> Log:
     text = read_user_text(path, f"result file, such as {path.name}/*.json")
     if not text.strip():
         raise ScenarioError(f"{path.name}: is empty.")
-    objects, broken = _objects(text) if text.lstrip()[0] in "{[" else ((), "")
+    objects, broken = _objects(text, path.name) if text.lstrip()[0] in "{[" else ((), "")
     return Log(path=path, text=text, objects=objects, broken=broken)
 
 
-def _objects(text: str) -> tuple[tuple[Object, ...], str]:
+def _objects(text: str, name: str) -> tuple[tuple[Object, ...], str]:
     """The objects of JSON or of JSON lines, and what is wrong where it is neither."""
     try:
-        whole = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        whole = json_value(text, name, WRITE)
+    except ScenarioError as error:
         lines = [line for line in text.splitlines() if line.strip()]
         try:
-            found = [json.loads(line) for line in lines]
-        except (ValueError, RecursionError):
+            found = [json_value(line, name, WRITE) for line in lines]
+        except ScenarioError:
             return (), str(error)
     else:
         found = cast(list[Any], whole) if isinstance(whole, list) else [whole]
@@ -73,13 +75,24 @@ def number(data: Object, *keys: str) -> float:
         value = data.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             continue
-        try:
-            found = float(value)
-        except ValueError:
-            continue
-        if math.isfinite(found):
+        if math.isfinite(found := spelled(value)):
             return found
     return math.nan
+
+
+def numbers(data: Object, key: str) -> list[float]:
+    """The finite numbers of the list under a key; none where there is no list."""
+    values = data.get(key)
+    each = cast("list[Any]", values) if isinstance(values, list) else []
+    return [found for value in each if math.isfinite(found := number({key: value}, key))]
+
+
+def spelled(value: int | float | str) -> float:
+    """The number that a value is or spells, as wide as a float is; NaN where it is none."""
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def word(data: Object, *keys: str) -> str:

@@ -5,6 +5,7 @@ from glob import glob
 from pathlib import Path
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import is_user_file, user_path
 from orrery.calibrate.runs.log import Log, read_log
 from orrery.calibrate.runs.reader import Found, Reader, readers
 from orrery.calibrate.runs.said import checked, fill
@@ -43,8 +44,8 @@ def read_runs(paths: Sequence[Path | str], said: Mapping[str, str] | None = None
 
 def _files(given: str) -> list[Path]:
     """A file, or all that a pattern names: not every shell spells them out."""
-    if not any(sign in given for sign in "*?") or Path(given).exists():
-        return [Path(given)]
+    if not any(sign in given for sign in "*?") or is_user_file(Path(given)):
+        return [user_path(given)]
     if not (found := sorted(glob(given))):
         raise ScenarioError(f"No file is called {given!r}.")
     return list(map(Path, found))

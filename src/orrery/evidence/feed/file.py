@@ -3,6 +3,7 @@
 from datetime import date
 from pathlib import Path
 
+from orrery.base.user_file import read_user_bytes
 from orrery.evidence.feed.atom import read_atom
 from orrery.evidence.feed.daily import read_daily
 from orrery.evidence.feed.entry import Read
@@ -15,12 +16,7 @@ MOST_BYTES = 20_000_000
 
 def read_file(path: Path, today: date, page_year: int | None = None) -> Read:
     """The papers of a file."""
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise FeedError(f"{path}: is larger than {MOST_BYTES // 1_000_000} MB; give one page or feed.")
-        document = path.read_bytes()
-    except OSError as error:
-        raise FeedError(f"{path}: cannot be read: {error.strerror}.") from None
+    document = read_user_bytes(path, "saved page or feed", MOST_BYTES, FeedError)
     return read_document(document, path.name, today, page_year)
 
 

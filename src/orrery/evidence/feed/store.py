@@ -4,6 +4,7 @@ Other parts of the house keep tables of their own in it: ``extend`` makes them o
 """
 
 import sqlite3
+import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,12 @@ APPLICATION = 0x6F727279
 
 PATIENCE_S = 10.0
 """How long to wait while another process writes."""
+
+PAUSE_S = 0.02
+"""Before a file is tried again that others are making."""
+
+PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+"""What SQLite says while others hold a file, where it does not wait by itself: such as when its journal changes."""
 
 TABLES = """
 create table entries (
@@ -52,20 +59,32 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self._open()
+                return
+            except _Busy:  # others are making it, or are the last to close it: SQLite does not always wait for them
+                if time.monotonic() > end_s:
+                    raise
+                time.sleep(PAUSE_S)
+
+    def _open(self) -> None:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None)
         except (sqlite3.Error, OSError) as error:
-            raise _unusable(path, error) from None
+            raise _unusable(self.path, error) from None
         self._connection.row_factory = sqlite3.Row
         try:
             if not self._is_ours():
                 self._connection.execute("pragma journal_mode = wal")
-                self._make()
+                if not self._is_ours():  # made while we waited
+                    self._make()
             self._connection.execute("pragma synchronous = full")
         except sqlite3.Error as error:
             self.close()
-            raise _unusable(path, error) from None
+            raise _unusable(self.path, error) from None
         except FeedError:
             self.close()
             raise
@@ -163,8 +182,12 @@ class Store:
         self.close()
 
 
+class _Busy(FeedError):
+    """Others hold the file."""
+
+
 def _unusable(path: Path, error: Exception) -> FeedError:
     """Why a file cannot be used, and what to do."""
-    if "locked" in str(error):
-        return FeedError(f"{path}: another program has been writing to it for {PATIENCE_S:g} s; try again later.")
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in PASSING:
+        return _Busy(f"{path}: another program has been writing to it for {PATIENCE_S:g} s; try again later.")
     return FeedError(f"{path}: cannot be used as a library: {error}. Name another file with --library.")

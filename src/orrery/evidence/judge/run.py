@@ -8,7 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from platformdirs import user_cache_dir
 
@@ -104,6 +104,8 @@ class _Journal:
         if self._path:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("a", encoding="utf-8")
+            if _is_torn(self._path):
+                self._file.write("\n")  # what was cut short ends here, or it would swallow the next line
         return self._write
 
     def __exit__(self, *_: object) -> None:
@@ -125,13 +127,31 @@ def _finished(journal: Path, keys: Sequence[str]) -> Iterator[tuple[str, Again]]
     if not journal.exists():
         return
     wanted, code = set(keys), fingerprint()
-    for line in journal.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if entry.get("code") == code and entry.get("paper") in wanted:
-            yield entry["paper"], _again(entry)
+    with journal.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if found := _read(line, code):
+                key, again = found
+                if key in wanted:
+                    yield key, again
+
+
+def _read(line: str, code: str) -> tuple[str, Again] | None:
+    """A paper's key and results; None for a line that is damaged, or of other code."""
+    try:
+        found: Any = json.loads(line)
+        entry = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        return (str(entry["paper"]), _again(entry)) if entry.get("code") == code else None
+    except (ValueError, TypeError, LookupError, RecursionError, OrreryError):
+        return None
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether a file ends in the middle of a line."""
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def _again(entry: Mapping[str, Any]) -> Again:

@@ -141,7 +141,7 @@ def lone_prompt_s(setup: Setup, tokens: int, budget_tokens: int) -> float:
     """One prompt on an idle engine, without the front end's time."""
     d = served_on(setup, layout=setup.word("layout"), budget_tokens=budget_tokens, max_num_seqs=SEQS)
     run = simulate(Service(pools=(Pool(deployment=d),), policy="chunked-prefill"), all_equal(tokens, 1, 1.0, 1))
-    return float("nan") if isinstance(run, Infeasible) else first_token_s(run, 50.0) - d.engine.request_s
+    return float("nan") if isinstance(run, Infeasible) else first_token_s(run, 50.0) - d.engine.entry_s(tokens)
 
 
 def slower_in_chunks(setup: Setup, tokens: int, chunk_tokens: int) -> float:

@@ -34,7 +34,10 @@ def attention_times(job: TrainingJob, mixer: Mixer, choice: Choice) -> tuple[Flo
         forward = _unfused(job, mixer, choice)
         return forward, UNFUSED_BACKWARD_RATIO * forward
     ring = np.where(choice.is_ring, choice.cp, 1)
-    if isinstance(mixer, RecurrentMixer):
+    packed = round(job.framework.packed_tokens)
+    if isinstance(mixer, SoftmaxAttention) and packed and packed <= job.seq_len // int(choice.cp.max()):
+        forward = _in_samples(job, mixer, choice, packed) / ring
+    elif isinstance(mixer, RecurrentMixer):
         forward = _predict(job, _op(job, mixer, choice, job.seq_len))
     elif _sees_everything(mixer):
         forward = _in_steps(job, mixer, choice, ring)
@@ -45,6 +48,13 @@ def attention_times(job: TrainingJob, mixer: Mixer, choice: Choice) -> tuple[Flo
 
 def _predict(job: TrainingJob, op: Op) -> Floats:
     return kernels.predict(op, job.cluster.device, job.framework.kernels).time_s
+
+
+def _in_samples(job: TrainingJob, mixer: SoftmaxAttention, choice: Choice, packed: int) -> Floats:
+    """One kernel over all samples of a micro-batch's sequences, each of so many tokens."""
+    op = _op(job, mixer, choice, packed)
+    assert isinstance(op, AttentionPrefill)
+    return _predict(job, replace(op, batch=choice.micro_batch * (job.seq_len // packed)))
 
 
 def _sees_everything(mixer: Mixer) -> bool:

@@ -6,8 +6,6 @@ as wide as in the runs that its authors published: 25 power readings of one prod
 scalars, times of four layouts.
 """
 
-import csv
-import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -17,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import ScenarioError
+from orrery.base.user_file import read_user_text
+from orrery.base.user_text import csv_table
 from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device
 from orrery.kernels import energy, gemm
@@ -93,12 +93,7 @@ def drawn_samples(device_name: str, format: str, seed: int) -> Samples:
 
 def read_samples(path: Path) -> Samples:
     """The products with a power in a measured kernel table (CSV, or gzipped); ScenarioError where there are none."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8", newline="") as lines:
-            rows = list(_products(csv.DictReader(lines), path))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ScenarioError(f"{path}: cannot be read as a table: {error}.") from error
+    rows = list(_products(path))
     if not rows:
         raise ScenarioError(f"{path}: has no row with op = gemm, a time_s and a power_w; give a table that has.")
     shape = np.array([[float(row[name]) for name in ("m", "n", "k")] for row in rows])
@@ -114,10 +109,12 @@ def read_samples(path: Path) -> Samples:
     )  # fmt: skip
 
 
-def _products(table: "csv.DictReader[str]", path: Path) -> Iterator[dict[str, str]]:
-    if missing := [name for name in WANTED if name not in (table.fieldnames or ())]:
+def _products(path: Path) -> Iterator[dict[str, str]]:
+    header, lines = csv_table(read_user_text(path, "measured kernel table (CSV)"), path)
+    if missing := [name for name in WANTED if name not in header]:
         raise ScenarioError(f"{path}: lacks {', '.join(missing)}; a table of products has {', '.join(WANTED)}.")
-    yield from (row for row in table if row["op"] == "gemm" and row["time_s"] and row["power_w"])
+    rows = (dict(zip(header, cells, strict=True)) for cells in lines)
+    yield from (row for row in rows if row["op"] == "gemm" and row["time_s"] and row["power_w"])
 
 
 def _ruled(shape: NDArray[np.int64] | Floats, device: Device, format: str) -> tuple[Floats, Floats]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.user_file import user_path
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import warm_up
@@ -58,9 +60,10 @@ class Swept:
         }  # fmt: skip
 
 
+@typed
 def sweep(
     scenario: Scenario | None = None, /, *, over: Sequence[str], jobs: int = 0, finds_capacity: bool = False,
-    resume: Path | None = None, ray: str = "", patience: AbstractContextManager[object] | None = None,
+    resume: Path | str | None = None, ray: str = "", patience: AbstractContextManager[object] | None = None,
     on_run: Callable[[int, int], None] = lambda done, total: None, **settings: Any,
 ) -> Swept:  # fmt: skip
     """Simulate every combination of the settings in ``over`` (each KEY=V1,V2,…), in ``jobs`` processes (0: one for each
@@ -78,7 +81,7 @@ def sweep(
     for name in ("concurrency", "users"):
         if finds_capacity and any(getattr(point.scenario, name) is not None for point in points):
             raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
-    folder = folder_for(resume) if resume else None
+    folder = folder_for(user_path(resume)) if resume else None
     asked = [point.scenario.written() for point in points]
     found: dict[int, dict[str, Any]] = {}
     for number, one in enumerate(asked):

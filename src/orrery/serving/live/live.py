@@ -15,7 +15,7 @@ from math import inf, isfinite
 
 import numpy as np
 
-from orrery.base.compiled import typed
+from orrery.base.compiled import converted
 from orrery.base.errors import ScenarioError
 from orrery.engine.streams import stream
 from orrery.execution.compression import kept_tokens
@@ -44,7 +44,7 @@ class Live:
     def __init__(self, service: Service, prepared: Prepared, *, max_requests: int, seed: int) -> None:
         self._service, self._prepared = service, prepared
         self._world = empty_world(service, prepared, max_requests, seed)
-        self._typed = typed(self._world)  # converting all tables at each call takes longer than to simulate a step
+        self._typed = converted(self._world)  # converting all tables at each call takes longer than to simulate a step
         self._doors = Doors(service, self._world)
         self._blank = self._world.req[0].copy()
         self._draws = stream(seed, "router") if service.router == "power-of-two" else None
@@ -105,7 +105,7 @@ class Live:
         self._row_of[number] = self._free.popleft()
         self._count += 1
         w = self._world
-        due_s = max(now_s + self._service.entry_s, self._clock_s)
+        due_s = max(now_s + float(self._service.entry_s(input_tokens)), self._clock_s)
         w.when[i, tables.ENTER] = due_s
         expect(self._typed, i, due_s)
         return number
@@ -188,7 +188,7 @@ class Live:
     def _change(self, world: tables.World) -> None:
         """Other tables take the place of those so far, where they are others."""
         if world is not self._world:
-            self._world, self._typed = world, typed(world)
+            self._world, self._typed = world, converted(world)
 
     def _run_to(self, until_s: float, most_rows: int = 0) -> None:
         """Run, and keep what comes out. A time that is past changes nothing."""

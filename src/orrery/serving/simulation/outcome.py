@@ -26,7 +26,7 @@ def result_of(
     )
     if not np.isfinite(finish_s).any():
         return _never_fits(requests, assembled)
-    arrive_s = arrived_s - service.entry_s
+    arrive_s = arrived_s - service.entry_s(requests.input_tokens)
     end_s = float(np.nanmax(finish_s))
     duration_s = end_s - float(np.nanmin(arrive_s))
     width_s, rows = totals["width_s"], int(totals["log_rows"])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orrery.base.errors import ScenarioError
+from orrery.execution.batch import Floats, Ints
 from orrery.execution.compression import NOTHING, Compression
 from orrery.execution.layout import Deployment
 from orrery.execution.speculation import Speculation
@@ -95,15 +96,15 @@ class Service:
         if self.split and len(roles) > 1:
             raise ScenarioError("split: shares the devices of one pool between the phases; leave the other pools out.")
 
-    @property
-    def entry_s(self) -> float:
-        """From a request's arrival to its place in the first queue: the front ends that it passes.
+    def entry_s(self, input_tokens: Ints | int) -> Floats | float:
+        """From a request's arrival to its place in the first queue: the front ends that it passes, by its prompt.
 
         With servers of their own for prompts and for outputs, a router hands each request to both, and the second one's
         front end, which registers the transfer and streams the output, stands before the first token too.
         """
         answers = [p.deployment.engine.handover_s for p in self.pools if p.role == "answers"]
-        return self.pools[0].deployment.engine.request_s + max(answers, default=0.0)
+        first = self.pools[0].deployment.engine
+        return first.request_s + first.per_prompt_token_s * input_tokens + max(answers, default=0.0)
 
     @property
     def num_devices(self) -> int:

@@ -52,7 +52,7 @@ def build(service: Service, requests: Requests, prepared: Prepared, *, seed: int
     return tables.World(
         rules=prepared.switches, knobs=prepared.knobs, req=_requests(service, requests),
         when=_times(service, requests), number=np.arange(n),
-        order=np.flatnonzero(requests.after < 0) if requests.after.size else np.arange(n),
+        order=_order(service, requests, is_capped=bool(prepared.switches.concurrency)),
         prefix_start=requests.prefix_start[:-1] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_end=requests.prefix_start[1:] if blocks_each else np.zeros(1, dtype=np.int64),
         prefix_ids=requests.prefix_ids if blocks_each else np.zeros(1, dtype=np.int64),
@@ -116,9 +116,19 @@ def _dropped(compression: Compression, requests: Requests) -> Ints:
     return np.array([x - kept_tokens(compression, x) for x in lengths.tolist()], dtype=np.int64)[back]
 
 
+def _order(service: Service, requests: Requests, *, is_capped: bool) -> Ints:
+    """Those that follow nobody, as they reach the first queue: the front end takes longer over longer prompts. Where
+    clients hold requests back until others end, they send them in order."""
+    first = np.flatnonzero(requests.after < 0) if requests.after.size else np.arange(requests.count)
+    if is_capped:
+        return first
+    reached_s = requests.arrive_s + service.entry_s(requests.input_tokens)
+    return first[np.argsort(reached_s[first], kind="stable")]
+
+
 def _times(service: Service, requests: Requests) -> Floats:
     table = np.full((requests.count, len(tables.WHEN)), np.nan)
-    table[:, tables.ENTER] = requests.arrive_s + service.entry_s
+    table[:, tables.ENTER] = requests.arrive_s + service.entry_s(requests.input_tokens)
     table[:, tables.PRIORITY] = requests.priority if requests.priority.size else 0.0
     table[:, tables.LAST] = 0.0
     return table

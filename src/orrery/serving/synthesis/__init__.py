@@ -4,7 +4,7 @@ from orrery.serving.synthesis.agents import Agents, agent_loops
 from orrery.serving.synthesis.fitted import Fitted, fit
 from orrery.serving.synthesis.lengths import Length
 from orrery.serving.synthesis.plain import independent, resampled
-from orrery.serving.synthesis.prefixes import Prefixes, shared_prefixes
+from orrery.serving.synthesis.prefixes import Prefixes, repeated, shared_prefixes
 from orrery.serving.synthesis.sessions import Conversations, conversations
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "conversations",
     "fit",
     "independent",
+    "repeated",
     "resampled",
     "shared_prefixes",
 ]

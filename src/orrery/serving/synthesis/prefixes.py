@@ -1,6 +1,6 @@
 """Groups of requests that begin alike: k prefixes, each before its share of the prompts."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,16 @@ def shared_prefixes(
         arrive_s=arrivals(law, count, rate_per_s, seed, **knobs), input_tokens=inputs, output_tokens=outputs,
         prefix_start=start, prefix_ids=ids, prefix_block_tokens=size,
     )  # fmt: skip
+
+
+def repeated(requests: Requests, num_prompts: int, block_tokens: int) -> Requests:
+    """The same requests, with ``num_prompts`` different prompts asked in turn: all whole blocks before a prompt's last
+    token are those of the request ``num_prompts`` before it (the last token is computed again, for its logits)."""
+    blocks = (requests.input_tokens - 1) // block_tokens
+    longest, none = int(blocks.max(initial=0)), np.zeros_like(blocks)
+    prompt = np.arange(requests.count) % num_prompts
+    start, ids = shared_then_own(prompt * longest, blocks, none, none, block_tokens)
+    return replace(requests, prefix_start=start, prefix_ids=ids, prefix_block_tokens=block_tokens)
 
 
 def _groups(count: int, num_prefixes: int, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -20,7 +20,8 @@ TOKENS = 24
 def life(answer: Answer) -> str:
     """A mean request: in front of the engine, its prompt, then its tokens."""
     e = answer.estimate
-    request_s = min(answer.question.deployment.engine.request_s, e.ttft_s)
+    entry_s = answer.question.deployment.engine.entry_s(answer.question.workload.input_tokens)
+    request_s = min(entry_s, e.ttft_s)
     prompt_s = min(e.prefill_cost.time_s, e.ttft_s - request_s)
     wait_s = e.ttft_s - request_s - prompt_s
     first = [("front end", request_s), ("waiting and further steps", wait_s), ("step with the prompt", prompt_s)]

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from orrery.base.errors import OrreryError, ScenarioError
+from orrery.base.errors import OrreryError
 from orrery.base.units import si
+from orrery.base.user_file import read_user_text
+from orrery.base.user_text import json_value
 from orrery.web.address import query_of
 from orrery.web.named import grounded
 
@@ -27,10 +29,10 @@ def checked(file: Path, uploads: Path) -> Found:
 
 
 def _json(file: Path, uploads: Path) -> Found:
-    text = file.read_text(encoding="utf-8-sig")
+    text = read_user_text(file, "config.json or trace")
     if text.lstrip()[:1] == "[":
         return _trace(file, uploads)
-    _refuse_doubled(file, text)
+    json_value(text, file, "write a config.json as model hubs publish it", is_unique=True)
     from orrery.models.read import read_model
 
     model = read_model(file)
@@ -40,27 +42,6 @@ def _json(file: Path, uploads: Path) -> Found:
         *(said for _, said in model.published),
     ]
     return {"kind": "model", "about": about, "opens": f"/?{query_of({'model': f'upload:{file.name}'})}"}
-
-
-def _refuse_doubled(file: Path, text: str) -> None:
-    """A key that stands twice has two meanings; readers differ in which they take."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise ScenarioError(f"{file}: the key {key[:80]!r} stands twice in one table; keep one of them.")
-            found[key] = value
-        return found
-
-    try:
-        json.loads(text, object_pairs_hook=once)
-    except ScenarioError:
-        raise
-    except json.JSONDecodeError as error:
-        raise ScenarioError(f"{file}: not valid JSON: {error}; write a config.json as model hubs publish it.") from None
-    except (ValueError, RecursionError):
-        raise ScenarioError(f"{file}: not usable JSON: too long a number, or too deeply nested.") from None
 
 
 def _trace(file: Path, _: Path) -> Found:
@@ -80,10 +61,7 @@ def _trace(file: Path, _: Path) -> Found:
 def _toml(file: Path, uploads: Path) -> Found:
     from orrery.scenario.file import read_settings
 
-    try:
-        settings = read_settings(file)
-    except RecursionError:
-        raise ScenarioError(f"{file}: not valid TOML: too deeply nested.") from None
+    settings = read_settings(file)
     return _device(file) if "facts" in settings else _scenario(file, settings, uploads)
 
 

@@ -53,7 +53,7 @@ class Kind:
 
 def _simulate(asked: Scenario, job: Job) -> Parts:
     window = read_window(job.options["window"]) if job.options.get("window") else None
-    watch = Watch(counts=job.counts, on_phase=job.told.phase)
+    watch = Watch(counts=job.counts, on_phase=lambda name, total, _: job.told.phase(name, total))
     found = simulate(asked, window=window, patience=job.told.loading(), watch=watch)
     plain = found.to_json()
     return {"answer": packed(plain)} if isinstance(found, CannotBe) else parts_of(found, plain, window)

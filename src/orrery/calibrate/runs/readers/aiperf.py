@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
-from orrery.calibrate.runs.log import Log, Object, inner, number, search, word
+from orrery.calibrate.runs.log import Log, Object, inner, number, search, spelled, word
 from orrery.calibrate.runs.reader import Found, Reader, Said, arrivals, check_requests
 
 TIMES = {"ttft_s": "time_to_first_token", "tpot_s": "inter_token_latency", "latency_s": "request_latency"}
@@ -80,7 +80,7 @@ def _arrivals(run: Found, config: Object) -> None:
 
 def _first(load: Any, names: tuple[str, ...]) -> float:
     found = (v for v in search(load, names) if isinstance(v, int | float) and not isinstance(v, bool))
-    return next((float(v) for v in found), math.nan)
+    return next((spelled(v) for v in found), math.nan)
 
 
 def _model(config: Object) -> str:

@@ -3,11 +3,10 @@
 sequences, 32 prompt tokens and 128 answer tokens)."""
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 import numpy as np
 
-from orrery.calibrate.runs.log import Log, number
+from orrery.calibrate.runs.log import Log, number, numbers
 from orrery.calibrate.runs.reader import Found, Reader, Said, check_duration, needed
 
 FLAGS = {"batch_size": "--batch 8", "input_tokens": "--input-tokens 32", "output_tokens": "--output-tokens 128"}
@@ -30,8 +29,8 @@ def _run(log: Log, said: Said) -> Found:
     run.say("engine", "vllm")
     run.say("mode", "static")
     run.say("latency_s", average_s)
-    if isinstance(times := x["latencies"], list) and times:
-        run.say("latency_s_p50", float(np.median(cast(list[Any], times))))
+    if times := numbers(x, "latencies"):
+        run.say("latency_s_p50", float(np.median(times)))
     return run
 
 

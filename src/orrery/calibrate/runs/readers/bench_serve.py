@@ -9,11 +9,10 @@ Keys: ``{mean,median,std,pNN}_{ttft,tpot,itl,e2el|e2e_latency}_ms``, ``request_t
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, cast
 
 import numpy as np
 
-from orrery.calibrate.runs.log import Log, Object, number, word
+from orrery.calibrate.runs.log import Log, Object, number, numbers, word
 from orrery.calibrate.runs.reader import Found, Reader, Said, arrivals, check_duration, check_requests
 
 TIMES = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "latency_s", "e2e_latency": "latency_s"}
@@ -49,10 +48,10 @@ def _run(x: Object, where: str) -> Found:
     run.say("num_requests", completed)
     for side in ("input", "output"):
         run.say(f"{side}_tokens", number(x, f"total_{side}_tokens") / completed)
-        if isinstance(lengths := x.get(f"{side}_lens"), list) and lengths:
-            run.say(f"{side}_tokens_std", float(np.std(cast(list[Any], lengths))))
-    for key, value in x.items():
-        if (found := _KEY.fullmatch(key)) and isinstance(value, int | float) and value > 0:
+        if lengths := numbers(x, f"{side}_lens"):
+            run.say(f"{side}_tokens_std", float(np.std(lengths)))
+    for key in x:
+        if (found := _KEY.fullmatch(key)) and (value := number(x, key)) > 0:
             suffix = {"mean": "", "median": "_p50"}.get(found[1], f"_{found[1]}")
             run.say(TIMES[found[2]] + suffix, value / 1e3)
     for key, column in RATES.items():

@@ -1,15 +1,20 @@
 """A measured table as `orrery check` reads it: CSV whose first line names the columns, ``kind`` among them."""
 
-import csv
 from collections.abc import Sequence
 
+from orrery.base.errors import ScenarioError
+from orrery.base.user_text import csv_lines
 from orrery.calibrate.runs.log import Log
 from orrery.calibrate.runs.reader import Found, Reader, Said
 from orrery.evidence.tables import read_table
 
 
 def _recognise(log: Log) -> bool:
-    header = next(csv.reader([log.text.lstrip().splitlines()[0]]))
+    first = log.text.lstrip().splitlines()[0]
+    try:
+        header = next(csv_lines(first, log.name), (1, list[str]()))[1]
+    except ScenarioError:  # a long line of something else
+        return False
     return "kind" in [h.strip() for h in header]
 
 

@@ -27,9 +27,9 @@ ARGUMENTS = {
 RECOMPUTE = {"full": "full", "selective": "selective", "none": "none"}
 
 _ITERATION = re.compile(r"iteration\s+\d+/\s*\d+ \|(.*)")
-_FIELD = re.compile(r"\s*([^:|]+?):\s*([-+0-9.eE]+)\s*")
+_FIELD = re.compile(r"\s*([^:|]+?):\s*([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(?:\||$)")
 _ARGUMENT = re.compile(r"^(?:\S+:)?\s*(\w+) \.{2,} (.+?)\s*$", re.MULTILINE)
-_RESERVED = re.compile(r"memory \(MB\).*?max reserved: ([\d.]+)")
+_RESERVED = re.compile(r"memory \(MB\).*?max reserved: (\d+(?:\.\d+)?)")
 
 
 def _recognise(log: Log) -> bool:

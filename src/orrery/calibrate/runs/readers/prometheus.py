@@ -81,14 +81,21 @@ def parse(log: Log) -> Scrape:
             continue
         if not (found := _LINE.fullmatch(line)):
             raise ScenarioError(f"{log.name}, line {number}: is no sample of Prometheus text: {line[:60]!r}.")
-        name, labels, value = found[1], _labels(found[2] or ""), float(found[3])
+        name, labels, value = found[1], _labels(found[2] or ""), _value(log, number, found[3])
         out.models |= {labels["model_name"]} if "model_name" in labels else set()
         if name.endswith("_bucket"):
-            buckets, bound = out.buckets[name.removesuffix("_bucket")], float(labels.get("le", "inf"))
+            buckets, bound = out.buckets[name.removesuffix("_bucket")], _value(log, number, labels.get("le", "inf"))
             buckets[bound] = buckets.get(bound, 0.0) + value
         elif not name.endswith("_created"):
             out.counters[name.removesuffix("_total")] += value
     return out
+
+
+def _value(log: Log, line: int, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ScenarioError(f"{log.name}, line {line}: {text[:40]!r} is no number.") from None
 
 
 def _labels(text: str) -> dict[str, str]:

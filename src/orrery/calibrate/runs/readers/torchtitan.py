@@ -18,8 +18,8 @@ WARM_UP = 2
 """First printed lines that are left out, where more than twice as many are printed."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_STEP = re.compile(r"\bstep:\s*(\d+)\b.*?\b(?:tps|wps):\s*([\d,]+)")
-_MEMORY = re.compile(r"\bmemory:\s*([\d.]+)GiB")
+_STEP = re.compile(r"\bstep:\s*(\d{1,15})\b.*?\b(?:tps|wps):\s*(\d[\d,]{0,20})")
+_MEMORY = re.compile(r"\bmemory:\s*(\d+(?:\.\d+)?)GiB")
 
 
 def _recognise(log: Log) -> bool:
