@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.base.compiled import source_of, converted
+from orrery.base.compiled import converted, source_of
 from orrery.execution.batch import Batch
 from orrery.execution.shard import has_exchange
 from orrery.execution.step import step

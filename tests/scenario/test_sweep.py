@@ -190,7 +190,7 @@ def test_a_process_that_dies_fails_only_its_run(monkeypatch):
     workers.in_processes({n: {"tp": n} for n in (1, 2, 3)}, 2, False, "", found.__setitem__)
     assert (found[1], found[3]) == ({"done": 1}, {"done": 3})
     assert "memory" in found[2]["error"]["message"]
-    assert os.environ.get("NUMBA_NUM_THREADS") is None or os.environ["NUMBA_NUM_THREADS"] != "1"
+    assert os.environ.get("MKL_NUM_THREADS") is None or os.environ["MKL_NUM_THREADS"] != "1"
 
 
 def fake_ray(calls):

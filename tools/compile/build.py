@@ -24,6 +24,8 @@ from compile.sources import Sources
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
          "-w", "-DNDEBUG")  # fmt: skip
 """Every operation rounds as Python's does: nothing is contracted or reordered."""
+ENDING: str = sysconfig.get_config_var("EXT_SUFFIX")  # asked once: the first asking is not safe among threads
+INCLUDE = sysconfig.get_paths()["include"]
 BASELINE = {"x86_64": ("-march=x86-64-v2",)}
 """What a machine must have, as numpy's own wheels do: rounding to whole numbers is one instruction from there on."""
 WIDE = {"x86_64": ("-mavx2",)}
@@ -74,10 +76,9 @@ def compile_room(root: Path, room: str) -> list[Path]:
     CalledProcessError where C fails."""
     work, folder = root / "build" / "rooms", root / "src" / "orrery" / room
     work.mkdir(parents=True, exist_ok=True)
-    ending = sysconfig.get_config_var("EXT_SUFFIX")
-    made = {folder / f"{name}{ending}": flags for name, flags in variants(room).items()}
+    made = {folder / f"{name}{ENDING}": flags for name, flags in variants(room).items()}
     text = translated(root, room)
-    stamp = work / f"{room}{ending}.stamp"
+    stamp = work / f"{room}{ENDING}.stamp"
     seal = sha256(repr((text, made, compiler(), FLAGS)).encode()).hexdigest()
     if all(path.exists() for path in made) and stamp.exists() and stamp.read_text() == seal:
         return list(made)
@@ -100,7 +101,7 @@ def link(c: Path, made: Path, flags: tuple[str, ...]) -> None:
     """The extension ``made``, from C; one that was there is replaced when the new one is whole."""
     partial = made.with_name(f".{made.name}.partial")
     shared = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
-    include, entry = f"-I{sysconfig.get_paths()['include']}", f"-DPyInit__compiled=PyInit_{made.name.split('.')[0]}"
+    include, entry = f"-I{INCLUDE}", f"-DPyInit__compiled=PyInit_{made.name.split('.')[0]}"
     said = (*FLAGS, *flags, include, entry, str(c), *shared, "-o", str(partial), "-lm")
     subprocess.run([*compiler(), *said], check=True)
     os.replace(partial, made)

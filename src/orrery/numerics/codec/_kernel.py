@@ -8,9 +8,23 @@ all of FP32's exponents are rounded on their bits instead.
 
 import numpy as np
 
-from orrery.base.compiled import (  # noqa: I001
-    Codes, Entries, Floats, LongCodes, Numbers, ShortCodes, Singles, Singles2, Words, bits_of_float, bits_of_single,
-    compiled, float_of_bits, single, single_of_bits, word,
+from orrery.base.compiled import (
+    Codes,
+    Entries,
+    Floats,
+    LongCodes,
+    Numbers,
+    ShortCodes,
+    Singles,
+    Singles2,
+    Words,
+    bits_of_float,
+    bits_of_single,
+    compiled,
+    float_of_bits,
+    single,
+    single_of_bits,
+    word,
 )  # fmt: skip
 
 NEAREST_EVEN, NEAREST_AWAY, TOWARD_ZERO, UP, DOWN, NEAREST_ZERO, ODD, STOCHASTIC, STOCHASTIC_EQUAL = range(9)

@@ -15,7 +15,7 @@ from orrery.scenario.sweep.point import failed, run_point
 Settings = Mapping[str, Any]
 OnRun = Callable[[int, dict[str, Any]], None]
 
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """What libraries read when they start: a process a core needs no threads beside it."""
 
 

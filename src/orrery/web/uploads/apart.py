@@ -11,7 +11,7 @@ from orrery.web.uploads import check
 from orrery.web.uploads.check import Found
 
 MOST_WAIT_S = 60.0
-ONE_THREAD = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 async def checked_apart(file: Path, uploads: Path, wait_s: float = MOST_WAIT_S) -> Found:
