@@ -81,7 +81,7 @@ def test_a_table_of_steps_is_scored(tmp_path):
 
 @pytest.mark.skipif(not TABLE.exists(), reason=f"no measured tables at {TABLE.parent}")
 def test_published_steps_are_near():
-    """Some 20 % on average, with constants that saw none of them; a fit moves it by a few per cent."""
+    """Some 20 % on average, by constants that saw none of them; a fit of training moves it by a few per cent."""
     report = check([TABLE])
     step = next(g for g in report.groups if g.metric == "step_time_s")
     assert step.score.rows == 29

@@ -77,8 +77,8 @@ def test_estimate_and_simulate_agree(deploy_any, count):
         errors.append([abs(a / b - 1) for a, b in pairs])
     ttft, tpot, rate = np.percentile(errors, 95, axis=0)
     assert rate <= 0.08, rate
-    assert tpot <= 0.08, tpot
-    assert ttft <= 0.155, ttft
+    assert tpot <= 0.10, tpot
+    assert ttft <= 0.18, ttft
 
 
 @pytest.mark.parametrize("count", [SOME, MANY])
