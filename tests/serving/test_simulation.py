@@ -59,7 +59,7 @@ def ways_of(world, chosen):
 
 
 def asked(world, requests):
-    """The requests as objects."""
+    """The requests as objects, in the order in which the front end is done with them."""
     shares = world.blocks_each > 0
     start, ids = requests.prefix_start.tolist(), requests.prefix_ids.tolist()
     return [
@@ -69,7 +69,7 @@ def asked(world, requests):
             client=int(requests.client[i]), session=int(requests.session[i]) if requests.session.size else -1,
             priority=float(requests.priority[i]),
         )
-        for i in range(requests.count)
+        for i in world.order.tolist()
     ]  # fmt: skip
 
 
@@ -88,9 +88,9 @@ def test_the_loop_equals_the_oracle_bit_for_bit(chosen, limits, requests):
     fleet = Fleet(ways_of(world, chosen), world.unit_machine.size, remembers=world.memory.num_ids > 0)
     found = fleet.run(asked(world, requests))
     for name, column in (("admitted_s", k.ADMITTED_S), ("first_s", k.FIRST), ("finish_s", k.FINISH)):
-        np.testing.assert_array_equal([getattr(r, name) for r in found], world.when[:, column], err_msg=name)
+        np.testing.assert_array_equal([getattr(r, name) for r in found], world.when[world.order, column], err_msg=name)
     for name, column in (("preempted", k.PREEMPTED), ("cached", k.CACHED), ("machine", k.MACHINE)):
-        np.testing.assert_array_equal([getattr(r, name) for r in found], world.req[:, column], err_msg=name)
+        np.testing.assert_array_equal([getattr(r, name) for r in found], world.req[world.order, column], err_msg=name)
 
 
 @settings(max_examples=25, **QUIET)
