@@ -8,6 +8,7 @@ source runs as plain Python. ``tools/compile`` translates: it reads the annotati
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -53,16 +54,13 @@ def extension_of(room: str) -> ModuleType | None:
     """The extension of ``orrery.<room>`` for this processor; None where it was not built, or from other sources."""
     if os.environ.get(PLAIN):
         return None
-    extension = _current(room, "_compiled")
-    return _current(room, "_compiled_wide") or extension if extension and extension.HAS_WIDE else extension
-
-
-def _current(room: str, name: str) -> ModuleType | None:
-    """An extension, if it was built from the sources as they stand."""
     try:
-        extension = import_module(f"orrery.{room}.{name}")
+        extension = import_module(f"orrery.{room}._compiled")
     except ImportError:
         return _say_plain("was not built for this Python")
+    if extension.HAS_WIDE:  # what the processor has; most rooms have no second form
+        with suppress(ImportError):
+            extension = import_module(f"orrery.{room}._compiled_wide")
     house = Path(__file__).parents[1]
     for path, digest in extension.SOURCES.items():
         if sha256((house / path).read_bytes()).hexdigest() != digest:
