@@ -97,7 +97,7 @@ def converted(value: Any) -> Any:
 
     It sees the same arrays; plain Python goes on with the tuple itself.
     """
-    kind = type(value)
+    kind: type[Any] = type(value)
     extension = extension_of(kind.__module__.split(".")[1])
     return value if extension is None else extension.CLASSES[kind.__module__, kind.__name__](value)
 

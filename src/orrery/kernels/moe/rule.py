@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +121,8 @@ def _corrected(op: MoE, rows: Floats, ready: _Ready) -> Floats:
     time_s, roof = rows[kernel.TIME], rows[kernel.COMPUTE]
     sizes = (op.tokens, op.hidden_size, op.ffn_size, op.num_experts)
     if rows.ndim == 1:
-        return kernel.corrected(time_s, roof, logs[0], CAP, *(float(size) for size in sizes), ready.ranges)
+        found = kernel.corrected(time_s, roof, logs[0], CAP, *(float(size) for size in sizes), ready.ranges)
+        return cast(Floats, found)  # one number goes for an array
     flat: list[Floats] = [np.array(time_s, dtype=np.float64).ravel()]
     flat += flat_columns((time_s, roof, *sizes), np.float64)[1][1:]
     kernel.all_corrected(flat[0], flat[1], logs, CAP, *flat[2:], ready.ranges)

@@ -17,7 +17,7 @@ def compiled_by_numba(rule: Callable[..., Any], kind: str) -> Any:
     """numba's form of a rule of a ``kind`` of ``tables.SEAMS``, with an ``address``; None where it cannot be had."""
     if rule.__module__.startswith(HOUSE) or find_spec("numba") is None:
         return None
-    from numba import carray, cfunc, njit, types
+    from numba import carray, cfunc, njit, types  # pyright: ignore[reportPrivateImportUsage]
     from numba.core.errors import NumbaError
 
     body, whole, number, row = njit(rule), types.int64, types.float64, (types.CPointer(types.float64), types.int64)
