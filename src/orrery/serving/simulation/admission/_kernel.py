@@ -1,4 +1,4 @@
-# pyright: reportArgumentType=false  (an element of an array of whole numbers is one)
+# pyright: reportArgumentType=false
 """Who is let into a batch, and what a step computes: blocks for decodes, grants for prompts, seats for the queue."""
 
 from orrery.engine.queue._kernel import (

@@ -1,4 +1,4 @@
-# pyright: reportArgumentType=false  (an element of an array of whole numbers is one)
+# pyright: reportArgumentType=false
 """What a step has brought when it ends: tokens, hand-overs, ends, and the record of it all."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# pyright: reportArgumentType=false  (an element of an array of whole numbers is one)
+# pyright: reportArgumentType=false
 """What requests hold, and how they let go of it: seats, blocks of their own and of lenders, their place in a queue."""
 
 from orrery.base.compiled import Floats2, Ints

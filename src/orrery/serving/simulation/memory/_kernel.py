@@ -1,4 +1,4 @@
-# pyright: reportArgumentType=false  (an element of an array of whole numbers is one)
+# pyright: reportArgumentType=false
 """Pools of cache blocks, and the blocks that requests share.
 
 A sequence of b blocks holds ``held[b]`` bytes (layers with a window, or a state, do not grow for ever, so blocks differ
