@@ -14,7 +14,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def converted(value: Any) -> Any:
 
     It sees the same arrays; plain Python goes on with the tuple itself.
     """
-    kind: type[Any] = type(value)
+    kind = cast(type[Any], type(value))
     extension = extension_of(kind.__module__.split(".")[1])
     return value if extension is None else extension.CLASSES[kind.__module__, kind.__name__](value)
 
