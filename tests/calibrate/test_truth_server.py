@@ -35,7 +35,7 @@ def deployment():
     return Deployment(
         model=parse(CONFIG, name="small"), cluster=Cluster(device=device, num_devices=1, devices_per_node=1),
         layout=Layout(), formats=Formats(weights="fp32", activations="fp32", kv="fp32"),
-        engine=replace(get_engine("numpy", "", device), request_s=0.0),
+        engine=replace(get_engine("numpy", "", device), request_s=0.0, per_prompt_token_s=0.0),
     )  # fmt: skip
 
 

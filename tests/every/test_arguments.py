@@ -22,6 +22,10 @@ MOST_S = 20.0
 SERVED = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 64, "output_tokens": 8}
 ONCE = {**SERVED, "rate": 1.0, "num_requests": 3}
 LEARNED = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 8, "global_batch": 16, "seq_len": 2048}
+REWARDED = {
+    "model": "llama-3.2-1b", "device": "h100-sxm", "devices": 8, "prompts_per_step": 2, "generations_per_prompt": 2,
+    "output_tokens": 20, "max_output_tokens": 40,
+}  # fmt: skip
 LAYERS = {"model": "llama-3.1-8b", "device": "h100-sxm", "formats": "bf16,fp8", "size_ratio": 0.8}
 
 
@@ -60,6 +64,7 @@ def bases(tmp_path_factory):
         "scaling": ((), {"law": "fp-quantisation", "parameters": 1e9, "tokens": 1e10}),
         "simulate": ((read_scenario(ONCE),), {}), "sweep": ((read_scenario(ONCE),), {"over": ["rate=1"], "jobs": 1}),
         "train": ((), LEARNED), "train_plan": ((), {**LEARNED, "count": 1}),
+        "train_rl": ((), REWARDED), "train_rl_plan": ((), {**REWARDED, "devices": 2}),
         "compare_runs": (([table],), {}), "fit_trace": ((orrery.load_trace("chat"),), {}),
         "get_paper": (("distserve",), {}),
         "requests_of": ((orrery.load_trace("chat"),), {"count": 5}), "read_scenario": ((SERVED,), {}),

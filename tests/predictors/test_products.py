@@ -97,7 +97,7 @@ def test_a_measured_table_takes_the_place_of_drawn_samples(tmp_path):
     [
         ("m,n,k\n1,1,1\n", "lacks op, device, format"),
         (",".join(WANTED) + "\n", "no row with op = gemm"),
-        (None, "cannot be read"),
+        (None, "There is no file"),
     ],
 )
 def test_tables_of_something_else_are_refused_in_words(tmp_path, text, says):

@@ -40,7 +40,7 @@ def test_a_scenario_that_one_command_reads_is_its_question(
     ("settings", "said"),
     [
         (SERVED | {"concurrency": 4}, "estimate|simulate"), (TRAINED, "train|train-plan"),
-        (SERVED | {"global_batch": 4}, "no one command"),
+        (SERVED | {"global_batch": 4, "slo": ["ttft:1"]}, "no one command"),
     ],
 )  # fmt: skip
 def test_an_open_question_asks_which(tmp_path: Path, settings: dict[str, object], said: str) -> None:

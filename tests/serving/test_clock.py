@@ -109,7 +109,7 @@ def test_small_steps_with_prompts_are_replayed_in_pieces(deploy, engine):
 
 def test_the_simulator_launches_as_the_closed_form_does(deploy, engine):
     """One request, alone: its prompt's step waits for the launches and its decode steps do not."""
-    slow = replace(deploy(tp=4), engine=replace(engine, launch_s=1e-3, request_s=0.0))
+    slow = replace(deploy(tp=4), engine=replace(engine, launch_s=1e-3, request_s=0.0, per_prompt_token_s=0.0))
     run = simulate(
         Service(pools=(Pool(deployment=slow),)),
         Requests(arrive_s=np.zeros(1), input_tokens=np.array([64]), output_tokens=np.array([3])),

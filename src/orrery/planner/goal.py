@@ -27,7 +27,7 @@ class Traffic:
     input_tokens: float
     output_tokens: float
     request_rate_per_s: float = 0.0
-    users: float = 0.0  # people who send, wait, think and send again, in place of a rate; the rate then bounds theirs
+    num_users: float = 0.0  # people who send, wait, think and send again, in place of a rate, which then bounds theirs
     think_s: float = 0.0
     input_tokens_std: float = 0.0
     output_tokens_std: float = 0.0
@@ -36,7 +36,7 @@ class Traffic:
     @property
     def wanted(self) -> str:
         """The load in words."""
-        return f"{self.users:,.0f} users" if self.users else f"{self.request_rate_per_s:.3g} requests/s"
+        return f"{self.num_users:,.0f} users" if self.num_users else f"{self.request_rate_per_s:.3g} requests/s"
 
     @property
     def fitting_tokens(self) -> float:

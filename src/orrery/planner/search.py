@@ -101,13 +101,13 @@ def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Mi
     top_rate = curve.at(highest, curve.requests_per_s)
     traffic = goal.traffic
     demanded, room = traffic.request_rate_per_s, top_rate
-    if traffic.users:  # of the people that a replica has room for, some wait for it and the others think
-        demanded, room = traffic.users, highest + top_rate * traffic.think_s
+    if traffic.num_users:  # of the people that a replica has room for, some wait for it and the others think
+        demanded, room = traffic.num_users, highest + top_rate * traffic.think_s
     replicas = max(least_replicas, ceil(demanded / room - 1e-9)) if demanded else most
     if replicas > most:
         return _too_few(goal, curve, replicas)
-    if traffic.users:
-        people = traffic.users / replicas
+    if traffic.num_users:
+        people = traffic.num_users / replicas
         concurrency = min(highest, in_flight_of(curve, people, traffic.think_s))
         return _operation(goal, curve, replicas, concurrency, highest, (people - concurrency) / traffic.think_s)
     rate = demanded / replicas if demanded else top_rate

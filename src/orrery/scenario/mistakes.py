@@ -9,6 +9,7 @@ from orrery.base.errors import ScenarioError, shown
 from orrery.scenario.names import hint
 from orrery.scenario.setting import Setting
 
+UNKNOWN = "none is like it."
 MOST_MISTAKES = 20
 """That are told; of more, how many there are."""
 
@@ -18,6 +19,8 @@ def mistakes(error: ValidationError, known: Mapping[str, Setting], where: str = 
     prefix = f"{where}: " if where else ""
     found = error.errors()
     lines = [prefix + _sentence(e["type"], e["loc"], e["msg"], e["input"], known) for e in found[:MOST_MISTAKES]]
+    if any(line.endswith(UNKNOWN) for line in lines):
+        lines.append(f"Known settings: {', '.join(known)}.")
     more = [f"{len(found) - MOST_MISTAKES:,} more mistakes."] if len(found) > MOST_MISTAKES else []
     return ScenarioError("\n".join([*dict.fromkeys(lines), *more]))
 
@@ -35,7 +38,7 @@ def _sentence(kind: str, loc: tuple[int | str, ...], message: str, got: Any, kno
     name = str(loc[0]) if loc else ""
     detail = message.removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        return f"There is no setting {name[:80]!r}; " + (hint(name[:80], known) or f"known: {', '.join(known)}.")
+        return f"There is no setting {name[:80]!r}; " + (hint(name[:80], known) or UNKNOWN)
     if name not in known:
         return f"{detail}."
     setting, short = known[name], shown(got)

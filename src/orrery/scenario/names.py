@@ -36,7 +36,7 @@ ALIASES: Mapping[str, str] = {
     "num_layers_in_last_pipeline_stage": "last_stage_layers",
     "dataset": "trace", "num_speculative_tokens": "draft_tokens", "speculative_model": "draft_model",
     "enable_prefix_caching": "prefix_caching", "num_replicas": "replicas",
-    "moe_a2a_backend": "all2all_backend", "moe_comm_method": "all2all_backend", "dispatcher": "all2all_backend",
+    "moe_a2a_backend": "all2all_backend", "moe_comm_method": "all2all_backend",
     "ep_num_redundant_experts": "num_redundant_experts", "redundant_experts": "num_redundant_experts",
 }  # fmt: skip
 """Another name -> the setting that it is, where a command has that setting and none of the other name."""

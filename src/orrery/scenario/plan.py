@@ -110,7 +110,7 @@ def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple
     traffic, notes = traffic_of(scenario)
     if scenario.users is not None:
         rate = users_rate(scenario)
-        traffic = replace(traffic, users=float(scenario.users), think_s=think_s(scenario), request_rate_per_s=rate)
+        traffic = replace(traffic, num_users=float(scenario.users), think_s=think_s(scenario), request_rate_per_s=rate)
     most = scenario.max_devices or scenario.devices or MOST_DEVICES
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
     return Goal(objectives=_objectives(scenario, is_simulated), traffic=traffic, max_devices=most, best=best), notes

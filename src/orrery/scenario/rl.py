@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from orrery.base.arguments import typed
 from orrery.base.cost import Interval
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, tariff_of
@@ -127,6 +128,7 @@ def memory_json(memory: PoolMemory) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@typed
 def train_rl(scenario: Scenario | None = None, /, **settings: Any) -> RlAnswer | CannotBe:
     """One step of RL post-training: rollouts simulated, passes and updates costed, weights handed over.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from orrery.base.arguments import typed
 from orrery.base.errors import OrreryError
 from orrery.catalog.devices import get_device
 from orrery.catalog.rl_frameworks import get_rl_framework
@@ -60,6 +61,7 @@ def flags_of(plan: RlAnswer) -> dict[str, Any]:
     return chosen | ({"colocated": True} if job.is_colocated else {"generation_devices": job.generation_devices})
 
 
+@typed
 def train_rl_plan(
     scenario: Scenario | None = None, /, *, progress: Progress | None = None, **settings: Any
 ) -> RlPlanAnswer:
