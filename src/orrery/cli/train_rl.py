@@ -6,7 +6,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from orrery.base.units import text
+from orrery.base.units import figures, text
 from orrery.cli.output import console, print_infeasible, print_json, print_notes
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def _figures(answer: "RlAnswer") -> Table:
     table.add_row("Step time", text(answer.step_time_s, "s"), f"{text(step.low_80, 's')} to {text(step.high_80, 's')}")
     for label, name in (("Samples/s", "samples_per_s"), ("Tokens/s", "tokens_per_s")):
         ends = intervals[name]
-        table.add_row(label, f"{getattr(answer, name):,.4g}", f"{ends.low_80:,.4g} to {ends.high_80:,.4g}")
-    table.add_row("Tokens/s/device", f"{answer.tokens_per_s / answer.job.num_devices:,.4g}", "")
+        table.add_row(label, figures(getattr(answer, name)), f"{figures(ends.low_80)} to {figures(ends.high_80)}")
+    table.add_row("Tokens/s/device", figures(answer.tokens_per_s / answer.job.num_devices), "")
     table.add_row("Energy per step", text(answer.step.energy_j, "j"), "")
     if (usd := answer.usd_per_step) is not None:
         table.add_row("Cost per step", f"${usd:.3g}", "")
@@ -134,7 +134,7 @@ def print_rl_plan(answer: "RlPlanAnswer") -> None:
         table.add_row(
             str(number), str(job.training.cluster.num_devices),
             "same" if job.is_colocated else str(job.generation_devices), str(job.layout), str(job.generation.layout),
-            text(plan.step_time_s, "s"), f"{plan.tokens_per_s / job.num_devices:,.4g}", plan.step.limited_by,
+            text(plan.step_time_s, "s"), figures(plan.tokens_per_s / job.num_devices), plan.step.limited_by,
             f"{usd:.3g}" if usd is not None else "",
         )  # fmt: skip
     out.print(table)
