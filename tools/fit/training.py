@@ -10,6 +10,7 @@ and device count: 20 % fit, 20 % give the intervals, 60 % are only scored. Memor
 """
 
 import argparse
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -238,14 +239,15 @@ def fitted(
     return {n: float(f"{v:.4g}") for n, v in values(found.x).items()}
 
 
-def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
+def fit(runs: Sequence[Run], begin: Known | None = None, shipped: Known | None = None) -> Known:
     """Constants by (framework, generation, precision); blanks pool. In turns: devices, frameworks, their attention.
 
-    What ``begin`` already holds stays as it is: only what it lacks is fitted.
+    What ``begin`` already holds stays as it is: only what it lacks is fitted. Fits begin at the ``shipped`` constants,
+    too, and take what explains the rows to fit better.
     """
     timed = even(r for r in runs if r.side == FIT and r.time_s > 0 and not is_guessed(r))
-    stays = begin or {}
-    pooled: Theta = START | stays.get(("", "", ""), {})
+    stays, before = begin or {}, shipped or {}
+    pooled: Theta = START | before.get(("", "", ""), {}) | stays.get(("", "", ""), {})
     devices = {(g, p): theta for (name, g, p), theta in stays.items() if not name and g}
     hosts = {name: theta for (name, g, _), theta in stays.items() if name and not g}
     cores = {(name, g): theta for (name, g, _), theta in stays.items() if name and g}
@@ -256,6 +258,9 @@ def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
             pooled | devices.get((generation, precision), {}) | hosts.get(name, {}) | cores.get((name, generation), {})
         )
 
+    def shipped_at(key: tuple[str, str, str], first: Theta) -> list[Theta]:
+        return [first | before[key]] if key in before else []
+
     for turn in range(1 if stays else ROUNDS):
         for name in sorted({r.key[0] for r in timed if (r.key[0], "", "") not in stays}):
             if len(mine := [r for r in timed if r.key[0] == name]) >= MIN_FIT:
@@ -263,18 +268,19 @@ def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
                 first = pooled if turn == 0 else pooled | hosts.get(name, {})
                 anew = turn == ROUNDS - 1  # what was settled first may be a dead end once the devices are known
                 starts = [first, *(first | other for other in HOST_STARTS)] if anew else [first]
-                tries = [fitted(mine, FRAMEWORK, pooled, rest, time_errors, begin=b) for b in starts]
-                hosts[name] = min(tries, key=lambda t: cost(mine, rest, t, time_errors))
+                hosts[name] = best_of(mine, FRAMEWORK, pooled, rest, [*starts, *shipped_at((name, "", ""), first)])
         for key in sorted({r.key[:2] for r in timed if (*r.key[:2], "") not in stays}):
             mine = [r for r in timed if r.key[:2] == key and is_dense(r)]
             mine = [r for r in mine if attention_share(r, known(r)) > ATTENTION_FRAC]
             if len(mine) >= MIN_FIT:
-                cores[key] = fitted(mine, ("attention_ratio",), pooled, [known(r) for r in mine], time_errors)
+                starts = [pooled, *shipped_at((*key, ""), pooled)]
+                cores[key] = best_of(mine, ("attention_ratio",), pooled, [known(r) for r in mine], starts)
         for key in sorted({r.key[1:] for r in timed if ("", *r.key[1:]) not in stays}):
             mine = [r for r in timed if r.key[1:] == key and launch_share(r, known(r)) < HOST_BOUND_FRAC]
             if len(mine) >= MIN_FIT:
-                begin = pooled | devices.get(key, {})
-                devices[key] = fitted(mine, DEVICE, pooled, [known(r) for r in mine], time_errors, begin=begin)
+                first = pooled | devices.get(key, {})
+                starts = [first, *shipped_at(("", *key), first)]
+                devices[key] = best_of(mine, DEVICE, pooled, [known(r) for r in mine], starts)
         found = time_errors(timed, [known(r) for r in timed])
         print(f"turn {turn}: median {np.median(np.abs(found)):.4f}, mean {np.mean(np.abs(found)):.4f}", flush=True)
         for names, tables in ((DEVICE, devices), (FRAMEWORK, hosts), (("attention_ratio",), cores)):
@@ -288,6 +294,14 @@ def fit(runs: Sequence[Run], begin: Known | None = None) -> Known:
     out |= {(name, "", ""): theta for name, theta in hosts.items()}
     out |= {(name, generation, ""): theta for (name, generation), theta in cores.items()}
     return out
+
+
+def best_of(
+    runs: Sequence[Run], names: Sequence[str], start: Theta, rest: Sequence[Theta], begins: Sequence[Theta]
+) -> Theta:
+    """The fit that explains its rows best, of those that begin at each of ``begins``."""
+    tries = [fitted(runs, names, start, rest, time_errors, begin=begin) for begin in begins]
+    return min(tries, key=lambda theta: cost(runs, rest, theta, time_errors))
 
 
 GUESSED = ("tp:", "pp:", "vp:", "precision:", "sharding and recompute:")
@@ -408,15 +422,22 @@ def document(runs: Sequence[Run], known: Known) -> str:
     return head + tomli_w.dumps({"sources": sources, "framework": entries})
 
 
+def read_known(path: Path) -> Known:
+    """The constants of a fact file."""
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))["framework"]
+    return {(e["name"], e["generation"], e["precision"]): dict(e.get("constants", {})) for e in entries}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=FITTED)
+    parser.add_argument("--again", action="store_true", help="begin at the constants that are there, too")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
     arguments = parser.parse_args()
     runs = read_runs(arguments.data)
     print(len(runs), "rows", {s: sum(r.side == s for r in runs) for s in (FIT, CALIBRATE, TEST)}, flush=True)
-    known = fit(runs)
+    known = fit(runs, shipped=read_known(arguments.out) if arguments.again else None)
     fit_memory(runs, known)
     for key, theta in known.items():
         print(key, {k: v for k, v in theta.items() if k in ASSUMED})
