@@ -12,6 +12,8 @@ RATE = (*ONE, "--rate", "2")
 SHORT = (*RATE, "--num-requests", "30")
 JOB = ("--model", "llama-3.1-70b", "--device", "h100-sxm", "--devices", "64", "--global-batch", "128", "--seq-len",
        "8192")  # fmt: skip
+RL = ("--rl", "--model", "llama-3.1-8b", "--device", "h100-sxm", "--prompts-per-step", "16", "--generations-per-prompt",
+      "4", "--output-tokens", "200", "--max-output-tokens", "800", "--global-batch", "64")  # fmt: skip
 WIDTHS = (80, 100, 120)
 RUNS = "model,device,num_devices,tp,weights_format,engine,mode,input_tokens,output_tokens,batch_size,tpot_s,ttft_s"
 
@@ -40,6 +42,8 @@ COMMANDS = {
                    "tp8 sp pp2 mb1 zero1 recompute-full 1f1b"),
     "train offload": ("train", "--model", "llama-3.1-8b", "--device", "l40s", "--devices", "1", "--global-batch", "8",
                       "--seq-len", "2048", "--offload", "zero-offload", "--train-tokens", "1e9"),
+    "train rl": ("train", *RL, "--devices", "16"),
+    "train rl plan": ("train", *RL, "--devices", "4", "--plan", "--generation-tp", "1"),
     "check": ("check", "runs.csv", "--by", "device,engine"),
     "calibrate compare": ("calibrate", "compare", "runs.csv"),
     **{f"show {kind}": ("show", kind) for kind in ("devices", "models", "formats", "techniques", "engines",
@@ -52,6 +56,7 @@ SLOW = ("orrery.scenario.ask.plan", "orrery.scenario.bits.bits", "orrery.scenari
         "orrery.cli.plan_simulated.plan_simulated", "orrery.cli.capacity.find_capacity", "orrery.cli.sweep.sweep",
         "orrery.scenario.compare_formats.compare_formats", "orrery.evidence.judge.run.rerun",
         "orrery.evidence.check.check", "orrery.scenario.train_plan.train_plan",
+        "orrery.scenario.rl.train_rl", "orrery.scenario.rl_plan.train_rl_plan",
          "orrery.calibrate.compare.compare.compare_runs")  # fmt: skip
 """What takes long and does not know the width: worked out once."""
 
