@@ -1,4 +1,4 @@
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportReturnType=false
 """The event loop of serving: requests arrive, queue, are batched step by step, and leave.
 
 A request has tokens to compute and tokens computed; each step grants tokens until a budget is spent, so prefill, chunks
