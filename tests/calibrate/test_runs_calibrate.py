@@ -74,7 +74,7 @@ def measure(rows, folder, *, seed=0, noise=NOISE, metrics=("ttft_s", "tpot_s"), 
 def slow_host(tmp_path_factory):
     """A machine whose host and memory are far slower than the shipped ones, and its calibration."""
     folder = tmp_path_factory.mktemp("slow")
-    path, truth = measure([*static_rows(), *idle_rows()], folder, step_s=4.0, memory_ratio=1.2, request_s=4.0)
+    path, truth = measure([*static_rows(), *idle_rows()], folder, step_s=10.0, memory_ratio=1.2, request_s=4.0)
     seen = []
     answer = calibrate_runs([path], name=str(folder / "my-box"), on_progress=lambda *x: seen.append(x), **SAID)
     return answer, truth, path, seen
@@ -109,7 +109,7 @@ def test_what_the_runs_do_not_tell_stays_and_its_run_is_named(slow_host):
 
 
 def test_static_batches_do_not_tell_the_front_end_which_they_do_not_pass(tmp_path):
-    path, _ = measure(static_rows(), tmp_path, step_s=2.5, request_s=4.0)
+    path, _ = measure(static_rows(), tmp_path, step_s=8.0, request_s=4.0)
     answer = calibrate_runs([path], name=str(tmp_path / "box"), **SAID)
     assert answer.written
     told = {c.name: c for c in answer.constants}

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from playwright.sync_api import expect
 
 axe = pytest.importorskip("axe_playwright_python.base")
 
@@ -35,7 +36,7 @@ def opened(profile, address, **options):
     """The page, and all of it loaded."""
     page = profile(may_fail=True, **options).new_page()
     page.goto(address)
-    page.wait_for_function("!document.querySelector('.htmx-request, progress:not([value])')")
+    expect(page.locator(".htmx-request, progress:not([value])")).to_have_count(0, timeout=30_000)
     return page
 
 

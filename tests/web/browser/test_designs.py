@@ -104,7 +104,7 @@ def test_a_number_unfolds_down_to_a_datasheet(tab, views):
         closed.focus()
         with tab.expect_response(re.compile("/design/why")):
             tab.keyboard.press("Enter")
-        tab.wait_for_function("!document.querySelector('#why .htmx-request')")
+        expect(tab.locator("#why .htmx-request")).to_have_count(0, timeout=30_000)
     expect(fact.first).to_be_visible()
 
 

@@ -23,8 +23,8 @@ ROUNDS, LONGEST, CLOSE = 5, 1.2, 0.02
 """Rounds at most; the longest way in one; and the way (both in logarithms) that is no longer worth another."""
 
 HALVINGS = 3
-HIDDEN, FAR = 0.01, 1.6
-"""A slope below this is none; and how far off (in logarithms) a search begins where there is none."""
+HIDDEN, FAR = 0.15, (1.6, 2.6)
+"""A slope below this leads nowhere; and how far off (in logarithms) searches begin along what has no better one."""
 
 FOREKNOWN = 6.0
 """So many measurements' worth of belief in the noise as stated, when its size is judged from the scatter."""
@@ -125,7 +125,7 @@ class _Search:
 def fit(problem: Predicts, free: Sequence[Constant], weights: Floats, tell: Callable[[], None]) -> Fitted:
     """The posterior of the ``free`` constants; ``weights`` (above 0, at most 1) make some cells count less.
 
-    What hides behind something slower leaves no slope to follow, so a search also begins where it shows.
+    What hides behind something slower leaves no slope to follow, or a slight one: searches also begin where it shows.
     """
     names = tuple(c.name for c in free)
     spreads = np.diag([c.stiffness**2 for c in free])
@@ -141,11 +141,11 @@ def fit(problem: Predicts, free: Sequence[Constant], weights: Floats, tell: Call
     first = at(prior.mean)
     slopes = search.slopes(prior.mean, first)
     ends = [search.descend(prior.mean, first, slopes)]
-    is_hidden = np.abs(slopes).max(axis=0) < HIDDEN
-    if is_hidden.any():
-        shown = np.minimum(prior.mean + FAR * is_hidden, search.high)
-        if np.abs((error := at(shown)) - first).max() > HIDDEN:
-            ends.append(search.descend(shown, error, search.slopes(shown, error)))
+    for unit in np.eye(len(free))[np.abs(slopes).max(axis=0) < HIDDEN]:
+        for far in FAR:
+            shown = np.minimum(prior.mean + far * unit, search.high)
+            if np.abs((error := at(shown)) - first).max() > CLOSE:
+                ends.append(search.descend(shown, error, search.slopes(shown, error)))
     x, error = min(ends, key=lambda end: _loss(end[1], search.stated, end[0], prior))
     slopes = search.slopes(x, error)
     noise = search.noise(x, error, slopes)
