@@ -108,9 +108,14 @@ def link(c: Path, made: Path, flags: tuple[str, ...]) -> None:
 
 
 def build(root: Path, rooms: list[str]) -> list[Path]:
-    """Every room, two at a time; their extensions."""
+    """Every room, two at a time, the largest first; their extensions."""
+
+    def size(room: str) -> int:
+        return sum(path.stat().st_size for path in (root / "src" / "orrery" / room).rglob("_kernel.py"))
+
     with ThreadPoolExecutor(2) as pool:
-        return [path for paths in pool.map(lambda room: compile_room(root, room), rooms) for path in paths]
+        made = pool.map(lambda room: compile_room(root, room), sorted(rooms, key=size, reverse=True))
+        return [path for paths in made for path in paths]
 
 
 if __name__ == "__main__":
