@@ -25,7 +25,7 @@ def route(
     for k in range(len(requests)):
         if requests[k] > least + knobs[0]:
             continue
-        is_shorter = prefix_blocks[k] == prefix_blocks[best] and requests[k] < requests[best]
+        is_shorter = best >= 0 and prefix_blocks[k] == prefix_blocks[best] and requests[k] < requests[best]
         if best < 0 or prefix_blocks[k] > prefix_blocks[best] or is_shorter:
             best = k
     return best
