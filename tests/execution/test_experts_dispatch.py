@@ -5,9 +5,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from batches import decodes
 
 from orrery import network
-from orrery.execution.batch import Batch
 from orrery.execution.experts.dispatch import DEEPEP, GATHER, LOW_LATENCY_TOKENS, dispatcher_of
 from orrery.execution.layout import Layout
 from orrery.execution.shard import cache_of, has_exchange, shard
@@ -17,14 +17,6 @@ from orrery.network.routing import Routing
 
 DEEPSEEK = "deepseek-ai/DeepSeek-V3"
 LAYERS, HIDDEN, WIDTH, EXPERTS, CHOSEN = 58, 7168, 2048, 256, 8
-
-
-def decodes(tokens):
-    n, zero = np.array([tokens], dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return Batch(
-        prompt_sequences=zero, prompt_tokens=zero, prompt_context_tokens=zero, decode_sequences=n,
-        decode_context_tokens=zero + 1000,
-    )  # fmt: skip
 
 
 def part_of(deployment, batch, name):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from batches import decodes
 
 from orrery.catalog.devices import get_device
-from orrery.execution.batch import Batch
 from orrery.execution.shard import num_kernels, shard
 from orrery.execution.step import step
 from orrery.kernels import predict
@@ -12,14 +12,6 @@ from orrery.kernels.ops import Elementwise
 
 FLASH = "deepseek-v4-flash"
 LAYERS, HIDDEN, STREAMS = 43, 4096, 4
-
-
-def decodes(tokens):
-    n, zero = np.array([tokens], dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return Batch(
-        prompt_sequences=zero, prompt_tokens=zero, prompt_context_tokens=zero, decode_sequences=n,
-        decode_context_tokens=zero + 1000,
-    )  # fmt: skip
 
 
 def connection_parts(deployment, batch):

@@ -2,20 +2,11 @@
 
 import numpy as np
 import pytest
+from batches import decodes
 
 from orrery import network
-from orrery.execution.batch import Batch
 from orrery.execution.shard import shard
 from orrery.execution.step import step
-
-
-def decodes(*tokens):
-    n = np.array(tokens, dtype=np.int64)
-    zero = np.zeros_like(n)
-    return Batch(
-        prompt_sequences=zero, prompt_tokens=zero, prompt_context_tokens=zero, decode_sequences=n,
-        decode_context_tokens=zero + 1000,
-    )  # fmt: skip
 
 
 def part_of(deployment, batch, name):

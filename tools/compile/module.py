@@ -24,7 +24,7 @@ class Module:
     def text(self, digests: dict[str, str]) -> str:
         """The whole module."""
         bodies = [self._function(f) for f in self.room.functions.values()]
-        classes = [self._class(at, node) for at, node in self.room.classes.values()]
+        classes = [self._class(node) for _, node in self.room.classes.values()]
         rules = [self._rule_class(at, name) for (_, name), (at, _) in self.room.rule_types.items()]
         tables = [
             f"cdef double[{len(values)}] {name}\n" + "".join(f"{name}[{i}] = {v!r}\n" for i, v in enumerate(values))
@@ -56,7 +56,7 @@ class Module:
         arrays = [array_text(kind) for kind in sorted(self.room.arrays)]
         return "\n\n".join([head, *arrays, *tables, *rules, *classes, *bodies, *rule_doors, *doors, index])
 
-    def _class(self, at: Source, node: ast.ClassDef) -> str:
+    def _class(self, node: ast.ClassDef) -> str:
         fields = self.room.fields(node.name)
         lines = [f"cdef class {node.name}:"]
         lines += [f"    cdef {self.room.c_type(kind)} {name}" for name, kind in fields]

@@ -58,12 +58,12 @@ class Room:
             for key, value in stated_in(source, "SEAMS").items():
                 if isinstance(value, ast.Constant):
                     seams[key] = (source, str(value.value))
-        for source in map(self.sources.read, techniques if seams else []):
+        for source in map(self.sources.parsed, techniques if seams else []):
             stated = stated_in(source, "TECHNIQUE")
             seam, rule = stated.get("seam"), stated.get("rule")
             if isinstance(seam, ast.Constant) and seam.value in seams and isinstance(rule, ast.Name):
                 kind = self.rule_type(*seams[str(seam.value)])
-                self.rules.append((source.name, self.need(source, rule.id), kind))
+                self.rules.append((source.name, self.need(self.sources.read(source.name), rule.id), kind))
 
     def _alternatives(self, source: Source, node: ast.FunctionDef) -> list[Function]:
         """The function once, or once for all the types that its arguments may have."""

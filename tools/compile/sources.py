@@ -30,17 +30,18 @@ class Sources:
         self.by_name: dict[str, Source] = {}
 
     def read(self, name: str) -> Source:
-        """The source of a module."""
+        """The source of a module, which the extension is then made of."""
         if name not in self.by_name:
-            path = self.root / (name.replace(".", "/") + ".py")
-            self.by_name[name] = self._parsed(name, path)
+            self.by_name[name] = self.parsed(name)
         return self.by_name[name]
 
     def is_kernel(self, name: str) -> bool:
         """Whether a module may be translated: it lies in a house's engine room, or is a technique's."""
         return name.endswith("._kernel") or ".techniques." in name
 
-    def _parsed(self, name: str, path: Path) -> Source:
+    def parsed(self, name: str) -> Source:
+        """The source of a module, to look at."""
+        path = self.root / (name.replace(".", "/") + ".py")
         source = Source(name, path, ast.parse(path.read_text(), str(path)))
         for node in source.tree.body:
             if isinstance(node, ast.ImportFrom) and node.module:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-from elementwise import MIN_ROWS, Rows, entry, fit, left_out, on, score
+from elementwise import MIN_ROWS, Rows, entry, fit, on, pooled, score
 from kernel_scores import Score, print_scores, quantiles, write_calibrations
 
 from orrery.catalog.devices import get_device
@@ -62,16 +62,8 @@ def entries_of(engine: str, parts: list[Rows]) -> tuple[list[dict[str, object]],
         at = "{} of {}: {} rows fitted, {} for the interval, {} tested".format(p.kind, engine, *numbers)
         out.append(entry(("device", p.device), [p], c, quantiles(ratio), at) | owned)
         scores.append(score(p, c))
-    far = left_out(parts, lambda p: p.generation)
-    for generation in sorted({p.generation for p in parts}):
-        kin = [p for p in parts if p.generation == generation]
-        near = left_out(kin, lambda p: p.device)
-        how = "one device left out" if near.size else "one generation left out: one device measured"
-        at = f"{kin[0].kind} of {engine} on {', '.join(p.device for p in kin)}; interval: {how}"
-        constants = fit([on(p, FIT) for p in kin])
-        out.append(entry(("generation", generation), kin, constants, quantiles(near if near.size else far), at) | owned)
-    at = f"{parts[0].kind} of {engine} on {len(parts)} devices; interval: one generation left out"
-    out.append(entry(("generation", ""), parts, fit([on(p, FIT) for p in parts]), quantiles(far), at) | owned)
+    more, far = pooled(parts, f"{parts[0].kind} of {engine} on")
+    out += [one | owned for one in more]
     print(f"{parts[0].kind} of {engine}, a generation left out: median {np.median(np.abs(1 / far - 1)):.1%}")
     return out, scores
 

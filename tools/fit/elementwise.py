@@ -173,28 +173,29 @@ def main() -> None:
         entries.append(entry(("device", rows.device), [rows], constants, spread, at))
         scores.append(score(rows, constants))
     for kind in KINDS:
-        entries += pooled([p for p in parts if p.kind == kind])
+        entries += pooled([p for p in parts if p.kind == kind], f"{kind} rows of")[0]
     print_scores(scores)
     target = root / "src/orrery/catalog/facts/calibrations/elementwise.toml"
     write_calibrations(target, "python tools/fit/elementwise.py", entries)
 
 
-def pooled(parts: Sequence[Rows]) -> list[dict[str, object]]:
-    """Entries of one kind for generations and for everybody."""
+def pooled(parts: Sequence[Rows], said: str) -> tuple[list[dict[str, object]], Floats]:
+    """Entries of one kind for generations and for everybody, which ``said`` names; and what is measured over predicted
+    with a generation left out."""
     if not parts:
-        return []
+        return [], np.zeros(0)
     far = left_out(parts, lambda p: p.generation)
     out: list[dict[str, object]] = []
     for generation in sorted({p.generation for p in parts}):
         kin = [p for p in parts if p.generation == generation]
         near = left_out(kin, lambda p: p.device)
         how = "one device left out" if near.size else "one generation left out: one device measured"
-        at = f"{kin[0].kind} rows of {', '.join(p.device for p in kin)}; interval: {how}"
+        at = f"{said} {', '.join(p.device for p in kin)}; interval: {how}"
         constants = fit([on(p, FIT) for p in kin])
         out.append(entry(("generation", generation), kin, constants, quantiles(near if near.size else far), at))
-    at = f"{parts[0].kind} rows of {len(parts)} devices; interval: one generation left out"
+    at = f"{said} {len(parts)} devices; interval: one generation left out"
     out.append(entry(("generation", ""), parts, fit([on(p, FIT) for p in parts]), quantiles(far), at))
-    return out
+    return out, far
 
 
 if __name__ == "__main__":

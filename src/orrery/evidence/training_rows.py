@@ -23,10 +23,10 @@ from orrery.evidence.training_row import (
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import SoftmaxAttention
-from orrery.scenario.train import spread_of
 from orrery.training.columns import columns_of
 from orrery.training.reported import reported_bytes
 from orrery.training.step import Steps, step_of
+from orrery.training.sureness import spread_of
 from orrery.training.worth import peak_flops_per_s
 
 Progress = Callable[[int, int], None]

@@ -78,7 +78,8 @@ def side_by_side(job: RlJob, training_s: float, alone: Simulated) -> Pace | Infe
     runs: dict[float, tuple[float, float]] = {}
 
     def latency_s(period_s: float) -> float:
-        runs[period_s] = _run(job, period_s, alone_s)
+        if period_s not in runs:
+            runs[period_s] = _run(job, period_s, alone_s)
         return runs[period_s][0]
 
     period_s = least_period_s(latency_s, training_s, job.max_staleness, alone_s, least_s)

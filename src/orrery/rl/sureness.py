@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from math import exp, hypot, log
 
 from orrery.base.cost import Interval, Spread
-from orrery.execution.train.job import TrainingJob
 from orrery.rl.step import RlStep
 from orrery.serving.sureness import UNMEASURED, VERSIONLESS
+from orrery.training.sureness import spread_of
 
 OF_ENGINE = ("generation",)
 OF_HANDING_OVER = ("weight sync", "offload", "framework", "reward")
@@ -26,7 +26,7 @@ ENDS = ("low_80", "high_80", "low_95", "high_95")
 
 def step_interval(step: RlStep) -> Interval:
     """Around the seconds of a step."""
-    engine, trainer = engine_spread(step), trainer_spread(step.job.training)
+    engine, trainer = engine_spread(step), spread_of(step.job.training, "step_time_s") or UNSURE
     shares = _shares(step)
     ends: dict[str, float] = {}
     for end in ENDS:
@@ -54,14 +54,3 @@ def engine_spread(step: RlStep) -> Spread:
     kind = "offline experts" if any(b.experts for b in deployment.model.blocks) else "offline"
     found = deployment.engine.spreads.get(f"{kind}.tpot_s", UNMEASURED)
     return found if deployment.engine.version else found.widened(VERSIONLESS, found.because)
-
-
-def trainer_spread(job: TrainingJob) -> Spread:
-    """Of a training step with such a framework."""
-    found = job.framework.spreads.get("pretrain.step_time_s")
-    if not found:
-        return UNSURE
-    return Spread(
-        low_80_ratio=found["low_80"], high_80_ratio=found["high_80"], low_95_ratio=found["low_95"],
-        high_95_ratio=found["high_95"], because="errors of measured runs that were not used to fit",
-    )  # fmt: skip

@@ -78,7 +78,7 @@ def rl_question(scenario: Scenario) -> RlQuestion:
             notes.append(f"{name}: {taken} (as recipes of {framework.name} set it)")
     layout, layout_notes = layout_of(question)
     notes += [*question.notes, *layout_notes]
-    question = replace(question, job=_fed(question.job, layout))
+    _check_fed(question.job, layout)
     if said := refusal(question.job, columns_of([replace(layout, micro_batch=1)])):
         raise ScenarioError(said)
     deployment = engine_for(scenario, framework, question.job, colocated, notes)
@@ -88,15 +88,14 @@ def rl_question(scenario: Scenario) -> RlQuestion:
     )  # fmt: skip
 
 
-def _fed(job: TrainingJob, layout: TrainingLayout) -> TrainingJob:
-    """The job, whose sequences each replica gets as many of."""
+def _check_fed(job: TrainingJob, layout: TrainingLayout) -> None:
+    """Refuse a batch of which not every replica gets as many sequences."""
     if job.global_batch % layout.dp:
         near = max(layout.dp, job.global_batch // layout.dp * layout.dp)
         raise ScenarioError(
             f"global_batch: {job.global_batch} sequences of an update do not divide by dp = {layout.dp}; write "
             f"global_batch = {near}, or other degrees."
         )
-    return job
 
 
 def job_of(

@@ -25,6 +25,7 @@ from orrery.training.columns import columns_of
 from orrery.training.memory import room_bytes
 from orrery.training.ranks import Rank, costed
 from orrery.training.step import Steps
+from orrery.training.sureness import spread_of
 from orrery.training.worth import energy_j, mfu_frac, peak_flops_per_s, power_w
 
 USD_TOKENS = 1e6
@@ -103,18 +104,6 @@ class TrainAnswer:
                 "settings": self.settings, "notes": self.notes,
             }
         )  # fmt: skip
-
-
-def spread_of(job: TrainingJob, metric: str) -> Spread | None:
-    """The relative error of such predictions, as measured; None where nothing was."""
-    kind = "pretrain" if job.task in ("pretrain", "forward_backward") else "finetune"
-    found = job.framework.spreads.get(f"{kind}.{metric}") or job.framework.spreads.get(f"pretrain.{metric}")
-    if not found:
-        return None
-    return Spread(
-        low_80_ratio=found["low_80"], high_80_ratio=found["high_80"], low_95_ratio=found["low_95"],
-        high_95_ratio=found["high_95"], because="errors of measured runs that were not used to fit",
-    )  # fmt: skip
 
 
 def _inverse(value: float, spread: Spread) -> Interval:

@@ -103,7 +103,7 @@ def steady(
     hidden = np.maximum(concurrency - slots, 0.0) / pp / np.maximum(first.prompts, 1e-12)  # the next one waits already
     away = np.maximum(away_s / step_s - hidden, 0.0)
     own_frac = (steps + first.own_steps) / (steps + first.own_steps + first.wait_steps + away)
-    gathered = _gathered(engine.has_mixed_steps, entry_s, costs, first, each, prompt, spread_frac * steps)
+    gathered = _gathered(engine.has_mixed_steps, entry_s, costs, each)
     mix = settle(each, prompt, steps, budget, away, spread_frac, rounds, own_frac, gathered)
     costs = _at_chunks(costs, mix)
     mean_s = _mean_s(deployment, mix, costs)
@@ -274,15 +274,13 @@ def _at_chunks(costs: _Costs, mix: Mix) -> _Costs:
     low = np.clip((fits - tokens[0]) / np.maximum(tokens[1] - tokens[0], 1e-9), None, 1.0)
     high = np.clip((fits - tokens[1]) / np.maximum(tokens[2] - tokens[1], 1e-9), 0.0, 1.0)
     chunk_s, together_s = (
-        np.maximum(n[0] + low * (n[1] - n[0]) + high * (n[2] - n[1]), least)
-        for n, least in ((costs.node_s, 0.0), (costs.node_together_s, 0.0))
+        np.maximum(n[0] + low * (n[1] - n[0]) + high * (n[2] - n[1]), 0.0)
+        for n in (costs.node_s, costs.node_together_s)
     )
     return replace(costs, chunk_s=chunk_s * times, together_s=together_s * times)
 
 
-def _gathered(
-    has_mixed_steps: bool, entry_s: float, costs: _Costs, mix: Mix, slots: Floats, prompt: Floats, spread: float
-) -> Floats:  # fmt: skip
+def _gathered(has_mixed_steps: bool, entry_s: float, costs: _Costs, slots: Floats) -> Floats:
     """Decode steps whose ends come back at once: those that the front end holds, less those of a step with prompts, and
     half a step until one begins. Where prompts run alone, all of them hold up to as much (each other smoothly)."""
     if not has_mixed_steps:

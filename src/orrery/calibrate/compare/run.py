@@ -14,11 +14,11 @@ from orrery.evidence.training_rows import metric_of as training_metric
 from orrery.execution.memory import Infeasible
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
-from orrery.scenario.train import spread_of
 from orrery.serving.simulation.service import Service
 from orrery.serving.workload import Workload
 from orrery.training.columns import columns_of
 from orrery.training.step import step_of
+from orrery.training.sureness import spread_of
 
 Z_80 = 1.2816
 """Standard deviations from the middle of a normal law to the ends of its central 80 %."""

@@ -24,11 +24,11 @@ from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.planner.space import wide_format
-from orrery.scenario.train import spread_of
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 from orrery.training.columns import columns_of
 from orrery.training.step import step_of
+from orrery.training.sureness import spread_of
 
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen3-32b", "llama-3.1-70b")
 TENSOR = (1, 2, 4, 8)

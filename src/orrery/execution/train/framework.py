@@ -64,9 +64,7 @@ class Framework:
     fuses_experts: bool = False  # products of all experts of a rank are one kernel, which also activates and casts
     has_graphed_step: bool = False  # the device replays a whole recorded step: nothing waits for launches
     fuses_loss: bool = False  # cross entropy is one kernel over 16-bit logits, which its gradient takes the place of
-    packed_tokens: float = (
-        0.0  # of a sample where short ones are packed: attention sees no further; 0 = a whole sequence
-    )
+    packed_tokens: float = 0.0  # of a sample where short ones are packed, no further than attention sees; 0 = not
     attention_format: str = ""  # of attention's products; "" = the 16 bits that a recipe keeps
     cuts_experts: bool = False  # default etp: as everything else is cut (tp); False: experts stay whole
     spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
