@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from battery import over
 
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis
@@ -40,7 +41,7 @@ def test_the_catalogue_is_broad() -> None:
     assert {get_device(n).vendor for n in NAMES} >= {"NVIDIA", "AMD", "Intel", "Google", "AWS", "Apple", "Huawei"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over(NAMES)
 def test_every_fact_says_how_we_know(name: str) -> None:
     device = get_device(name)
     assert device.name == name
@@ -54,7 +55,7 @@ def test_every_fact_says_how_we_know(name: str) -> None:
             assert fact.note, f"{name}: {fact.name}: sources differ, and no word on the choice"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over(NAMES)
 def test_every_device_could_exist(name: str) -> None:
     device = get_device(name)
     least_bytes = 2e8 if device.kind == "dataflow" else 2e9  # a dataflow chip may have nothing but its SRAM
@@ -75,7 +76,7 @@ def test_every_device_could_exist(name: str) -> None:
         assert device.scaleup.each_way_bytes_per_s >= 0.8 * device.scaleout.each_way_bytes_per_s
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over(NAMES)
 def test_narrower_formats_are_not_slower(name: str) -> None:
     device = get_device(name)
     wide = max(peak(device, "fp16"), peak(device, "bf16"))
@@ -91,7 +92,7 @@ def test_narrower_formats_are_not_slower(name: str) -> None:
     assert 0.1 <= wide / device.memory_bandwidth_bytes_per_s <= 1500  # flops a byte: the ridge of the roof
 
 
-@pytest.mark.parametrize("name", [n for n in GPUS if get_device(n).generation in FP16_FLOPS_PER_UNIT_AND_CLOCK])
+@over([n for n in GPUS if get_device(n).generation in FP16_FLOPS_PER_UNIT_AND_CLOCK])
 def test_peak_is_units_times_clock_times_width(name: str) -> None:
     device = get_device(name)
     width = FP16_FLOPS_PER_UNIT_AND_CLOCK[device.generation]
@@ -102,7 +103,7 @@ def test_peak_is_units_times_clock_times_width(name: str) -> None:
         assert peak(device, "fp16") == pytest.approx(derived, rel=0.15)
 
 
-@pytest.mark.parametrize("name", [n for n in GPUS if get_device(n).vendor == "NVIDIA" and n not in HELD_DOWN])
+@over([n for n in GPUS if get_device(n).vendor == "NVIDIA" and n not in HELD_DOWN])
 def test_nvidia_vector_and_matrix_rates_fit_units_and_clock(name: str) -> None:
     device = get_device(name)
     per_unit = device.dense_flops_per_s["fp16"] / device.num_compute_units / device.compute_clock_hz
@@ -111,7 +112,7 @@ def test_nvidia_vector_and_matrix_rates_fit_units_and_clock(name: str) -> None:
     assert min(abs(vector / lanes - 1) for lanes in (128, 256)) < 0.20  # 64 or 128 lanes; boost above the matrix clock
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over(NAMES)
 def test_siblings_that_lend_measurements_are_the_same_silicon(name: str) -> None:
     lender = device_file.measured_as(devices.FOLDER / f"{name}.toml")
     if lender:

@@ -4,6 +4,7 @@ import tomllib
 from datetime import date
 
 import pytest
+from battery import over
 
 from orrery.catalog import engines
 from orrery.catalog.engines import FITTED, POOLED, UNVERSIONED, get_engine, host_of, newest_release, version_at
@@ -14,7 +15,7 @@ FEWEST_ROWS = 10
 ENTRIES = tomllib.loads(FITTED.read_text(encoding="utf-8"))["engine"]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: "-".join((e["name"], e["version"], e["generation"])) or "any")
+@over(ENTRIES, named=lambda e: "-".join((e["name"], e["version"], e["generation"])) or "any")
 def test_constants_rest_on_ten_rows_and_none_is_at_a_bound(entry):
     assert entry["rows"] >= FEWEST_ROWS
     assert entry["campaigns"] >= 1

@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
+from battery import over
 
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis
@@ -19,7 +20,7 @@ DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" /
 TABLES = sorted((DATA / "training").glob("*.csv")) if (DATA / "training").is_dir() else []
 
 
-@pytest.mark.parametrize("name", framework_names())
+@over(framework_names())
 def test_every_framework_loads_and_cites_each_of_its_numbers(name):
     framework = get_framework(name)
     own = {f.name for f in fields(Framework)} - {"name", "kernels", "spreads", "facts"}

@@ -3,6 +3,7 @@
 from datetime import date
 
 import pytest
+from battery import over
 
 from orrery.catalog.devices import device_names
 from orrery.catalog.prices import electricity, price_of
@@ -16,7 +17,7 @@ def test_every_priced_device_is_in_the_catalogue() -> None:
     assert {"h100-sxm", "a100-sxm-80gb", "h200-sxm", "b200", "gb200", "mi300x", "l40s", "l4", "rtx-4090"} <= set(priced)
 
 
-@pytest.mark.parametrize("name", [n for n in device_names() if price_of(n, TODAY)])
+@over([n for n in device_names() if price_of(n, TODAY)])
 def test_the_range_holds_the_price_and_the_source_is_named(name: str) -> None:
     price = price_of(name, TODAY)
     assert price is not None

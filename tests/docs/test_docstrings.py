@@ -1,17 +1,21 @@
 """Examples in docstrings are run too."""
 
 import doctest
-import pkgutil
 from importlib import import_module
+from pathlib import Path
 
-import pytest
+from battery import over
 
-import orrery
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(SOURCE.rglob("*.py"))
+    if ">>>" in path.read_text(encoding="utf-8")
+]
 
-MODULES = sorted(["orrery", *(m.name for m in pkgutil.walk_packages(orrery.__path__, "orrery."))])
 
-
-@pytest.mark.parametrize("name", [m for m in MODULES if not m.endswith("__main__")])
+@over(WITH_EXAMPLES)
 def test_docstring_examples_hold(name):
     result = doctest.testmod(import_module(name), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted
     assert not result.failed

@@ -5,7 +5,7 @@ import inspect
 import pkgutil
 from importlib import import_module
 
-import pytest
+from battery import over
 
 import orrery
 from orrery.base.technique import discover
@@ -16,7 +16,7 @@ FOLDERS = [
     if m.ispkg and m.name.endswith(".techniques")
 ]
 ALL = [(folder, technique) for folder in FOLDERS for technique in discover(folder)]
-each = pytest.mark.parametrize(("folder", "technique"), ALL, ids=[t.name for _, t in ALL])
+each = over(ALL, named=lambda _, technique: technique.name)
 
 
 @each

@@ -3,7 +3,7 @@
 import pkgutil
 from importlib import import_module
 
-import pytest
+from battery import over
 
 import orrery
 
@@ -11,7 +11,7 @@ PACKAGES = ["orrery", *(m.name for m in pkgutil.walk_packages(orrery.__path__, "
 MOST = 26  # names that one package may export
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@over(PACKAGES)
 def test_a_package_exports_what_it_says(name):
     package = import_module(name)
     exported = list(getattr(package, "__all__", ()))

@@ -3,13 +3,13 @@
 import tomllib
 from pathlib import Path
 
-import pytest
+from battery import over
 
 from orrery.base.sources import read_facts
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "src").rglob("facts/**/*.toml"))
-each = pytest.mark.parametrize("path", FILES, ids=lambda p: "/".join(p.parts[-2:]))
+each = over(FILES, named=lambda p: "/".join(p.parts[-2:]))
 
 
 def borrowed(node):

@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
+from battery import over
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -42,13 +42,13 @@ def documented(path: Path):
                     yield f"{node.name}.{method.name}", ast.get_docstring(method) is not None
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=shown)
+@over(SOURCES, named=shown)
 def test_every_public_name_says_what_it_is(path):
     silent = [name for name, has in documented(path) if not has]
     assert not silent, f"{shown(path)}: no docstring on {', '.join(silent)}"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=shown)
+@over(SOURCES, named=shown)
 def test_a_file_stays_small_and_has_a_plain_name(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
     assert path.stem not in VAGUE

@@ -8,6 +8,7 @@ import typing
 from importlib import import_module
 
 import pytest
+from battery import over
 
 import orrery
 from orrery.base.units import UNIT_WORDS
@@ -191,7 +192,7 @@ def float_fields():
 FIELDS = sorted(set(float_fields()))
 
 
-@pytest.mark.parametrize("field", [f for f in FIELDS if f not in WITHOUT_UNIT])
+@over([f for f in FIELDS if f not in WITHOUT_UNIT])
 def test_a_number_says_its_unit(field):
     assert says_its_unit(field.split(".")[1]), f"{field} does not end in a unit; known: {', '.join(sorted(UNIT_WORDS))}"
 

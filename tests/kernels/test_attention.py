@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from battery import over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -222,7 +223,7 @@ def test_times_follow_the_unit_of_time() -> None:
         assert step(tokens, 3000, slow) == 4.0 * step(tokens, 3000)
 
 
-@pytest.mark.parametrize("name", device_names())
+@over(device_names())
 def test_every_device_has_an_answer(name: str) -> None:
     """By inheritance, for every device in the catalogue."""
     device = get_device(name)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from battery import over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,7 +114,7 @@ def test_products_never_beat_the_datasheet(tokens: int, heads: int, name: str, p
     assert prefill.time_s >= prefill.compute_s * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("name", device_names())
+@over(device_names())
 def test_every_device_has_an_answer(name: str) -> None:
     """By inheritance, for every device in the catalogue."""
     device = get_device(name)

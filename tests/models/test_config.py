@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from battery import over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,7 +115,7 @@ def test_fused_projections() -> None:
     assert mla["shared_gate_up"].role == "shared_expert"
 
 
-@pytest.mark.parametrize("name", model_names())
+@over(model_names())
 def test_every_model_is_whole(name: str) -> None:
     model = get_model(name)
     formats = known_formats()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from battery import over
 
 from orrery.catalog.models import get_model, model_names, published_parameters
 
@@ -28,12 +29,12 @@ ROUNDED = {
 """Neither in transformers nor counted to the unit by their publishers: the rounded size, and how far it may be off."""
 
 
-@pytest.mark.parametrize("name", sorted(RECORDED))
+@over(sorted(RECORDED))
 def test_counts_are_those_of_transformers(name: str) -> None:
     assert get_model(name).num_parameters == RECORDED[name]["num_parameters"]
 
 
-@pytest.mark.parametrize("name", model_names())
+@over(model_names())
 def test_counts_are_those_published(name: str) -> None:
     fact = published_parameters(name)
     if fact is not None:

@@ -1,10 +1,12 @@
 """Every algorithm against a simulation that moves the chunks one by one."""
 
 import math
+from itertools import product
 from pathlib import Path
 
 import played_out
 import pytest
+from battery import over
 
 from orrery.network.exchange import exchanges
 from orrery.network.group import Group
@@ -113,9 +115,10 @@ def test_copies_of_tokens_are_those_of_every_possible_choice(experts, k, n, per_
     assert shared.inside_ratio == pytest.approx(mean["devices"] * (per_node - 1) / per_node)
 
 
-@pytest.mark.parametrize("technique", algorithms(), ids=lambda t: t.name)
-@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"])
-@pytest.mark.parametrize("n", [2, 4, 8, 16, 64])
+@over(
+    product(algorithms(), ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"], [2, 4, 8, 16, 64]),
+    named=lambda technique, kind, n: f"{technique.name}, {kind} of {n}",
+)
 def test_no_algorithm_sends_less_than_the_lower_bound(technique, kind, n):
     """A device must send what others need of it: (n - 1)/n S, twice for a sum that all get; a switch may halve it."""
     traffic = technique.rule(group(kind, n, has_reduction=True))

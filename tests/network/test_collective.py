@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from battery import over
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,7 +147,7 @@ def test_the_interval_is_wider_beyond_what_was_measured():
     assert "4 devices" in beyond.because
 
 
-@pytest.mark.parametrize("name", device_names())
+@over(device_names())
 def test_every_device_of_the_catalogue_has_an_answer(name):
     device = get_device(name)
     for kind in KINDS:

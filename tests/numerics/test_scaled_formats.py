@@ -1,11 +1,12 @@
 """Scaled formats: blocks bit for bit as specified, every sharing of scales, and what is no number."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 
 import ml_dtypes
 import numpy as np
 import pytest
+from battery import over
 from definition import mx_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,8 +35,7 @@ def wide(seed: int, shape: tuple[int, ...]) -> np.ndarray:
     return (rng.standard_normal(shape) * np.exp2(rng.integers(-30, 30, shape))).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", CODED)
-@pytest.mark.parametrize("shape", SHAPES)
+@over(product(CODED, SHAPES), named=lambda name, shape: f"{name} of {shape}")
 def test_codes_and_scales_stand_for_what_the_round_trip_gives(name, shape):
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     stored = quantise(x, name)
@@ -46,7 +46,7 @@ def test_codes_and_scales_stand_for_what_the_round_trip_gives(name, shape):
     assert int(stored.codes.max()) < 1 << stored.format.element.bits
 
 
-@pytest.mark.parametrize("name", CODED)
+@over(CODED)
 def test_a_second_round_trip_of_powers_of_two_changes_nothing(name):
     """Numbers that a format holds exactly stay: here zeros, whose scale is nothing, among a block's largest number."""
     x = np.zeros((4, 256), dtype=np.float32)
