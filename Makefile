@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ORRERY_DATA ?= ../shared/data
 PYTEST_WORKERS ?= 2
+QUICK := base engine hardware models numerics kernels network execution training serving reasoning fleet rl catalog planner
 FUZZ_SECONDS ?= 600
 READERS ?= $(filter-out __init__,$(basename $(notdir $(wildcard tests/fuzz/fuzzed/*.py))))
 export ORRERY_DATA
@@ -14,7 +15,7 @@ export ORRERY_DATA
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test check unit slow bench fuzz docs scorecard papers fit wheel compile clean
+.PHONY: help demo web test quick check unit slow bench fuzz mutants release docs scorecard papers fit wheel compile clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -36,12 +37,18 @@ check: $(VENV)/.ready-dev ## format, lint, types and the import contract
 
 # Tests and what they start keep their bytecode beside the environment, whatever the shell says: else every worker and
 # every command under test compiles the house, and all tests' assertions, anew.
-unit slow bench: export PYTHONDONTWRITEBYTECODE :=
-unit slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
+unit quick slow bench: export PYTHONDONTWRITEBYTECODE :=
+unit quick slow bench: export PYTHONPYCACHEPREFIX := $(abspath $(VENV))/pycache
 
 unit: $(VENV)/.ready-dev ## the tests of the default run
 	$(BIN)/python tools/compile/build.py
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --durations=10
+
+quick: $(VENV)/.ready-dev ## a minute: lint, the oracles and properties of every formula, 200 rows of the scorecard
+	$(BIN)/ruff check --quiet src tests tools
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/compile/build.py
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(addprefix tests/,$(QUICK)) tests/evidence/test_sampled_rows.py
 
 slow: $(VENV)/.ready-dev ## tests that need minutes or further packages
 	$(BIN)/python -m pytest -m slow
