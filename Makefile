@@ -9,6 +9,7 @@ ORRERY_DATA ?= ../shared/data
 PYTEST_WORKERS ?= 2
 QUICK := base engine hardware models numerics kernels network execution training serving reasoning fleet rl catalog planner
 FUZZ_SECONDS ?= 600
+FLOORS ?= numerics hardware models kernels network execution training serving reasoning fleet rl catalog planner
 READERS ?= $(filter-out __init__,$(basename $(notdir $(wildcard tests/fuzz/fuzzed/*.py))))
 export ORRERY_DATA
 # Several processes work at once; BLAS threads of each would wait for the others.
@@ -60,6 +61,11 @@ bench: $(VENV)/.ready-dev ## speed: predictions, estimates and plans a second
 fuzz: $(VENV)/.ready-dev ## give every reader of users' files broken ones, FUZZ_SECONDS (600) each; READERS picks some
 	for reader in $(READERS); do $(BIN)/python tests/fuzz/run.py $$reader --seconds $(FUZZ_SECONDS) || exit 1; done
 
+mutants: $(VENV)/.ready-dev ## small wrong changes of every floor, one at a time: do its tests see them? FLOORS picks some
+	$(BIN)/python tools/mutants/run.py --floors $(FLOORS)
+
+release: test slow bench wheel mutants fuzz ## every check there is, hours long
+
 docs: $(VENV)/.ready-dev ## draw and write the generated pages again
 	$(BIN)/python tools/house.py
 	$(BIN)/python tools/reference.py
@@ -67,6 +73,7 @@ docs: $(VENV)/.ready-dev ## draw and write the generated pages again
 
 scorecard: $(VENV)/.ready-dev ## score every measured table under ORRERY_DATA; writes docs/scorecard.md
 	$(BIN)/python tools/scorecard.py --data $(ORRERY_DATA)
+	$(BIN)/python tools/scorecard_sample.py --data $(ORRERY_DATA)
 
 papers: $(VENV)/.ready-dev ## run every claim of every paper again; writes its part of the scorecard and docs/papers.md
 	$(BIN)/orrery reproduce --all --write

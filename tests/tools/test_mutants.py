@@ -1,0 +1,50 @@
+"""Wrong changes are made where they should be, and only there."""
+
+from changes import changes_of
+from covering import Covering, lines_of
+
+SOURCE = '''"""Text with 1 + 1."""
+
+def rate(bytes: int | None = 2, seconds: float = 1.5) -> float:
+    """Not 3 < 4."""
+    if bytes is None or seconds <= 0:
+        raise ValueError(f"{seconds + 1} s")
+    return max(bytes, 0) * 8 / seconds
+'''
+
+
+def test_every_operator_bound_constant_and_call_changes_once():
+    found = [(change.line, change.old, change.new) for change in changes_of("x.py", SOURCE)]
+    assert found == [
+        (3, "2", "4"), (3, "1.5", "3.0"), (5, "bytes is None or seconds <= 0", "(not (bytes is None or seconds <= 0))"),
+        (5, "or", "and"), (5, "<=", "<"), (5, "0", "1"), (7, "max", "min"), (7, "0", "1"), (7, "*", "/"),
+        (7, "8", "16"), (7, "/", "*"),
+    ]  # fmt: skip
+
+
+def test_a_change_is_made_in_its_place():
+    texts = [change.of(SOURCE) for change in changes_of("x.py", SOURCE)]
+    assert len(set(texts)) == len(texts)
+    assert "return min(bytes, 0) * 8 / seconds" in texts[6]
+
+
+def test_letters_of_several_bytes_move_nothing():
+    (change,) = changes_of("x.py", 'µ = "é" if b else c\n')
+    assert (change.old, change.new) == ("b", "(not (b))")
+
+
+def test_a_statement_reaches_over_its_lines_and_a_body_is_not_its_head():
+    text = "if (a and\n    b):\n    c = (1 +\n        2)\n"
+    assert list(lines_of(text, 2)) == [1, 2]
+    assert list(lines_of(text, 4)) == [3, 4]
+
+
+def test_tests_are_those_of_the_line_and_of_the_file_where_its_import_alone_runs_it():
+    covering = Covering(
+        by_line={"a.py": {1: frozenset(), 2: frozenset({"slow", "quick"}), 3: frozenset({"quick"})}},
+        seconds={"slow": 2.0, "quick": 1.0},
+    )
+    assert covering.tests_of("a.py", [3]) == ["quick"]
+    assert covering.tests_of("a.py", [2]) == ["quick", "slow"]
+    assert covering.tests_of("a.py", [1]) == ["quick", "slow"]
+    assert covering.tests_of("a.py", [9]) == covering.tests_of("b.py", [1]) == []

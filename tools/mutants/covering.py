@@ -1,0 +1,81 @@
+"""Which tests of a folder run which lines, and how long each takes."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from coverage import CoverageData
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covering:
+    """Tests by line. A test is a file and a function of the tests' folder."""
+
+    by_line: dict[str, dict[int, frozenset[str]]]  # path from the package -> line -> tests
+    seconds: dict[str, float]  # test -> how long all its cases take together
+
+    def tests(self) -> set[str]:
+        """Every test that runs a line."""
+        return {test for of_file in self.by_line.values() for tests in of_file.values() for test in tests}
+
+    def tests_of(self, path: str, lines: Iterable[int]) -> list[str]:
+        """The tests that run some lines, the shortest first; of lines that only an import runs, those of the file."""
+        of_file = self.by_line.get(path, {})
+        found = {test for line in lines for test in of_file.get(line, ())}
+        if not found and any(line in of_file for line in lines):
+            found = {test for tests in of_file.values() for test in tests}
+        return sorted(found, key=lambda test: (self.seconds[test], test))
+
+
+def measure(folder: str, source: Path, scratch: Path, environment: dict[str, str]) -> Covering:
+    """Run a folder's tests once under coverage; those that fail as it stands are left out."""
+    settings, data, report = scratch / "coverage.ini", scratch / "coverage.data", scratch / "tests.xml"
+    settings.write_text(f"[run]\ndynamic_context = test_function\nsource = {source / 'orrery'}\ndata_file = {data}\n")
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", f"tests/{folder}", "-q"]
+    command += ["-p", "no:cacheprovider", "-p", "no:randomly", "--hypothesis-seed=0", f"--junitxml={report}"]
+    subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+    )
+    seconds: dict[str, float] = {}
+    failed: set[str] = set()
+    for case in ElementTree.parse(report).iter("testcase"):
+        test = _test(f"{case.get('classname')}.{(case.get('name') or '').split('[')[0]}")
+        seconds[test] = seconds.get(test, 0.0) + float(case.get("time") or 0.0)
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed.add(test)
+    read = CoverageData(basename=str(data))
+    read.read()
+    by_line: dict[str, dict[int, frozenset[str]]] = {}
+    for file in read.measured_files():
+        tests_by_line = {
+            line: frozenset(test for context in contexts if (test := _test(context)) in seconds and test not in failed)
+            for line, contexts in read.contexts_by_lineno(file).items()
+        }
+        by_line[os.path.relpath(file, source / "orrery")] = tests_by_line
+    return Covering(by_line=by_line, seconds=seconds)
+
+
+def lines_of(text: str, line: int) -> range:
+    """The lines of the statement (of its head, where it has a body) that a line belongs to."""
+    best = range(line, line + 1)
+    width = float("inf")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if isinstance(body, list) and body else (node.end_lineno or line)
+            if line <= max(last, node.lineno) and last - node.lineno < width:
+                best, width = range(node.lineno, max(last, node.lineno) + 1), last - node.lineno
+    return best
+
+
+def _test(dotted: str) -> str:
+    """``tests.kernels.test_gemm.test_rates`` as pytest names it."""
+    module, _, function = dotted.rpartition(".")
+    return f"{module.replace('.', '/')}.py::{function}"

@@ -1,0 +1,203 @@
+"""Do the tests see mistakes? Make small wrong changes, one at a time, and run the tests of the same folder.
+
+    python tools/mutants/run.py --floors kernels network --count 60
+
+draws that many changes of each floor by seed, besides those of planted.toml, and runs for each the tests that reach the
+line, in plain Python. A change that no test sees is listed; equivalent.toml names those that change no answer, and why.
+Ends with status 1 where fewer than 80 % of a floor's other changes are seen.
+"""
+
+import argparse
+import compileall
+import json
+import os
+import py_compile
+import random
+import shutil
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import hypothesis  # noqa: F401  # loaded once, before the processes that run tests are forked
+import numpy as np  # noqa: F401
+import pytest
+from changes import Change, changes_of
+from covering import ROOT, Covering, lines_of, measure
+
+FLOORS = (
+    "numerics", "hardware", "models", "kernels", "network", "execution", "training", "serving", "reasoning", "fleet",
+    "rl", "catalog", "planner",
+)  # fmt: skip
+HERE = Path(__file__).parent
+LEAST_FRAC = 0.8
+SEED = 2026
+OPTIONS = (
+    "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0",
+    "-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
+LONGEST_S = 1800.0
+SLACK_S, SLACK_RATIO = 20.0, 4.0
+"""A run that takes this much longer than its tests did is a loop without end, which its user would see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one change: ``killed``, ``survived`` or ``equivalent``."""
+
+    change: Change
+    fate: str
+    num_tests: int
+    seconds: float
+
+
+class Tree:
+    """A copy of the sources in which changes are made, with its bytecode checked by content."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source = folder / "src"
+        ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.c")
+        shutil.copytree(ROOT / "src", self.source, ignore=ignored)
+        checked = py_compile.PycInvalidationMode.CHECKED_HASH
+        compileall.compile_dir(self.source, quiet=2, workers=1, invalidation_mode=checked)
+
+    def path(self, change: Change) -> Path:
+        """The file that a change is in."""
+        return self.source / "orrery" / change.path
+
+
+def environment(source: Path, scratch: Path) -> dict[str, str]:
+    """Variables under which tests run: plain Python, the copy first, and nothing written beside the repository."""
+    return os.environ | {
+        "PYTHONPATH": str(source), "ORRERY_PLAIN": "1", "PYTHONDONTWRITEBYTECODE": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"), "OPENBLAS_NUM_THREADS": "1",
+    }  # fmt: skip
+
+
+def drawn(floor: str, count: int, seed: int) -> list[Change]:
+    """Changes of a floor: those planted there, and others drawn."""
+    folder = ROOT / "src" / "orrery"
+    every: list[Change] = []
+    for path in sorted((folder / floor).rglob("*.py")):
+        every += changes_of(str(path.relative_to(folder)), path.read_text(encoding="utf-8"))
+    picked = random.Random(f"{floor} {seed}").sample(every, min(count, len(every)))
+    return [*planted(floor), *sorted(picked, key=lambda change: (change.path, change.start))]
+
+
+def planted(floor: str) -> Iterator[Change]:
+    """Mistakes that tests once let through, made again. Raises where the code no longer has what they change."""
+    for one in tomllib.loads((HERE / "planted.toml").read_text(encoding="utf-8"))["planted"]:
+        if one["path"].split("/")[0] != floor:
+            continue
+        text = (ROOT / "src" / "orrery" / one["path"]).read_text(encoding="utf-8")
+        start = text.find(one["old"])
+        if start < 0 or text.count(one["old"]) > 1:
+            raise SystemExit(
+                f"planted.toml: {one['path']} has {one['old']!r} {text.count(one['old'])} times, not once."
+            )
+        line = text.count("\n", 0, start) + 1
+        yield Change(
+            path=one["path"], line=line, whole=text.splitlines()[line - 1], start=start,
+            end=start + len(one["old"]), old=one["old"], new=one["new"],
+        )  # fmt: skip
+
+
+def fate(change: Change, tree: Tree, covering: Covering, scratch: Path) -> Outcome:
+    """Make the change, run the tests that reach it, and take it back."""
+    path = tree.path(change)
+    text = path.read_text(encoding="utf-8")
+    started = time.perf_counter()
+    num_lines = change.old.count("\n")
+    lines = {n for line in range(change.line, change.line + num_lines + 1) for n in lines_of(text, line)}
+    tests = covering.tests_of(change.path, lines)
+    if not tests:
+        return Outcome(change=change, fate="survived", num_tests=0, seconds=0.0)
+    limit_s = SLACK_S + SLACK_RATIO * sum(covering.seconds[test] for test in tests)
+    path.write_text(change.of(text), encoding="utf-8")
+    try:
+        passed = _passes(tests, tree, scratch, limit_s)
+    finally:
+        path.write_text(text, encoding="utf-8")
+    end = "survived" if passed else "killed"
+    return Outcome(change=change, fate=end, num_tests=len(tests), seconds=time.perf_counter() - started)
+
+
+def _passes(tests: list[str], tree: Tree, scratch: Path, limit_s: float) -> bool:
+    """Whether the tests pass, in a process of their own."""
+    child = os.fork()
+    if not child:
+        os.chdir(ROOT)
+        os.environ.update(environment(tree.source, scratch))
+        os.setpgid(0, 0)
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, str(tree.source))
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        status = 2
+        try:
+            status = int(pytest.main([*OPTIONS, *tests]))
+        finally:
+            os._exit(status)
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status) == 0
+        time.sleep(0.02)
+    os.killpg(child, 9)
+    os.waitpid(child, 0)
+    return False
+
+
+def survey(floor: str, count: int, seed: int, scratch: Path) -> list[Outcome]:
+    """What comes of every change drawn for a floor."""
+    known = tomllib.loads((HERE / "equivalent.toml").read_text(encoding="utf-8"))
+    tree = Tree(scratch)
+    covering = measure(floor, tree.source, scratch, environment(tree.source, scratch))
+    if not _passes(sorted(covering.tests()), tree, scratch, LONGEST_S):
+        raise SystemExit(f"tests/{floor} fails before anything was changed; nothing can be learned from it.")
+    outcomes: list[Outcome] = []
+    for change in drawn(floor, count, seed):
+        if change.name in known:
+            outcome = Outcome(change=change, fate="equivalent", num_tests=0, seconds=0.0)
+        else:
+            outcome = fate(change, tree, covering, scratch)
+        outcomes.append(outcome)
+        if outcome.fate == "survived":
+            print(f"  survived ({outcome.num_tests} tests) line {change.line}: {change.name}", flush=True)
+    return outcomes
+
+
+def main() -> None:
+    """Survey floors and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--floors", nargs="+", choices=FLOORS, default=FLOORS, metavar="FLOOR", help="(default: all)")
+    parser.add_argument("--count", type=int, default=60, help="changes drawn of each floor (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the draw (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="file for what came of each change")
+    arguments = parser.parse_args()
+    weak, found = [], {}
+    for floor in arguments.floors:
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="orrery-mutants-") as folder:
+            outcomes = survey(floor, arguments.count, arguments.seed, Path(folder))
+        fates = [outcome.fate for outcome in outcomes]
+        killed, counted = fates.count("killed"), len(fates) - fates.count("equivalent")
+        frac = killed / max(counted, 1)
+        took_s = time.perf_counter() - started
+        print(f"{floor}: {killed} of {counted} seen ({frac:.0%}), {len(fates) - counted} equivalent, {took_s:.0f} s")
+        found[floor] = [{"change": o.change.name, "fate": o.fate, "tests": o.num_tests} for o in outcomes]
+        if frac < LEAST_FRAC or len(fates) - counted > 0.1 * len(fates):
+            weak.append(floor)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    if weak:
+        sys.exit(f"Fewer than {LEAST_FRAC:.0%} seen, or over a tenth equivalent: {', '.join(weak)}.")
+
+
+if __name__ == "__main__":
+    main()
