@@ -1,0 +1,1 @@
+"""A queue policy and a router, offered to orrery from outside."""

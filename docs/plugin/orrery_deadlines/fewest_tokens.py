@@ -1,0 +1,34 @@
+"""Fewest tokens: the replica with the least work left, in tokens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orrery.base.technique import Technique
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """Nothing to choose."""
+
+
+def route(
+    requests: Sequence[float], tokens: Sequence[float], prefix_blocks: Sequence[float], home: int, turn: int,
+    first_draw: float, second_draw: float, knobs: Sequence[float],
+) -> int:  # fmt: skip
+    """Return the index of the replica; the first among equals."""
+    best = 0
+    for k in range(1, len(tokens)):
+        if tokens[k] < tokens[best]:
+            best = k
+    return best
+
+
+TECHNIQUE = Technique(
+    name="fewest-tokens",
+    seam="serving.route",
+    rule=route,
+    knobs=Knobs,
+    gains="A replica that got a long prompt is left alone until it has read it.",
+    costs="Replicas must report the tokens that they hold.",
+    claims=("mitzenmacher-2001",),
+)
