@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orrery.base.errors import OrreryError as OrreryError
     from orrery.calibrate.device.calibrate import calibrate_device as calibrate_device
+    from orrery.calibrate.kernel import kernel as kernel
     from orrery.calibrate.runs.calibrate import calibrate_runs as calibrate_runs
     from orrery.catalog.devices import get_device as get_device
     from orrery.catalog.models import get_model as get_model
@@ -51,6 +52,7 @@ _HOME = {
     "get_device": "orrery.catalog.devices",
     "get_format": "orrery.numerics.registry",
     "get_model": "orrery.catalog.models",
+    "kernel": "orrery.calibrate.kernel",
     "load_scenario": "orrery.scenario.file",
     "load_trace": "orrery.catalog.traces",
     "plan": "orrery.scenario.ask",
@@ -81,6 +83,7 @@ __all__ = [
     "get_device",
     "get_format",
     "get_model",
+    "kernel",
     "load_scenario",
     "load_trace",
     "plan",

@@ -57,6 +57,7 @@ def bases(tmp_path_factory):
         "check": (([table],), {}), "compare_formats": (("fp8", "nvfp4"), {}),
         "estimate": ((scenario,), {}), "find_capacity": ((scenario,), {"slo": ["ttft:1"], "num_requests": 3}),
         "get_device": (("h100-sxm",), {}), "get_format": (("fp8",), {}), "get_model": (("llama-3.1-8b",), {}),
+        "kernel": ((), {"op": "gemm", "device": "h100-sxm", "m": 64, "n": 64, "k": 64, "sweep": "batch=1,2"}),
         "load_scenario": ((folder / "scenario.toml",), {}), "load_trace": (("chat",), {}),
         "plan": ((scenario,), {"max_devices": 1, "rate": 1.0, "slo": ["tpot:50"]}),
         "quantize": (("normal",), {"formats": "fp8"}),

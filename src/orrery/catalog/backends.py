@@ -11,7 +11,7 @@ from typing import Any
 from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis, Fact, Source, cited, read_toml
 from orrery.catalog.releases import is_before, is_past
-from orrery.execution.backend import ENDLESS, KINDS, BackendRule, Kind
+from orrery.execution.backend import ENDLESS, KINDS, BackendRule, Kind, Situation
 
 FOLDER = Path(__file__).parent / "facts" / "backends"
 
@@ -59,6 +59,15 @@ def backend_of_kernel(kind: Kind, kernel: str, format: str) -> str:
 def rules_of(engine: str, version: str) -> tuple[BackendRule, ...]:
     """What an engine of that release chooses by default; a blank version is the newest."""
     return tuple(rule for kind in KINDS for rule in _rules(kind, engine, version))
+
+
+def experts_by_default(engine: str, version: str, generation: str, format: str) -> str:
+    """The kernels of experts that an engine chooses on a generation, as it calls them (``triton@vllm``); the engine's
+    own name where no rule says."""
+    stored = "mxfp4" if format.startswith("mxfp4") else format
+    at = Situation(generation=generation, format=stored)
+    backend = next((r.backend for r in rules_of(engine, version) if r.kind == "moe" and r.accepts(at)), "")
+    return f"{backend}@{engine}" if backend else engine
 
 
 def _rules(kind: Kind, engine: str, version: str) -> list[BackendRule]:

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from orrery import kernels
 from orrery.base.errors import OrreryError, OutOfRange, UnknownName
-from orrery.catalog.backends import backend_of_kernel, get_backend, rules_of
+from orrery.catalog.backends import backend_of_kernel, experts_by_default, get_backend
 from orrery.catalog.devices import get_device
 from orrery.evidence.answers import Answers, Rows
 from orrery.evidence.tables import Table
-from orrery.execution.backend import Situation
 from orrery.execution.train.attention import BACKWARD_FLOPS_RATIO
 from orrery.hardware.device import Device
 from orrery.kernels.energy import power_spread, power_w
@@ -278,11 +277,8 @@ def expert_kernels(word: Mapping[str, str], device: Device, format: str) -> str:
     backend = get_backend("moe", word["moe_backend"]) if word["moe_backend"] else ""
     backend = backend or backend_of_kernel("moe", word["kernel"], format)
     if not backend:
-        stored = "mxfp4" if format.startswith("mxfp4") else format
-        at = Situation(generation=device.generation, format=stored)
-        rules = rules_of(engine, word["engine_version"])
-        backend = next((r.backend for r in rules if r.kind == "moe" and r.accepts(at)), "")
-    return f"{backend}@{engine}" if backend else engine
+        return experts_by_default(engine, word["engine_version"], device.generation, format)
+    return f"{backend}@{engine}"
 
 
 def _moe(s: Sizes, format: str, word: Mapping[str, str]) -> Op:

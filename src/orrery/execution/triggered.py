@@ -9,6 +9,10 @@ Chunks that cross a device's memory, for n devices:
 
     in turns   write n (product), read 2 n - 1, write n
     triggered  write n - 1 (product), read n - 2, write n - 1 (what arrives, added in memory)
+
+Where memory cannot add, what arrives is written, read again beside the own chunk, and the last sum is written:
+
+    triggered  write n - 1 (product), read 2 (n - 1), write n - 1 (what arrives) and 1 (the sum)
 """
 
 from dataclasses import dataclass
@@ -59,14 +63,18 @@ class Sublayer:
     memory_bytes: float
 
 
-def written_chunks(num_devices: int, *, is_triggered: bool) -> int:
+def written_chunks(num_devices: int, *, is_triggered: bool, adds_in_memory: bool = True) -> int:
     """By the product and the reduce-scatter, on one device."""
-    return 2 * num_devices - 2 if is_triggered else 2 * num_devices
+    if not is_triggered:
+        return 2 * num_devices
+    return 2 * num_devices - 2 if adds_in_memory else 2 * num_devices - 1
 
 
-def read_chunks(num_devices: int, *, is_triggered: bool) -> int:
+def read_chunks(num_devices: int, *, is_triggered: bool, adds_in_memory: bool = True) -> int:
     """By the reduce-scatter."""
-    return num_devices - 2 if is_triggered else 2 * num_devices - 1
+    if not is_triggered:
+        return 2 * num_devices - 1
+    return num_devices - 2 if adds_in_memory else 2 * num_devices - 2
 
 
 def ring_s(product: CutProduct, machine: Machine) -> float:
@@ -93,15 +101,16 @@ def in_turns(product: CutProduct, machine: Machine) -> Sublayer:
     )
 
 
-def triggered(product: CutProduct, machine: Machine) -> Sublayer:
+def triggered(product: CutProduct, machine: Machine, *, adds_in_memory: bool = True) -> Sublayer:
     """Product and reduce-scatter at once, sharing the memory; then the all-gather.
 
     The ring cannot start before the first chunk is there: a step of the product leads, the rest runs beside the ring.
     """
     n, chunk = product.num_devices, product.chunk_bytes
-    together = product.operand_bytes + (
-        read_chunks(n, is_triggered=True) + written_chunks(n, is_triggered=True)
-    ) * chunk  # fmt: skip
+    crossings = sum(
+        count(n, is_triggered=True, adds_in_memory=adds_in_memory) for count in (read_chunks, written_chunks)
+    )
+    together = product.operand_bytes + crossings * chunk
     compute_s = product.flops / machine.flops_per_s
     lead_s = compute_s / n
     overlapped_s = max(

@@ -40,6 +40,23 @@ def shuffled(num_leaves: int, num_spines: int, num_hosts_per_leaf: int, random: 
     return LeafFlows(num_leaves=num_leaves, num_spines=num_spines, sources=hosts[away], targets=targets[away])
 
 
+def ring(num_leaves: int, num_spines: int, num_hosts_per_leaf: int, random: np.random.Generator | None) -> LeafFlows:
+    """Every host sends to the next one of a ring: in the order of places, or in one that is drawn."""
+    hosts = np.repeat(np.arange(num_leaves, dtype=np.int64), num_hosts_per_leaf)
+    order = hosts if random is None else random.permutation(hosts)
+    after = np.roll(order, -1)
+    away = order != after
+    return LeafFlows(num_leaves=num_leaves, num_spines=num_spines, sources=order[away], targets=after[away])
+
+
+def everyone(num_leaves: int, num_spines: int, num_hosts_per_leaf: int) -> LeafFlows:
+    """Every host sends to every other, as an all-to-all does."""
+    hosts = np.repeat(np.arange(num_leaves, dtype=np.int64), num_hosts_per_leaf)
+    sources, targets = (side.ravel() for side in np.meshgrid(hosts, hosts, indexing="ij"))
+    away = sources != targets
+    return LeafFlows(num_leaves=num_leaves, num_spines=num_spines, sources=sources[away], targets=targets[away])
+
+
 def sprayed(flows: LeafFlows) -> float:
     """Flows on the busiest link where each is spread over all spines."""
     return flows.most / flows.num_spines

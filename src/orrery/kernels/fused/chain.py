@@ -7,7 +7,7 @@ beside memory: ``function_flops`` operations for one function and element. Amoro
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orrery.hardware.device import Device
 
@@ -44,3 +44,23 @@ def chain_s(chain: Chain, device: Device, launch_s: float, *, is_vertical: bool,
     kernels = math.ceil(chain.num_functions / in_one) * math.ceil(chain.num_arrays / together)
     moved, flops = 2.0 * elements * chain.element_bytes, elements * in_one * chain.function_flops
     return kernels * kernel_s(elements, moved, flops, device, launch_s)
+
+
+def shortest_for(gain_ratio: float, chain: Chain, device: Device, launch_s: float, most: int = 2**24) -> int:
+    """The fewest functions of a chain for which fusing both ways is ``gain_ratio`` times as fast; 0 where none is.
+
+    The gain grows with the length until arithmetic binds the fused kernel, so that halving finds the first one.
+    """
+
+    def gain(length: int) -> float:
+        longer = replace(chain, num_functions=length)
+        apart, fused = (chain_s(longer, device, launch_s, is_vertical=v, is_horizontal=v) for v in (False, True))
+        return apart / fused
+
+    if gain(most) < gain_ratio:
+        return 0
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if gain(middle) >= gain_ratio else (middle, high)
+    return high

@@ -67,6 +67,24 @@ class Perceptron:
         """Kernels of one step, layer by layer."""
         return UNFUSED_LAUNCHES[phase] * self.num_matrices
 
+    @property
+    def matrix_bytes(self) -> float:
+        """One matrix, which a group of rows shares in the memory beside a processor."""
+        return ELEMENT_BYTES * self.num_width**2
+
+    def spilled_bytes(self, phase: Phase) -> float:
+        """Of one row where a matrix does not fit beside a processor: every layer is a kernel that applies its
+        activation function itself, so activations come in and go out once a product."""
+        products = TRAINING_PRODUCTS if phase is Phase.TRAINING else 1
+        return 2.0 * products * self.num_matrices * ELEMENT_BYTES * self.num_width
+
+
+def spilled_s(network: Perceptron, phase: Phase, num_rows: int, roofs: Roofs, launch_s: float) -> float:
+    """One step with a kernel a product, each with its activation function."""
+    products = TRAINING_PRODUCTS if phase is Phase.TRAINING else 1
+    busy_s = roofs.time_s(num_rows * network.flops(phase), num_rows * network.spilled_bytes(phase))
+    return max(busy_s, products * network.num_matrices * launch_s)
+
 
 def fused_s(
     network: Perceptron, phase: Phase, num_rows: int, rows_per_load: int, roofs: Roofs, launch_s: float

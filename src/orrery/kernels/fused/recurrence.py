@@ -47,20 +47,22 @@ class Costs:
     meeting_s: float  # all blocks wait for each other
 
 
-def kept_bytes(gradient_bytes: float, element_bytes: float, register_frac: float) -> float:
+def kept_bytes(
+    gradient_bytes: float, element_bytes: float, register_frac: float, shared_bytes: float = SHARED_BYTES
+) -> float:
     """What one processor can keep of recurrent matrices, with a sum of gradients beside each of their elements."""
-    return (register_frac * REGISTER_BYTES + SHARED_BYTES) / (1.0 + gradient_bytes / element_bytes)
+    return (register_frac * REGISTER_BYTES + shared_bytes) / (1.0 + gradient_bytes / element_bytes)
 
 
 def widest_head(
     num_gates: int, num_processors: int, *, register_frac: float, gradient_bytes: float = 0.0,
-    is_power_of_two: bool = False, element_bytes: float = 2.0,
+    is_power_of_two: bool = False, element_bytes: float = 2.0, shared_bytes: float = SHARED_BYTES,
 ) -> int:  # fmt: skip
     """The widest head whose matrices stay on ``num_processors``: a whole number of tiles, dealt out in whole columns.
 
     Columns are tiles of gates x d; the processor with most of them must hold them all.
     """
-    room = kept_bytes(gradient_bytes, element_bytes, register_frac)
+    room = kept_bytes(gradient_bytes, element_bytes, register_frac, shared_bytes)
     widest, width = 0, TILE
     while -(-num_gates * width // (TILE * num_processors)) * TILE * width * element_bytes <= room:
         widest, width = width, width * 2 if is_power_of_two else width + TILE
@@ -70,11 +72,13 @@ def widest_head(
 def stepped_s(
     layer: Recurrence, num_sequences: int, num_tokens: int, num_kernels: int, device: Device, launch_s: float
 ) -> float:
-    """``num_kernels`` kernels a token, each started anew; matrices come from memory where no cache holds them."""
+    """``num_kernels`` kernels a token, each started anew; matrices come from memory once, or for every token where no
+    cache holds them."""
     weights = layer.num_heads * layer.head_bytes
     is_cached = weights <= device.last_level_cache_bytes
-    read_s = 0.0 if is_cached else weights / device.memory_bandwidth_bytes_per_s
-    return num_tokens * max(num_kernels * launch_s, read_s + _product_s(layer, num_sequences, device))
+    read_s = weights / device.memory_bandwidth_bytes_per_s
+    step_s = (0.0 if is_cached else read_s) + _product_s(layer, num_sequences, device)
+    return (read_s if is_cached else 0.0) + num_tokens * max(num_kernels * launch_s, step_s)
 
 
 def persistent_s(layer: Recurrence, num_sequences: int, num_tokens: int, device: Device, costs: Costs) -> float:

@@ -6,6 +6,7 @@ first pass, and a block learns its offsets from those before it (one word a digi
 pass reads once and writes once. Adinets and Merrill, arXiv 2206.01784.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orrery.hardware.device import Device
@@ -43,15 +44,26 @@ class RadixSort:
         """Keys and words of offsets that one pass reads or writes, for each key."""
         return 2.0 + self.num_counting_reads + self.num_offset_words
 
+    def num_kernels(self, key_bits: int) -> int:
+        """Launches of one sort: each pass its own, and counting kernels with the sums of what they counted."""
+        return self.num_first_reads + self.num_passes(key_bits) * (1 + 2 * self.num_counting_reads)
+
     def moved_bytes(self, num_keys: float, key_bits: int) -> float:
         """Keys, and offsets that tiles hand on."""
         offsets = self.num_passes(key_bits) * self.num_offset_words * OFFSET_BYTES
         return num_keys * (self.num_crossings(key_bits) * key_bits / 8.0 + offsets)
 
 
+WAYS: Mapping[str, RadixSort] = {
+    "onesweep": RadixSort(digit_bits=8, num_counting_reads=0, num_first_reads=1, num_tile_keys=5376),
+    "cub": RadixSort(digit_bits=7, num_counting_reads=1, num_first_reads=0),
+}
+"""As CUB has them: ONESWEEP_RADIX_BITS and 256 threads of 21 keys of its OnesweepPolicy; PRIMARY_RADIX_BITS of keys
+wider than a byte for devices that do not sweep (NVIDIA/cccl, device/dispatch/tuning/tuning_radix_sort.cuh)."""
+
+
 def sort_s(way: RadixSort, num_keys: float, key_bits: int, device: Device) -> float:
     """Time of one sort: bytes at the share of the bandwidth that streaming kernels reach, and a launch a kernel."""
     measured = calibration(STREAM, device).constants
-    kernels = way.num_first_reads + way.num_passes(key_bits) * (1 + 2 * way.num_counting_reads)
     streamed = measured["bandwidth_frac"] * device.memory_bandwidth_bytes_per_s
-    return way.moved_bytes(num_keys, key_bits) / streamed + kernels * measured["overhead_s"]
+    return way.moved_bytes(num_keys, key_bits) / streamed + way.num_kernels(key_bits) * measured["overhead_s"]

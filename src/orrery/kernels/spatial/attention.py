@@ -13,7 +13,7 @@ from dataclasses import dataclass
 WORD_BYTES = 2.0
 
 SPILLED_CROSSINGS = 4.0
-"""Scores out and in, weights out and in, where the buffer holds a row but not those of a block of queries."""
+"""Scores out and in, weights out and in, where the buffer cannot hold the rows of as many queries as the array has."""
 
 BUFFER_ACCESSES = 7.0
 """Of one score in three passes: written, read for its maximum, read and written as an exponential, read for the sum,
@@ -21,6 +21,9 @@ read and written by the division; the product with the values reads whole tiles.
 
 LANE_OPERATIONS = 4
 """Of one score in three passes: maximum, subtraction with exponential in a pipeline, sum, division."""
+
+BLOCK_OPERATIONS = 3
+"""Of one score against its block's maximum: maximum, subtraction with exponential in a pipeline, sum."""
 
 EXPONENTIAL_MACS = 6
 """An exponential of multiply-adds alone."""
@@ -58,6 +61,8 @@ class ArrayRun:
     busy_frac: float  # of the square array
     memory_bytes: float
     row_buffer_bytes: float  # scores that must wait on chip until their row has ended
+    lanes_s: float = 0.0  # what the lanes take by themselves
+    spilled_bytes: float = 0.0  # scores and weights that go to memory and back
 
 
 def three_pass(work: Attention, array: SpatialArray) -> ArrayRun:
@@ -70,11 +75,41 @@ def three_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     products_s = 2.0 * work.num_scores * work.num_head_features / side**2 * seconds
     lanes_s = LANE_OPERATIONS * work.num_scores / side * seconds
     row_bytes = WORD_BYTES * work.num_rows * side
-    moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1))
-    if row_bytes > array.buffer_bytes:
-        moved += SPILLED_CROSSINGS * WORD_BYTES * work.num_scores
+    spilled = SPILLED_CROSSINGS * WORD_BYTES * work.num_scores if row_bytes > array.buffer_bytes else 0.0
+    moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1)) + spilled
     time_s = max(products_s, lanes_s, moved / array.memory_bandwidth_bytes_per_s)
-    return ArrayRun(time_s=time_s, busy_frac=products_s / time_s, memory_bytes=moved, row_buffer_bytes=row_bytes)
+    return ArrayRun(
+        time_s=time_s, busy_frac=products_s / time_s, memory_bytes=moved, row_buffer_bytes=row_bytes, lanes_s=lanes_s,
+        spilled_bytes=spilled,
+    )  # fmt: skip
+
+
+def two_pass(work: Attention, array: SpatialArray) -> ArrayRun:
+    """Exponentials against the maximum of their own block, so that scores need not wait; the weights of a row wait
+    until its maximum is known, and are corrected as they go to the product with the values."""
+    side, seconds = array.num_side, 1.0 / array.clock_hz
+    products_s = 2.0 * work.num_scores * work.num_head_features / side**2 * seconds
+    lanes_s = (BLOCK_OPERATIONS + 1) * work.num_scores / side * seconds
+    row_bytes = WORD_BYTES * work.num_rows * side
+    spilled = SPILLED_CROSSINGS / 2.0 * WORD_BYTES * work.num_scores if row_bytes > array.buffer_bytes else 0.0
+    moved = _operand_bytes(work, side * max(math.floor(array.buffer_bytes / row_bytes), 1)) + spilled
+    time_s = max(products_s, lanes_s, moved / array.memory_bandwidth_bytes_per_s)
+    return ArrayRun(
+        time_s=time_s, busy_frac=products_s / time_s, memory_bytes=moved, row_buffer_bytes=row_bytes, lanes_s=lanes_s,
+        spilled_bytes=spilled,
+    )  # fmt: skip
+
+
+def one_pass_on_lanes(work: Attention, array: SpatialArray) -> ArrayRun:
+    """One pass whose maxima, exponentials and sums are all work of the lanes, beside the products."""
+    alone = one_pass(work, array)
+    lanes_s = BLOCK_OPERATIONS * work.num_scores / array.num_side / array.clock_hz
+    products_s = 2.0 * work.num_scores * work.num_head_features / array.num_side**2 / array.clock_hz
+    time_s = max(products_s, lanes_s, alone.memory_bytes / array.memory_bandwidth_bytes_per_s)
+    return ArrayRun(
+        time_s=time_s, busy_frac=products_s / time_s, memory_bytes=alone.memory_bytes,
+        row_buffer_bytes=alone.row_buffer_bytes, lanes_s=lanes_s,
+    )  # fmt: skip
 
 
 def one_pass(work: Attention, array: SpatialArray) -> ArrayRun:
@@ -95,7 +130,11 @@ def one_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     moved = _operand_bytes(work, side * max(math.floor(room / (kept * side)), 1))
     time_s = max(compute_s, moved / array.memory_bandwidth_bytes_per_s)
     busy = (scores + exponentials + values) / cycles * compute_s / time_s
-    return ArrayRun(time_s=time_s, busy_frac=busy, memory_bytes=moved, row_buffer_bytes=WORD_BYTES * side**2)
+    lanes = lanes_update + lanes_correct + wide
+    return ArrayRun(
+        time_s=time_s, busy_frac=busy, memory_bytes=moved, row_buffer_bytes=WORD_BYTES * side**2,
+        lanes_s=work.num_scores / side**2 * lanes / array.clock_hz,
+    )  # fmt: skip
 
 
 def _operand_bytes(work: Attention, rows_together: int) -> float:

@@ -1,0 +1,92 @@
+"""A collective on a leaf-spine fabric: the busiest of hosts' and leaves' links, by how flows are dealt to the spines.
+
+    all-to-all                    n - 1 flows a host, S / n bytes each
+    all-reduce, around a ring     a flow a host of 2 (n - 1) S / n bytes; half of that for its halves
+    time = steps x latency + max(bytes of a host, flows on the busiest link x bytes of a flow) / rate of a link
+
+Every link has a host's rate. Hosts of a ring stand where a scheduler put them: places are drawn. A hash is drawn too.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.base.errors import OutOfRange
+from orrery.hardware.device import Link
+from orrery.network.leaf_spine import LeafFlows, assigned, everyone, hashed, parts_needed, ring, sprayed
+
+Floats = NDArray[np.float64]
+
+MOST_EDGES = 40_000
+"""Parts of flows that paths are assigned to one by one; of more, the theorem's answer stands."""
+
+RING_PASSES: Mapping[str, float] = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """Leaves that each join so many hosts, every leaf joined to every spine."""
+
+    num_leaves: int
+    num_spines: int
+    num_hosts_per_leaf: int
+    link: Link
+
+    @property
+    def num_hosts(self) -> int:
+        """Below all leaves."""
+        return self.num_leaves * self.num_hosts_per_leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FabricRun:
+    """A collective over all hosts, one entry a draw."""
+
+    time_s: Floats
+    busiest_bytes: Floats  # on one link between leaves and spines
+    host_bytes: float  # that each host sends
+    latency_s: float
+    is_by_theorem: bool = False
+
+
+def _spray(flows: LeafFlows, random: np.random.Generator) -> float:
+    return sprayed(flows)
+
+
+def _single(flows: LeafFlows, random: np.random.Generator) -> float:
+    if flows.sources.size * parts_needed(flows) > MOST_EDGES:
+        return sprayed(flows)
+    return assigned(flows)
+
+
+ROUTINGS: Mapping[str, Callable[[LeafFlows, np.random.Generator], float]] = {
+    "spray": _spray, "ecmp": hashed, "singlepath": _single,
+}  # fmt: skip
+"""Flows on the busiest link: every flow over all spines; each on one by a hash; parts on one each, all in view."""
+
+
+def run(kind: str, message_bytes: float, fabric: Fabric, routing: str, num_draws: int, seed: int) -> FabricRun:
+    """All draws of one collective."""
+    if kind != "all_to_all" and kind not in RING_PASSES:
+        raise OutOfRange(f"{kind} over a fabric is not counted; known are all_to_all, {', '.join(RING_PASSES)}.")
+    n, random = fabric.num_hosts, np.random.default_rng(seed)
+    each = message_bytes / n
+    sizes = (fabric.num_leaves, fabric.num_spines, fabric.num_hosts_per_leaf)
+    if kind == "all_to_all":
+        host_bytes, flow_bytes, steps = (n - 1) * each, each, 1
+        drawn = [everyone(*sizes)] * (num_draws if routing == "ecmp" else 1)
+    else:
+        steps = int(RING_PASSES[kind] * (n - 1))
+        host_bytes = flow_bytes = steps * each
+        drawn = [ring(*sizes, random) for _ in range(num_draws)]
+    rule = ROUTINGS[routing]
+    busiest = np.array([rule(flows, random) for flows in drawn]) * flow_bytes
+    latency_s = steps * fabric.link.latency_s
+    is_large = any(f.sources.size * parts_needed(f) > MOST_EDGES for f in drawn[:1])
+    return FabricRun(
+        time_s=latency_s + np.maximum(busiest, host_bytes) / fabric.link.each_way_bytes_per_s,
+        busiest_bytes=busiest, host_bytes=host_bytes, latency_s=latency_s,
+        is_by_theorem=routing == "singlepath" and is_large,
+    )  # fmt: skip

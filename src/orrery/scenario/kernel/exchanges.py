@@ -1,0 +1,193 @@
+"""Collectives over a device's own links by algorithm, or over a fabric by routing; products that start the ring."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from orrery import network
+from orrery.base.cost import Spread
+from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.execution.triggered import CutProduct, Machine, in_turns, triggered
+from orrery.kernels.resolve import find as find_kernels
+from orrery.network import Collective
+from orrery.network.group import group_of
+from orrery.network.on_fabric import ROUTINGS, Fabric, run
+from orrery.network.plan import Candidate, algorithms, candidates
+from orrery.network.resolve import find, library_key
+from orrery.scenario.kernel.library import origin
+from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
+
+FASTEST = "fastest"
+FABRICS = ("leaf-spine", "fat-tree")
+SAME_ROUTING = {"planned": "singlepath", "hash": "ecmp", "spraying": "spray", "packet-spraying": "spray"}
+
+
+def exchange(kind: str, work: Work) -> Iterator[Way]:
+    """Ways of one collective."""
+    if work.has("fabric"):
+        yield from _over_fabric(kind, work)
+        return
+    for name in ("routing", "leaves", "spines", "hosts_per_leaf"):
+        if work.has(name) or work.sizes.get(name):
+            raise ScenarioError(f"{name}: belongs to a fabric; write --fabric leaf-spine too.")
+    if not work.size("devices"):
+        raise ScenarioError("devices: nothing was said; write how many take part, such as --devices 8.")
+    for library in work.list_of("engine", ("",)):
+        yield Way(variant=FASTEST, format="bytes", engine=library, find=partial(_library, kind, work, library))
+        for technique in algorithms():
+            one = partial(_algorithm, kind, work, library, technique.name)
+            yield Way(variant=technique.name, format="bytes", engine=library, find=one)
+
+
+def _collective(kind: str, work: Work, library: str) -> Collective:
+    return Collective(
+        kind=kind, num_devices=work.size("devices"), message_bytes=float(work.sizes["message_bytes"]),
+        devices_per_node=work.size("devices_per_node"), library=library_key(library),
+    )  # fmt: skip
+
+
+def _library(kind: str, work: Work, library: str) -> Found:
+    asked = _collective(kind, work, library)
+    timing, constants = network.predict(asked, work.device), network.calibration(asked, work.device)
+    return Found(
+        time_s=float(timing.time_s), flops=0.0, bytes=float(timing.sent_bytes),
+        roofs_s={"network": float(timing.wire_s)}, others_s={"latency": float(timing.latency_s)},
+        spread=network.spread(asked, work.device), engine=constants.engine,
+        details={"algorithm": str(timing.algorithm)}, because=(origin(constants, work.device),),
+    )  # fmt: skip
+
+
+def _algorithm(kind: str, work: Work, library: str, name: str) -> Found:
+    asked = _collective(kind, work, library)
+    constants = network.calibration(asked, work.device)
+    size, count = float(work.sizes["message_bytes"]), work.size("devices")
+    group = group_of(kind, count, work.size("devices_per_node"), work.device)
+    found = find(work.device, constants.op, library).constants
+    mine = [c for c in candidates(group, work.device, found) if _is(c, name)] if count > 1 else []
+    if not mine:
+        raise OutOfRange(f"{name} does no {kind.replace('_', '-')} on {count} x {work.device.name} ({group.topology}).")
+    best = min(mine, key=lambda c: c.time_s(size))
+    return Found(
+        time_s=max(best.time_s(size), found.get("host_s", 0.0)), flops=0.0, bytes=best.wire_ratio * size,
+        roofs_s={"network": best.roof_s_per_bytes * size}, others_s={"latency": best.latency_s},
+        spread=network.spread(asked, work.device), engine=constants.engine, details={"algorithm": best.name},
+        because=(origin(constants, work.device),),
+    )  # fmt: skip
+
+
+def _is(candidate: Candidate, name: str) -> bool:
+    return candidate.name.partition(",")[0] == name
+
+
+def _over_fabric(kind: str, work: Work) -> Iterator[Way]:
+    words = [SAME_ROUTING.get(word, word) for word in work.list_of("routing", ROUTINGS)]
+    for word in words:
+        one_of("routing", word, ROUTINGS)
+        yield Way(variant=word, format="bytes", find=partial(_routed, kind, work, word))
+
+
+def _fabric(work: Work) -> Fabric:
+    name = one_of("fabric", work.word("fabric", ""), FABRICS)
+    leaves, spines, hosts = (work.size(size) for size in ("leaves", "spines", "hosts_per_leaf"))
+    if not hosts or not leaves:
+        raise ScenarioError("fabric: write --leaves and --hosts-per-leaf too.")
+    if name == "fat-tree":
+        if spines and spines != hosts:
+            raise ScenarioError(f"spines: a fat tree has as many as hosts below a leaf ({hosts}); leave it out.")
+        spines = hosts
+    if not spines:
+        raise ScenarioError("fabric: write --spines too.")
+    if (said := work.size("devices")) and said != leaves * hosts:
+        raise ScenarioError(f"devices: {leaves} leaves of {hosts} hosts join {leaves * hosts}, not {said}.")
+    return Fabric(num_leaves=leaves, num_spines=spines, num_hosts_per_leaf=hosts, link=work.device.scaleout)
+
+
+def _routed(kind: str, work: Work, routing: str) -> Found:
+    fabric = _fabric(work)
+    found = run(kind, float(work.sizes["message_bytes"]), fabric, routing, work.size("draws"), work.size("seed"))
+    time_s = float(np.median(found.time_s))
+    low_80, high_80, low_95, high_95 = np.quantile(found.time_s, (0.1, 0.9, 0.025, 0.975)) / time_s
+    rate = fabric.link.each_way_bytes_per_s
+    even = fabric.num_hosts_per_leaf / fabric.num_spines
+    return Found(
+        time_s=time_s, flops=0.0, bytes=found.host_bytes, roofs_s={"network": found.host_bytes / rate},
+        others_s={"fabric": float(np.median(found.busiest_bytes)) / rate, "latency": found.latency_s},
+        spread=Spread(
+            low_80_ratio=min(1.0, float(low_80)), high_80_ratio=max(1.0, float(high_80)),
+            low_95_ratio=min(1.0, float(low_95)), high_95_ratio=max(1.0, float(high_95)),
+            because=f"over {found.time_s.size} draws of places and hashes alone; rates are stated, not measured",
+        ),
+        details={"busiest_link_bytes": float(np.median(found.busiest_bytes)), "hosts": fabric.num_hosts,
+                 "oversubscription": even},
+        because=(f"{fabric.num_leaves} leaves of {fabric.num_hosts_per_leaf} hosts, {fabric.num_spines} spines, links "
+                 f"of {rate:.3g} B/s ({fabric.link.name})"
+                 + ("; assigned as well as sprayed, by König's theorem" if found.is_by_theorem else ""),),
+    )  # fmt: skip
+
+
+REDUCE = {
+    "in-turns": "product, then reduce-scatter, then all-gather",
+    "triggered": "tiles of the product start the ring, memory adds what arrives; then all-gather",
+    "triggered-without-memory": "the same where memory cannot add: what arrives is read again",
+}
+
+
+def cut_product(work: Work) -> Iterator[Way]:
+    """A product cut along its depth, with the sum over all devices."""
+    for name in REDUCE:
+        yield Way(variant=name, format="bf16", find=partial(_cut, work, name))
+
+
+def _cut(work: Work, name: str) -> Found:
+    device, count = work.device, work.size("devices")
+    product = CutProduct(
+        num_tokens=work.size("m"), num_outputs=work.size("n"), num_depth=work.size("k"), num_devices=count
+    )
+    if count < 2:
+        raise OutOfRange("one device has nothing to add up; write two devices or more.")
+    peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
+    measured = find_kernels(device, "gemm", "bf16")
+    machine = Machine(
+        flops_per_s=min(1.0, measured.constants["peak_frac"]) * peak,
+        memory_bandwidth_bytes_per_s=device.memory_bandwidth_bytes_per_s,
+        link_each_way_bytes_per_s=device.scaleup.each_way_bytes_per_s, link_latency_s=device.scaleup.latency_s,
+    )  # fmt: skip
+    adds = name != "triggered-without-memory"
+    found = in_turns(product, machine) if name == "in-turns" else triggered(product, machine, adds_in_memory=adds)
+    sent = 2.0 * (count - 1) * product.chunk_bytes
+    return Found(
+        time_s=found.time_s, flops=product.flops, bytes=found.memory_bytes,
+        roofs_s={"compute": product.flops / peak, "memory": found.memory_bytes / device.memory_bandwidth_bytes_per_s,
+                 "network": sent / device.scaleup.each_way_bytes_per_s},
+        details={"sent_bytes": sent},
+        because=(f"products at {machine.flops_per_s:.3g} FLOP/s ({origin(measured, device)}), a ring over "
+                 f"{device.scaleup.name}",),
+    )  # fmt: skip
+
+
+SIZES = {
+    "devices": 0, "message_bytes": None, "devices_per_node": 0, "leaves": 0, "spines": 0, "hosts_per_leaf": 0,
+    "draws": 64, "seed": 0,
+}  # fmt: skip
+
+
+def _operators() -> Iterator[Operator]:
+    named = {technique.name: technique.gains for technique in algorithms()}
+    routed = {
+        "spray": "every flow over all spines (--fabric)", "ecmp": "a flow on one spine, by a hash (--fabric)",
+        "singlepath": "flows on one spine each, assigned with all in view (--fabric)",
+    }  # fmt: skip
+    for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
+        yield Operator(
+            name=kind.replace("_", "-"), sizes=SIZES, ways=partial(exchange, kind),
+            variants={FASTEST: "the fastest of the library's algorithms", **named, **routed},
+            settings=frozenset({"fabric", "routing", "engine"}), spellings=SAME_ROUTING,
+        )  # fmt: skip
+
+
+COLLECTIVES = tuple(_operators())
+REDUCE_SCATTERED = Operator(
+    name="gemm-reduce-scatter", sizes={"m": None, "n": None, "k": None, "devices": None}, ways=cut_product,
+    variants=REDUCE,
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""Operators as libraries run them: the kernels floor's answer, its interval, and whose constants it rests on."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from orrery import kernels
+from orrery.base.cost import Spread
+from orrery.base.errors import OutOfRange
+from orrery.hardware.calibration import Calibration
+from orrery.hardware.device import Device
+from orrery.kernels.ops import Elementwise, Op
+from orrery.kernels.residual.sureness import Spreads
+from orrery.numerics.registry import get_format
+from orrery.scenario.kernel.operator import Found, Way, Work
+
+ALL = "all"
+
+
+def library_ways(
+    work: Work, measured_as: str, formats: tuple[str, ...], make: Callable[[str], Op],
+    details: Callable[[Op, Device, str], Mapping[str, Any]] | None = None,
+    engine_of: Callable[[str, Device, str], str] = lambda engine, device, format: engine,
+) -> Iterator[Way]:  # fmt: skip
+    """A way for every format and engine; ``measured_as`` is what the constants are filed under, ``engine_of`` says
+    whose kernels an engine calls."""
+    for format in formats:
+        for engine in engines(work, measured_as):
+            find = partial(_later, make, format, work.device, engine_of(engine, work.device, format), details)
+            yield Way(variant="library", format=format, engine=engine, find=find)
+
+
+def engines(work: Work, measured_as: str) -> tuple[str, ...]:
+    """Whose kernels: as asked; ``all``: everyone's that was measured on this device or its relatives."""
+    said = work.list_of("engine", ("",))
+    if said != (ALL,):
+        return said
+    found = {
+        maker: None for (op, _, maker), c in work.device.calibrations.items() if op == measured_as and c.origin != "any"
+    }
+    return tuple(found) or ("",)
+
+
+def _later(
+    make: Callable[[str], Op], format: str, device: Device, engine: str,
+    details: Callable[[Op, Device, str], Mapping[str, Any]] | None,
+) -> Found:  # fmt: skip
+    return library(make(format), device, engine, details(make(format), device, engine) if details else {})
+
+
+def library(op: Op, device: Device, engine: str, details: Mapping[str, Any]) -> Found:
+    """What the kernels floor says of one op: the number that the scorecard holds against measured rows."""
+    if not isinstance(op, Elementwise):
+        check_units(op.format, device)
+    timing = kernels.predict(op, device, engine)
+    constants = kernels.calibration(op, device, engine)
+    moved, time_s = _one(timing.bytes), _one(timing.time_s)
+    memory_s = _one(timing.memory_s)
+    if not getattr(op, "is_cold", False):
+        memory_s *= max(moved - device.last_level_cache_bytes, 0.0) / max(moved, 1.0)
+    return Found(
+        time_s=time_s, flops=_one(timing.flops), bytes=moved,
+        roofs_s={"compute": _one(timing.compute_s), "memory": memory_s}, others_s={"launch": _one(timing.overhead_s)},
+        spread=one_spread(kernels.spreads(op, timing, device, engine)), engine=constants.engine, details=details,
+        because=(origin(constants, device),), op=op,
+    )  # fmt: skip
+
+
+WIDER = {8: ("bf16", "fp16"), 4: ("bf16", "fp16", "fp8")}
+"""Rates that stand in where units of so many bits are missing: a library has no such kernel then."""
+
+
+def check_units(format: str, device: Device) -> None:
+    """Refuse to multiply in a format that the matrix units do not take; weights alone may be of any."""
+    number = get_format(format)
+    bits = 8 if number.bytes_per_element > NARROWEST_EIGHT_BIT_BYTES else 4
+    if number.weight_only or number.bytes_per_element >= SIXTEEN_BIT_BYTES or device.kind == "cpu":
+        return
+    own = [rate for rate in number.rates if rate not in WIDER[bits]]
+    if not any(rate in device.dense_flops_per_s for rate in own):
+        raise OutOfRange(
+            f"{device.name} has no matrix units for {number.name}; it has {', '.join(device.dense_flops_per_s)}. "
+            f"Weights alone may be narrower: int{bits}_weight_only."
+        )
+
+
+NARROWEST_EIGHT_BIT_BYTES, SIXTEEN_BIT_BYTES = 0.9, 2.0
+
+
+def one_spread(found: Spread | Spreads) -> Spread:
+    """The spread of a single answer."""
+    return found if isinstance(found, Spread) else found.only()
+
+
+def origin(constants: Calibration, device: Device) -> str:
+    """Where constants come from, in words."""
+    where = {"device": f"measured on {device.name}", "generation": f"measured on relatives of {device.name}"}
+    by = constants.engine or "its library"
+    return f"{where.get(constants.origin, 'measured on other devices')} ({constants.op} in {constants.format} by {by})"
+
+
+def _one(value: Any) -> float:
+    return float(np.asarray(value).item())

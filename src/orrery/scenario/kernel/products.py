@@ -1,0 +1,276 @@
+"""Dense products: libraries' kernels, weights of a few bits, one-bit passes, blocks of two widths."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.catalog.backends import experts_by_default
+from orrery.hardware.device import Device
+from orrery.kernels.gemm.rule import explain
+from orrery.kernels.lowbit.mixed_blocks import MixedGemm, mixed_gemm_s
+from orrery.kernels.lowbit.one_bit import integer_gemm_s, nearest_integer_bits, one_bit_gemm_s
+from orrery.kernels.lowbit.packed import Loads, packed_gemm_s, plain_gemm_s, weight_load
+from orrery.kernels.lowbit.product import integer_flops_per_s
+from orrery.kernels.ops import Gemm, MoE, Op
+from orrery.numerics.registry import get_format
+from orrery.scenario.kernel.library import library_ways
+from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
+
+LOADS = {
+    "packed": Loads.PACKED, "padded": Loads.PADDED, "converted": Loads.CONVERTED, "serial-loads": Loads.SERIAL,
+}  # fmt: skip
+
+VARIANTS = {
+    "library": "the kernels that libraries ship",
+    "packed": "weights of true bits, unpacked in registers (--weights int1 to int8)",
+    "padded": "weights padded to the next power of two (--weights int1 to int8)",
+    "converted": "padded weights that pass through shared memory (--weights int1 to int8)",
+    "serial-loads": "the same, and loads wait for it (--weights int1 to int8)",
+    "one-bit-fused": "a pass of one-bit units for each pair of bits, joined on chip (--weights and --activations "
+    "bipolar1 to bipolar8)",
+    "one-bit-unfused": "the same, partial results through memory",
+    "integer-units": "both operands padded to what integer units take (with bipolar ones)",
+    "even": "tiles of both widths dealt out evenly (--activations int4+int8)",
+    "in-step": "rounds as long as their slowest tile (--activations int4+int8)",
+    "sixteen-bit": "both operands in 16 bits, with the same library's constants",
+}  # fmt: skip
+
+NARROW = re.compile(r"u?int(?P<bits>[1-8])(?:/(?P<group>\d+))?(?::\w+)?(?:_weight_only)?")
+BIPOLAR = re.compile(r"bipolar(?P<bits>[1-8])")
+MIXED = "int4+int8"
+DEFAULT_GROUP = 128
+
+
+def tiles(op: Op, device: Device, engine: str) -> Mapping[str, Any]:
+    """The tile and split of a product, its waves, and the terms that met."""
+    if not isinstance(op, Gemm) or (device.kind == "cpu" and ("gemm", "fp32", "") not in device.calibrations):
+        return {}
+    try:
+        terms = explain(op, device, engine)
+    except OutOfRange:  # a host's products have a rule without tiles
+        return {}
+    rows, columns = (int(np.asarray(side).item()) for side in terms.tile)
+    return {
+        "tile": f"{rows}x{columns}" if rows else "matrix-vector", "splits": int(np.asarray(terms.num_splits).item()),
+        "waves": float(np.asarray(terms.num_waves).item()), "tile_fill_frac": float(np.asarray(terms.tile_fill_frac)),
+        "mma_s": float(np.asarray(terms.mma_s)), "feed_s": float(np.asarray(terms.feed_s)),
+        "dram_s": float(np.asarray(terms.dram_s)),
+    }  # fmt: skip
+
+
+def _gemm(work: Work, format: str, batch: str) -> Gemm:
+    m, n, k, count = (work.size(name) for name in ("m", "n", "k", batch))
+    return Gemm(
+        m=m, n=n, k=k, batch=count, format=get_format(format).name, quantises_input=True,
+        is_cold=bool(work.words.get("cold")),
+    )  # fmt: skip
+
+
+def dense(work: Work) -> Iterator[Way]:
+    """Ways of one product."""
+    weights, activations = work.words.get("weights"), work.words.get("activations")
+    if weights is None and activations is None:
+        yield from library_ways(work, "gemm", work.list_of("format", ("bf16",)), partial(_gemm_in, work), tiles)
+        return
+    if work.has("format"):
+        raise ScenarioError("format: is for both operands; leave it out beside weights and activations.")
+    if work.size("batch") > 1:
+        raise ScenarioError("batch: products of few bits are told one at a time; leave it out beside weights.")
+    weights, activations = str(weights or "bf16"), str(activations or "bf16")
+    if activations == MIXED:
+        yield from _two_widths(work, weights)
+    elif BIPOLAR.fullmatch(weights) or BIPOLAR.fullmatch(activations):
+        yield from _one_bit(work, weights, activations)
+    elif (few := NARROW.fullmatch(weights)) and activations in ("bf16", "fp16"):
+        group = int(few["group"] or DEFAULT_GROUP)
+        yield from _few_bits(work, int(few["bits"]), weights, group)
+    else:
+        yield from library_ways(work, "gemm", (_joint(weights, activations),), partial(_gemm_in, work), tiles)
+
+
+def _gemm_in(work: Work, format: str) -> Gemm:
+    return _gemm(work, format, "batch")
+
+
+def _joint(weights: str, activations: str) -> str:
+    """The format of a linear layer that stores weights and activations so."""
+    if weights == activations:
+        return {"int4": "int4_int4"}.get(weights, weights)
+    if activations in ("bf16", "fp16"):
+        return weights if weights.endswith("_weight_only") else f"{weights}_weight_only"
+    raise ScenarioError(
+        f"weights and activations: got {weights} with {activations}; write the same for both, 16-bit activations, "
+        "bipolar1 to bipolar8 for both, or int4+int8 activations."
+    )
+
+
+def _sizes(work: Work) -> tuple[int, int, int]:
+    return work.size("m"), work.size("n"), work.size("k")
+
+
+def _few_bits(work: Work, bits: int, spelled: str, group: int) -> Iterator[Way]:
+    """Weights of 1 to 8 bits beside 16-bit activations, however they are loaded."""
+    for name, loads in LOADS.items():
+        yield Way(variant=name, format=spelled, find=partial(_packed, work, bits, group, loads))
+    yield Way(variant="sixteen-bit", format="bf16", find=partial(_plain, work))
+
+
+def _packed(work: Work, bits: int, group: int, loads: Loads) -> Found:
+    _check_gpu(work.device, "unpacking weights in registers and shared memory is counted for GPUs")
+    (m, n, k), device = _sizes(work), work.device
+    load = weight_load(bits, loads)
+    stored = (load.stored_bits + 16.0 / group) / 8.0
+    moved = 2.0 * m * k + stored * n * k + 2.0 * m * n
+    peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
+    return Found(
+        time_s=float(packed_gemm_s(m, n, k, bits, device, loads, group)), flops=2.0 * m * n * k, bytes=moved,
+        roofs_s={"compute": 2.0 * m * n * k / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
+        details={"stored_bits": load.stored_bits, "instructions_per_weight": load.num_instructions,
+                 "shared_bytes_per_weight": load.shared_bytes},
+        because=(f"{load.stored_bits} bits a weight and a 16-bit scale for {group}; the library's measured 16-bit "
+                 "constants",),
+    )  # fmt: skip
+
+
+def _plain(work: Work) -> Found:
+    (m, n, k), device = _sizes(work), work.device
+    moved = 2.0 * (m * k + n * k + m * n)
+    peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
+    return Found(
+        time_s=float(plain_gemm_s(m, n, k, device)), flops=2.0 * m * n * k, bytes=moved,
+        roofs_s={"compute": 2.0 * m * n * k / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
+        because=("weights and activations from memory, the library's measured 16-bit constants",),
+    )  # fmt: skip
+
+
+def _one_bit(work: Work, weights: str, activations: str) -> Iterator[Way]:
+    """Bit by bit on one-bit units, beside what integer units would do with padded operands."""
+    pair = [BIPOLAR.fullmatch(word) for word in (weights, activations)]
+    if pair[0] is None or pair[1] is None:
+        raise ScenarioError(
+            f"weights and activations: got {weights} with {activations}; write bipolar1 to bipolar8 for both."
+        )
+    p, q = (int(found["bits"]) for found in pair if found)
+    label = f"{weights} x {activations}"
+    for name, is_fused in (("one-bit-fused", True), ("one-bit-unfused", False)):
+        yield Way(variant=name, format=label, find=partial(_passes, work, p, q, is_fused))
+    for bits in sorted({nearest_integer_bits(p, q), 4, 8}):
+        yield Way(variant="integer-units", format=f"int{bits}", find=partial(_integer, work, bits))
+
+
+def _passes(work: Work, p: int, q: int, is_fused: bool) -> Found:
+    (m, n, k), device = _sizes(work), work.device
+    rate = integer_flops_per_s(device, 1)
+    partial_bytes = 0.0 if is_fused else 8.0 * p * q * m * n
+    moved = (m * k * q + n * k * p) / 8.0 + 2.0 * m * n + partial_bytes
+    flops = 2.0 * m * n * k
+    return Found(
+        time_s=float(one_bit_gemm_s(m, n, k, p, q, device, is_fused=is_fused)), flops=flops, bytes=moved,
+        roofs_s={"compute": p * q * flops / rate, "memory": moved / device.memory_bandwidth_bytes_per_s},
+        details={"passes": p * q, "one_bit_flops_per_s": rate},
+        because=(f"{p} x {q} passes of one-bit products; exact: every pass is a whole number",),
+    )  # fmt: skip
+
+
+def _integer(work: Work, bits: int) -> Found:
+    (m, n, k), device = _sizes(work), work.device
+    rate = integer_flops_per_s(device, bits)
+    moved = (m * k + n * k) * bits / 8.0 + 2.0 * m * n
+    return Found(
+        time_s=float(integer_gemm_s(m, n, k, bits, device)), flops=2.0 * m * n * k, bytes=moved,
+        roofs_s={"compute": 2.0 * m * n * k / rate, "memory": moved / device.memory_bandwidth_bytes_per_s},
+        because=(f"both operands padded to {bits} bits, the library's measured 8-bit constants",),
+    )  # fmt: skip
+
+
+def _two_widths(work: Work, weights: str) -> Iterator[Way]:
+    """Blocks of four- and eight-bit activations with four-bit weights."""
+    if weights not in ("int4", "bf16"):  # bf16: nothing was said
+        raise ScenarioError(f"weights: got {weights!r}; blocks of int4+int8 activations multiply int4 weights.")
+    for name, is_even in (("even", True), ("in-step", False)):
+        yield Way(variant=name, format=f"int4 x {MIXED}", find=partial(_mixed, work, is_even))
+    yield Way(variant="sixteen-bit", format="bf16", find=partial(_plain, work))
+
+
+DEFAULT_WIDE_FRAC = 0.0
+
+
+def _mixed(work: Work, is_even: bool) -> Found:
+    (m, n, k), device = _sizes(work), work.device
+    op = MixedGemm(m=m, n=n, k=k, wide_frac=work.number("wide_frac", DEFAULT_WIDE_FRAC), block_elements=min(128, k))
+    wide = op.num_wide / op.num_blocks
+    moved = m * k * (4.0 + 4.0 * wide) / 8.0 + n * k * (4.0 + 16.0 / op.block_elements) / 8.0 + 2.0 * m * n
+    flops = 2.0 * m * n * k
+    four, eight = (integer_flops_per_s(device, bits) for bits in (4, 8))
+    return Found(
+        time_s=mixed_gemm_s(op, device, is_even=is_even), flops=flops, bytes=moved,
+        roofs_s={"compute": flops * ((1.0 - wide) / four + wide / eight),
+                 "memory": moved / device.memory_bandwidth_bytes_per_s},
+        details={"wide_blocks": op.num_wide, "blocks": op.num_blocks},
+        because=(f"{wide:.1%} of {op.num_blocks} channel blocks keep eight bits (`orrery quantize` on your tensors "
+                 "says how many must)",),
+    )  # fmt: skip
+
+
+def grouped(work: Work) -> Iterator[Way]:
+    """``groups`` products of one size in one launch."""
+    formats = work.list_of("format", ("bf16",))
+    yield from library_ways(work, "gemm", formats, lambda format: _gemm(work, format, "groups"), tiles)
+
+
+def experts(work: Work) -> Iterator[Way]:
+    """A routed feed-forward block on the busiest of ``ep`` ranks."""
+    exponent = skew(work.word("routing", "balanced"))
+
+    def block(format: str) -> MoE:
+        return MoE(
+            tokens=work.size("tokens"), hidden_size=work.size("hidden_size"), ffn_size=work.size("ffn_size"),
+            num_experts=work.size("num_experts"), experts_per_token=work.size("experts_per_token"),
+            tp=work.size("tp"), ep=work.size("ep"), format=get_format(format).name, skew=exponent,
+        )  # fmt: skip
+
+    yield from library_ways(work, "moe", work.list_of("format", ("bf16",)), block, engine_of=_experts_by)
+
+
+def _experts_by(engine: str, device: Device, format: str) -> str:
+    """Back ends are as written (``triton@vllm``); an engine stands for what it chooses there."""
+    if not engine or "@" in engine:
+        return engine
+    return experts_by_default(engine, "", device.generation, get_format(format).name)
+
+
+def skew(routing: str) -> float:
+    """The law of expert loads: balanced is 0, power_law_x is x, random -1."""
+    law, _, exponent = routing.casefold().rpartition("_")
+    if law == "power_law":
+        try:
+            return float(exponent)
+        except ValueError:
+            law = ""
+    law = "random" if routing.casefold() == "uniform" else routing.casefold()
+    return {"balanced": 0.0, "random": -1.0}[one_of("routing", law, ("balanced", "random"))]
+
+
+def _check_gpu(device: Device, why: str) -> None:
+    if device.kind != "gpu":
+        raise OutOfRange(f"{device.name} is a {device.kind}: {why}.")
+
+
+GEMM = Operator(
+    name="gemm", sizes={"m": None, "n": None, "k": None, "batch": 1}, ways=dense, variants=VARIANTS,
+    settings=frozenset({"format", "weights", "activations", "engine", "cold", "wide_frac"}),
+)  # fmt: skip
+GROUPED = Operator(
+    name="grouped-gemm", sizes={"m": None, "n": None, "k": None, "groups": None}, ways=grouped,
+    variants={"library": VARIANTS["library"]}, settings=frozenset({"format", "engine", "cold"}),
+)  # fmt: skip
+MOE = Operator(
+    name="moe",
+    sizes={"tokens": None, "hidden_size": None, "ffn_size": None, "num_experts": None, "experts_per_token": None,
+           "tp": 1, "ep": 1},
+    ways=experts, variants={"library": VARIANTS["library"]}, settings=frozenset({"format", "engine", "routing"}),
+)  # fmt: skip

@@ -1,0 +1,373 @@
+"""`orrery kernel`: every operator on every device obeys roofs and intervals; variants gain only where they should."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import orrery
+from orrery.base.errors import OrreryError, OutOfRange, ScenarioError, UnknownName, WrongType
+from orrery.catalog.devices import device_names, get_device
+from orrery.kernels.gemm.rule import explain
+from orrery.kernels.ops import Gemm
+from orrery.scenario.fields_kernel import OPERATORS as LISTED
+from orrery.scenario.kernel.operators import OPERATORS
+from orrery.scenario.kernel.sweep import read_sweeps
+
+SIZES = {
+    "m": (1, 4096), "n": (16, 8192), "k": (16, 8192), "batch": (1, 8), "groups": (1, 16), "query_tokens": (1, 2048),
+    "context_tokens": (2048, 8192), "tokens": (1, 4096), "width": (16, 8192), "depth": (1, 8),
+    "hidden_size": (128, 4096), "ffn_size": (128, 4096), "num_experts": (8, 128), "experts_per_token": (1, 8),
+    "keys": (1, 2**28), "log2_rows": (4, 8), "seq_len": (1, 2048), "ops": (1, 500), "pixels": (1, 100_000),
+    "devices": (2, 16), "message_bytes": (1, 1e9),
+}  # fmt: skip
+FIXED = {"num_heads": 16, "num_kv_heads": 4, "head_size": 128}
+NEEDED = {
+    "chain": ("ops", "pixels", "batch"), "all-reduce": ("devices",), "all-gather": ("devices",),
+    "reduce-scatter": ("devices",), "all-to-all": ("devices",), "attention": ("context_tokens", "batch"),
+    "latent-attention": ("context_tokens", "batch"), "gemm": ("batch",), "rnn": ("batch",),
+}  # fmt: skip
+DEVICES = ("h100-sxm", "a100-sxm-80gb", "mi300x", "l4", "b200", "tpu-v5p", "max-1550", "rtx-3090", "gaudi2", "t4")
+
+
+@st.composite
+def questions(draw):
+    op = draw(st.sampled_from(sorted(OPERATORS)))
+    needed = [n for n, default in OPERATORS[op].sizes.items() if default is None] + list(NEEDED.get(op, ()))
+    said = {n: FIXED[n] if n in FIXED else draw(st.integers(*map(int, SIZES[n]))) for n in dict.fromkeys(needed)}
+    if op == "rnn":
+        said["hidden_size"] = 16 * (said["hidden_size"] // 16)
+    return {"op": op, "device": draw(st.sampled_from(DEVICES)), **said}
+
+
+def rows(**said):
+    return {(row.variant, row.format): row for row in orrery.kernel(**said).rows}
+
+
+def times(**said):
+    return {row.variant: row.time_s for row in orrery.kernel(**said).rows}
+
+
+def test_the_help_lists_every_operator_and_its_sizes():
+    assert list(LISTED) == list(OPERATORS)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(questions())
+def test_no_answer_beats_its_roofs_and_intervals_hold_the_answer(said):
+    try:
+        answer = orrery.kernel(**said)
+    except OutOfRange:  # the device lacks something, and the message says what
+        return
+    device = get_device(said["device"])
+    for row in answer.rows:
+        assert math.isfinite(row.time_s)
+        assert row.time_s > 0
+        for name, roof_s in row.roofs_s.items():
+            assert row.time_s >= roof_s * (1 - 1e-9), (row.variant, name)
+        if row.interval:
+            assert row.interval.low_95 <= row.interval.low_80 <= row.time_s * (1 + 1e-9)
+            assert row.time_s * (1 - 1e-9) <= row.interval.high_80 <= row.interval.high_95
+        else:
+            assert "no interval" in row.because
+        assert row.bound_by
+        assert row.flops >= 0
+        assert row.bytes >= 0
+        if "memory" in row.roofs_s:
+            assert row.roofs_s["memory"] <= row.bytes / device.memory_bandwidth_bytes_per_s * (1 + 1e-9)
+        if "compute" in row.roofs_s and row.flops:
+            assert row.roofs_s["compute"] > 0
+    json = answer.to_json()
+    assert {"device", "op", "variant", "format", "time_s", "intervals", "bound_by", "flops", "bytes", "because"} <= set(
+        json["results"][0]
+    )
+
+
+GROWS = {
+    "softmax": "width", "norm": "width", "add": "tokens", "sort": "keys", "spgemm": "entries_per_row", "rnn": "seq_len",
+    "chain": "ops", "fused-mlp": "batch", "all-reduce": "message_bytes", "all-to-all": "message_bytes",
+    "gemm-reduce-scatter": "k",
+}  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(questions().filter(lambda said: said["op"] in GROWS), st.integers(2, 8))
+def test_more_work_of_a_kind_is_never_faster(said, more):
+    # products and attention choose tiles, and learned corrections may step: those are not promised to be monotone
+    name = GROWS[said["op"]]
+    said.setdefault(name, OPERATORS[said["op"]].sizes[name])
+    if name == "entries_per_row":
+        more = 2
+    try:
+        less, larger = rows(**said), rows(**{**said, name: said[name] * more})
+    except OrreryError:
+        return
+    for key in less.keys() & larger.keys():
+        assert larger[key].bytes >= less[key].bytes * (1 - 1e-9), key
+        assert larger[key].time_s >= less[key].time_s * (1 - 1e-9), key
+
+
+def test_a_product_by_hand():
+    row = rows(op="gemm", device="h100-sxm", m=4096, n=4096, k=4096)["library", "bf16"]
+    assert row.flops == 2 * 4096**3
+    assert row.bytes == 3 * 2 * 4096**2
+    assert row.roofs_s["compute"] == pytest.approx(2 * 4096**3 / 989.4e12, rel=1e-3)
+    terms = explain(Gemm(m=4096, n=4096, k=4096, format="bf16", is_cold=False), get_device("h100-sxm"))
+    assert row.time_s == float(terms.time_s)
+    assert row.details["waves"] == float(terms.num_waves)
+
+
+def test_cold_operands_come_from_memory():
+    said = {"op": "gemm", "device": "h100-sxm", "m": 8, "n": 4096, "k": 4096}
+    warm, cold = (rows(**said, cold=is_cold)["library", "bf16"] for is_cold in (False, True))
+    assert cold.roofs_s["memory"] == pytest.approx(cold.bytes / get_device("h100-sxm").memory_bandwidth_bytes_per_s)
+    assert warm.roofs_s["memory"] < cold.roofs_s["memory"]
+
+
+def test_weights_of_fewer_bits_are_faster_where_memory_binds():
+    found = [times(op="gemm", device="l40s", m=1, n=8192, k=8192, weights=f"int{b}/128:fp16") for b in range(1, 9)]
+    packed = [t["packed"] for t in found]
+    assert packed == sorted(packed)
+    assert packed[0] < 0.4 * packed[-1]
+    for bits in (1, 2, 4, 8):  # widths that are powers of two have nothing to pad
+        assert found[bits - 1]["padded"] == pytest.approx(found[bits - 1]["packed"])
+    assert found[4]["padded"] == pytest.approx(found[7]["padded"], rel=0.01)  # five bits padded to eight
+
+
+def test_one_bit_passes_by_hand():
+    found = rows(op="gemm", device="a100-sxm-80gb", m=2048, n=2048, k=2048, weights="bipolar2", activations="bipolar3")
+    row = found["one-bit-fused", "bipolar2 x bipolar3"]
+    assert row.details["passes"] == 6
+    assert row.roofs_s["compute"] == pytest.approx(6 * 2 * 2048**3 / (8 * 624e12))
+    assert found["one-bit-unfused", "bipolar2 x bipolar3"].time_s > row.time_s
+    assert {format for variant, format in found if variant == "integer-units"} == {"int4", "int8"}
+    with pytest.raises(OutOfRange, match="1-bit"):
+        orrery.kernel(op="gemm", device="h100-sxm", m=64, n=64, k=64, weights="bipolar1", activations="bipolar1",
+                      variant="one-bit-fused")  # fmt: skip
+
+
+def test_uneven_tiles_cost_time_only_where_there_are_two_widths():
+    said = {"op": "gemm", "device": "a100-sxm-80gb", "m": 128, "n": 4096, "k": 4096, "activations": "int4+int8"}
+    mixed, alike = times(**said, wide_frac=0.3), times(**said, wide_frac=0.0)
+    assert mixed["even"] < mixed["in-step"]
+    assert alike["even"] == pytest.approx(alike["in-step"])
+    assert alike["even"] <= mixed["even"]
+
+
+def test_overlap_takes_the_slower_and_turns_take_the_sum():
+    said = {"op": "attention", "device": "h100-sxm", "query_tokens": 16896, "num_heads": 1, "format": "fp16",
+            "not_causal": True, "head_size": 128}  # fmt: skip
+    found = rows(**said)
+    turns, overlap = found["serial", "fp16"], found["ping-pong", "fp16"]
+    d = turns.details
+    assert d["waves"] == 1.0  # 132 blocks of 128 queries on 132 processors
+    assert turns.time_s == pytest.approx(d["products_s"] + d["exponentials_s"] + d["vector_s"])
+    o = overlap.details
+    assert overlap.time_s == pytest.approx(max(o["products_s"], o["exponentials_s"] + o["vector_s"]))
+    scores = 16896.0**2
+    device = get_device("h100-sxm")
+    rate = max(16 * 132 * device.compute_clock_hz, device.vector_flops_per_s / 16)
+    assert d["exponentials_s"] == pytest.approx(scores / rate)
+    assert o["products_s"] == pytest.approx(4 * 128 * scores / 989.4e12, rel=1e-3)
+    assert d["products_s"] == pytest.approx(o["products_s"] / 0.629)
+    assert turns.interval is None
+    assert overlap.interval is None
+
+
+def test_two_passes_gain_outside_the_cache_and_lose_inside():
+    cache = get_device("h100-sxm").last_level_cache_bytes
+    outside = times(op="softmax", device="h100-sxm", tokens=1, width=int(cache))  # 8 bytes an element
+    assert outside["two-pass"] < outside["recompute"] < outside["reload"]
+    inside = times(op="softmax", device="h100-sxm", tokens=4096, width=4096)
+    assert inside["two-pass"] >= inside["recompute"] >= inside["reload"]
+    row = rows(op="softmax", device="h100-sxm", tokens=1, width=int(cache))["two-pass", "fp32"]
+    assert row.bytes == pytest.approx(3 * 4 * int(cache))
+
+
+def test_sorts_by_hand():
+    keys = 10**8
+    found = rows(op="sort", device="a100-sxm-40gb", keys=keys)
+    one, cub = (found[name, "32-bit keys"] for name in ("onesweep", "cub"))
+    assert (one.details["crossings"], cub.details["crossings"]) == (9, 15)  # 1 + 4 x 2; 5 x 3
+    assert cub.bytes == 15 * 4 * keys
+    assert one.bytes == pytest.approx(keys * (9 * 4 + 4 * 2 * 256 / 5376 * 4))
+    assert one.time_s < cub.time_s
+    rates = {d: rows(op="sort", device=d, keys=keys)["onesweep", "32-bit keys"].details["keys_per_s"]
+             for d in ("a100-sxm-40gb", "a100-sxm-80gb")}  # fmt: skip
+    assert rates["a100-sxm-80gb"] > rates["a100-sxm-40gb"]
+
+
+def test_row_by_row_reads_least_of_sparse_matrices():
+    found = {v: r for (v, _), r in rows(op="spgemm", device="h100-sxm", log2_rows=10).items()}
+    assert found["by-rows"].bytes < found["outer"].bytes < found["inner"].bytes
+    assert len({row.flops for row in found.values()}) == 1
+
+
+def test_a_cell_that_stays_gains_less_from_long_batches_and_slow_meetings():
+    said = {"op": "rnn", "device": "h100-sxm", "hidden_size": 768, "num_heads": 3, "seq_len": 1024}
+
+    def gain(**more):
+        found = times(**said, **more)
+        return found["launched"] / found["persistent"]
+
+    assert gain(batch=1) > gain(batch=65536) > 0.9
+    assert gain(batch=1, meeting_s=3e-6) < gain(batch=1, meeting_s=1e-6)
+    with pytest.raises(OutOfRange, match="does not stay"):
+        orrery.kernel(op="rnn", device="h100-sxm", hidden_size=8192, seq_len=8, variant="persistent")
+
+
+def test_a_chain_without_launches_keeps_a_ratio_of_bytes():
+    said = {"op": "chain", "device": "rtx-4090", "ops": 4, "pixels": 50_000_000, "batch": 1}
+    free = times(**said, launch_s=0.0)
+    assert free["apart"] / free["both"] == pytest.approx(4.0)
+    assert free["apart"] == pytest.approx(free["horizontal"])
+    small = rows(op="chain", device="rtx-4090", ops=100, pixels=7200, batch=50)["both", "fp32"]
+    shortest = small.details["shortest_for_1000x_ops"]
+    for ops, is_enough in ((shortest, True), (shortest - 1, False)):
+        t = times(op="chain", device="rtx-4090", ops=ops, pixels=7200, batch=50)
+        assert (t["apart"] / t["both"] >= 1000) == is_enough
+
+
+def test_chains_of_equal_products_gain_nothing_from_switching():
+    found = times(op="chain", device="sn40l", chain="512x512x512x512")
+    assert found["switching"] <= min(found["sequential"], found["dataflow"]) * (1 + 1e-12)
+    with pytest.raises(OutOfRange, match="dataflow"):
+        orrery.kernel(op="chain", device="h100-sxm", chain="512x512x512")
+    with pytest.raises(ScenarioError, match="512x768"):
+        orrery.kernel(op="chain", device="sn40l", chain="512xx512")
+
+
+def test_a_fused_perceptron_loses_its_gain_past_on_chip_memory():
+    said = {"op": "fused-mlp", "device": "h100-pcie", "depth": 5, "batch": 2**20}
+    narrow, wide = (rows(**said, width=width) for width in (64, 512))
+    gains = [found["layer-by-layer", "bf16"].time_s / found["fused", "bf16"].time_s for found in (narrow, wide)]
+    assert gains[0] > 2 * gains[1]
+    fits = narrow["fused", "bf16"]
+    assert fits.bytes == 2**20 * (2 * 2 * 64 + 5 * 2 * 64**2 / 128)
+    assert "does not fit" in wide["fused", "bf16"].because
+    for found in (narrow, wide):
+        assert found["roof", "bf16"].time_s <= min(row.time_s for row in found.values())
+
+
+FABRIC = {"device": "h100-sxm", "message_bytes": 1e8, "fabric": "leaf-spine", "leaves": 4, "hosts_per_leaf": 4}
+
+
+@pytest.mark.parametrize("op", ["all-reduce", "all-to-all", "all-gather", "reduce-scatter"])
+def test_hashed_flows_are_worse_and_one_spine_makes_all_routings_equal(op):
+    many, one = times(op=op, **FABRIC, spines=4), times(op=op, **FABRIC, spines=1)
+    assert many["spray"] <= many["singlepath"] * (1 + 1e-9)
+    assert many["singlepath"] <= many["ecmp"]
+    assert many["ecmp"] > many["spray"]
+    assert one["ecmp"] == pytest.approx(one["spray"]) == pytest.approx(one["singlepath"])
+    assert times(op=op, **(FABRIC | {"fabric": "fat-tree"})) == many
+
+
+def test_an_all_to_all_over_a_fabric_by_hand():
+    row = rows(op="all-to-all", **FABRIC, spines=2)["spray", "bytes"]
+    link = get_device("h100-sxm").scaleout
+    busiest = 4 * 12 / 2 * 1e8 / 16  # 4 hosts to 12 of other leaves over 2 spines
+    assert row.details["busiest_link_bytes"] == pytest.approx(busiest)
+    assert row.time_s == pytest.approx(link.latency_s + max(busiest, 15 * 1e8 / 16) / link.each_way_bytes_per_s)
+
+
+def test_the_fastest_algorithm_is_the_least_of_all():
+    found = times(op="all-reduce", device="h100-sxm", devices=8, message_bytes="64MiB")
+    assert found["fastest"] == pytest.approx(min(found.values()))
+    assert len(found) > 2
+
+
+def test_a_triggered_ring_moves_fewer_bytes_and_one_device_has_nothing_to_add():
+    said = {"op": "gemm-reduce-scatter", "device": "h100-sxm", "m": 8192, "n": 4096, "k": 512}
+    found = {v: r for (v, _), r in rows(**said, devices=8).items()}
+    assert found["triggered"].bytes < found["triggered-without-memory"].bytes < found["in-turns"].bytes
+    assert found["triggered"].time_s <= found["in-turns"].time_s
+    with pytest.raises(OutOfRange, match="one device"):
+        orrery.kernel(**said, devices=1)
+
+
+def test_formats_that_a_device_lacks_are_refused():
+    with pytest.raises(OutOfRange, match="no matrix units for fp8"):
+        orrery.kernel(op="gemm", device="a100-sxm-80gb", m=64, n=64, k=64, format="fp8")
+    answer = orrery.kernel(op="gemm", device="a100-sxm-80gb,h100-sxm", m=64, n=64, k=64, format="fp8")
+    assert [row.device for row in answer.rows] == ["h100-sxm"]
+    assert [d.device for d in answer.declined] == ["a100-sxm-80gb"]
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "words"),
+    [
+        ({"op": "gemmm", "m": 1, "n": 1, "k": 1}, UnknownName, "'gemm'"),
+        ({"op": "gemm", "m": 1}, ScenarioError, "n, k must be said"),
+        ({"op": "gemm", "m": 1, "n": 1, "k": 1, "keys": 3}, ScenarioError, "does not ask for it"),
+        ({"op": "gemm", "m": 1.5, "n": 1, "k": 1}, ScenarioError, "whole number"),
+        ({"op": "gemm", "n": 1, "k": 1, "sweep": "m=1:8"}, ScenarioError, "first, last and step"),
+        ({"op": "gemm", "n": 1, "k": 1, "sweep": "m=8:1:x2"}, ScenarioError, "below its first"),
+        ({"op": "gemm", "n": 1, "k": 1, "sweep": "q=8"}, ScenarioError, "no size of this operator"),
+        ({"op": "gemm", "n": 1, "k": 1, "sweep": "m=1:1e9:+1"}, ScenarioError, "cannot|got|values"),
+        ({"op": "gemm", "m": 1, "n": 1, "k": 1, "sweep": "m=1,2"}, ScenarioError, "given and swept"),
+        ({"op": "gemm", "m": 1, "n": 1, "k": 1, "variant": "pack"}, ScenarioError, "packed"),
+        ({"op": "gemm", "m": 1, "n": 1, "k": 1, "variant": "packed"}, ScenarioError, "does not go with"),
+        ({"op": "attention", "query_tokens": 8, "context_tokens": 4, "num_heads": 8}, ScenarioError, "counts both"),
+        ({"op": "attention", "query_tokens": 8, "num_heads": 8, "num_kv_heads": 3}, ScenarioError, "divide"),
+        ({"op": "attention", "query_tokens": 8, "num_heads": 8, "phase": "train"}, ScenarioError, "prefill, decode"),
+        ({"op": "all-reduce", "message_bytes": 1, "routing": "ecmp", "devices": 4}, ScenarioError, "--fabric"),
+        ({"op": "all-reduce", "message_bytes": 1}, ScenarioError, "--devices"),
+        ({"op": None}, ScenarioError, "write one of"),
+    ],
+)
+def test_mistakes_are_told(said, error, words):
+    with pytest.raises(error, match=words):
+        orrery.kernel(device="h100-sxm", **said)
+
+
+def test_a_keyword_that_is_none_is_refused_with_its_neighbours():
+    with pytest.raises((ScenarioError, WrongType), match="num_heads"):
+        orrery.kernel(op="attention", device="h100-sxm", query_tokens=8, num_head=8)
+    with pytest.raises(ScenarioError, match="device"):
+        orrery.kernel(op="gemm", m=1, n=1, k=1)
+
+
+def test_sweeps_are_read_as_written():
+    takes = ("m", "k", "message_bytes")
+    read = lambda text: read_sweeps([text], takes)  # noqa: E731
+    assert read("m=1:4096:x4")["m"] == (1, 4, 16, 64, 256, 1024, 4096)
+    assert read("m=1:100:x4")["m"] == (1, 4, 16, 64)
+    assert read("m=64:256:+64")["m"] == (64, 128, 192, 256)
+    assert read("m=1:256:5")["m"] == (1, 4, 16, 64, 256)
+    assert read("m=1k,2k")["m"] == (1000, 2000)
+    assert read("message_bytes=1KiB:4KiB:x2")["message_bytes"] == (1024.0, 2048.0, 4096.0)
+
+
+def test_sweeps_make_a_grid_of_rows_that_equal_single_answers():
+    answer = orrery.kernel(op="gemm", device="h100-sxm", k=512, sweep=["m=16:64:x2", "n=512,1024"])
+    assert len(answer.rows) == 6
+    for row in answer.rows:
+        (alone,) = orrery.kernel(op="gemm", device="h100-sxm", k=512, m=row.sizes["m"], n=row.sizes["n"]).rows
+        assert alone.time_s == row.time_s
+        assert alone.interval == row.interval
+    assert len(answer.at(m=16)) == 2
+
+
+def test_scenario_and_keyword_give_the_same(tmp_path):
+    from orrery.scenario.kernel.run import read_kernel
+
+    said = {"op": "softmax", "device": "l4", "tokens": 64, "sweep": ["width=64:4096:x8"]}
+    read_kernel(said).save(tmp_path / "kernel.toml")
+    import tomllib
+
+    kept = tomllib.loads((tmp_path / "kernel.toml").read_text(encoding="utf-8"))
+    assert orrery.kernel(**kept).to_json() == orrery.kernel(**said).to_json()
+
+
+def test_every_device_of_the_catalogue_answers_a_product_or_refuses():
+    told = 0
+    for name in device_names():
+        try:
+            (row, *_) = orrery.kernel(op="gemm", device=name, m=256, n=256, k=256).rows
+        except OutOfRange:
+            continue
+        told += 1
+        assert np.isfinite(row.time_s)
+    assert told > 50
