@@ -23,11 +23,12 @@ SIZES = {
     "keys": (1, 2**28), "log2_rows": (4, 8), "seq_len": (1, 2048), "ops": (1, 500), "pixels": (1, 100_000),
     "devices": (2, 16), "message_bytes": (1, 1e9),
 }  # fmt: skip
-FIXED = {"num_heads": 16, "num_kv_heads": 4, "head_size": 128}
+FIXED = {"model": "bert-base-uncased", "num_heads": 16, "num_kv_heads": 4, "head_size": 128}
 NEEDED = {
     "chain": ("ops", "pixels", "batch"), "all-reduce": ("devices",), "all-gather": ("devices",),
     "reduce-scatter": ("devices",), "all-to-all": ("devices",), "attention": ("context_tokens", "batch"),
     "latent-attention": ("context_tokens", "batch"), "gemm": ("batch",), "rnn": ("batch",),
+    "launch-queue": ("model",),
 }  # fmt: skip
 DEVICES = ("h100-sxm", "a100-sxm-80gb", "mi300x", "l4", "b200", "tpu-v5p", "max-1550", "rtx-3090", "gaudi2", "t4")
 
@@ -285,6 +286,78 @@ def test_a_triggered_ring_moves_fewer_bytes_and_one_device_has_nothing_to_add():
     assert found["triggered"].time_s <= found["in-turns"].time_s
     with pytest.raises(OutOfRange, match="one device"):
         orrery.kernel(**said, devices=1)
+
+
+def test_fewer_bits_of_weights_are_served_faster():
+    said = {"model": "llama-3.1-8b", "device": "l40s", "input_tokens": 256, "output_tokens": 64, "concurrency": 4}
+    words = [*(f"int{bits}/128:fp16" for bits in range(1, 9)), "bf16"]
+    found = [orrery.estimate(**said, weights=word).to_json()["tpot_s"] for word in words]
+    assert found == sorted(found)
+    assert found[0] < 0.5 * found[-1]
+    assert found[3] == orrery.estimate(**said, weights="int4").to_json()["tpot_s"]
+
+
+def test_rows_wait_on_chip_or_in_memory_by_the_size_of_the_buffer():
+    said = {"op": "attention", "query_tokens": 65536, "num_heads": 12, "head_size": 64, "batch": 4, "not_causal": True}
+    small, large = ({v: r for (v, _), r in rows(device=d, **said).items()} for d in ("fusemax", "flat-cloud"))
+    row_bytes = 2 * 65536 * 256  # 32 MiB: fits one buffer, not the other of half the size
+    scores = 48 * 65536.0**2
+    assert large["three-pass"].details["row_buffer_bytes"] == row_bytes
+    assert large["three-pass"].details["spilled_bytes"] == 0
+    assert small["three-pass"].details["spilled_bytes"] == 4 * 2 * scores
+    assert small["two-pass"].details["spilled_bytes"] == 2 * 2 * scores
+    for found in (small, large):
+        assert found["one-pass"].time_s < 0.2 * found["three-pass"].time_s
+        # exponentials on the lanes: three operations a score for four, and nearly all of the gain is gone
+        lanes = found["one-pass-lanes"]
+        assert lanes.time_s == pytest.approx(3 * scores / 256 / 940e6)
+        assert lanes.time_s > 5 * found["one-pass"].time_s
+    with pytest.raises(ScenarioError, match="not-causal"):
+        orrery.kernel(device="fusemax", **(said | {"not_causal": False}))
+
+
+def test_an_instruction_by_hand():
+    found = {v: r for (v, _), r in rows(op="instruction", device="h100-sxm", n=64).items()}
+    # 64 x 64 x 16 multiply-adds at 2048 a cycle; sparse: (64 x 16 + 64 x 32) x 2 bytes at 128 a cycle
+    assert found["shared"].details["cycles"] == pytest.approx(32, rel=1e-3)
+    assert found["sparse-shared"].details["cycles"] == 48
+    assert found["sparse-registers"].details["peak_frac"] == pytest.approx(1.0, rel=1e-3)
+    with pytest.raises(OutOfRange, match="hopper"):
+        orrery.kernel(op="instruction", device="a100-sxm-80gb", n=64)
+
+
+def test_short_vectors_cost_whole_lines():
+    (short,) = rows(op="gather", device="gaudi2", tokens=1000, width=32).values()
+    assert short.details["useful_frac"] == 0.25
+    assert short.bytes == 1000 * (256 + 64)
+    (wide,) = rows(op="gather", device="gaudi2", tokens=1000, width=128).values()
+    assert wide.details["useful_frac"] == 1.0
+
+
+def test_registers_hold_more_products_of_fewer_bits():
+    said = {"op": "gemm", "device": "raspberry-pi-5-8gb", "m": 256, "n": 1024, "k": 1024}
+    four = times(**said, weights="int4", activations="int4")
+    eight = times(**said, weights="int8", activations="int8")
+    mixed = times(**said, weights="int4", activations="int8")
+    assert four["lanes"] < eight["lanes"] < mixed["lanes"]  # spreading costs where products bind
+    assert eight["lanes-dot"] < eight["lanes"]
+
+
+def test_the_textbook_product_is_slower_than_the_library():
+    found = times(op="gemm", device="rtx-4090", m=2048, n=2048, k=2048, format="fp32")
+    assert found["library"] < min(found[f"tiled-{side}"] for side in (8, 16, 32))
+
+
+def test_a_slow_host_loses_small_batches_and_not_large_ones():
+    said = {"op": "launch-queue", "device": "gh200-96gb", "model": "bert-base-uncased"}
+    small, large = (times(**said, batch=batch, query_tokens=tokens) for batch, tokens in ((1, 64), (64, 512)))
+    assert small["grace"] > small["epyc"] > small["xeon"]
+    assert large["grace"] == pytest.approx(large["xeon"], rel=0.01)
+    row = rows(**said, batch=1, query_tokens=64)["grace", "bf16"]
+    assert row.bound_by == "host"
+    assert row.details["kernels"] == 12 * 13
+    turns = {d: rows(**(said | {"device": d}))["xeon", "bf16"].details["turn_batch"] for d in ("l4", "gh200-96gb")}
+    assert turns["l4"] <= turns["gh200-96gb"]
 
 
 def test_formats_that_a_device_lacks_are_refused():

@@ -11,6 +11,18 @@ GPUs fetch sectors of 32 bytes (CUDA C++ Programming Guide, device memory access
 from math import ceil
 
 from orrery.base.errors import OutOfRange
+from orrery.hardware.device import Device
+
+SECTOR_BYTES, GAUDI_LINE_BYTES = 32.0, 256.0
+
+
+def line_bytes(device: Device) -> float:
+    """What a device fetches at least; OutOfRange where no source was read."""
+    if device.generation.startswith("gaudi"):
+        return GAUDI_LINE_BYTES
+    if device.vendor == "NVIDIA" and device.kind == "gpu":
+        return SECTOR_BYTES
+    raise OutOfRange(f"{device.name}: how many bytes it fetches at least is known of NVIDIA's GPUs and of Gaudi alone.")
 
 
 def useful_frac(vector_bytes: float, line_bytes: float) -> float:

@@ -33,6 +33,9 @@ KIN: dict[str, tuple[str, ...]] = {
 }
 """Formats whose kernels are built most alike, nearest first."""
 
+WEIGHTS_ALONE = ("int4_weight_only", "int8_weight_only", "bf16")
+"""Of plain integers of other widths that are unpacked beside 16-bit activations."""
+
 ENGINES = ("tensorrt-llm", "vllm", "sglang", "aiter", "flashinfer", "nccl", "pytorch", "xla")
 """Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
 
@@ -147,7 +150,8 @@ def _makers(asked: str) -> tuple[str, ...]:
 
 
 def _kin(format: str) -> tuple[str, ...]:
-    return (format, *KIN.get(format, ("bf16",)))
+    is_integer = get_format(format).weight_only and format.startswith(("int", "uint"))
+    return (format, *KIN.get(format, WEIGHTS_ALONE if is_integer else ("bf16",)))
 
 
 def widened(found: Calibration, *, is_kin: bool, is_other_engine: bool) -> Calibration:

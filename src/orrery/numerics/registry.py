@@ -8,6 +8,7 @@ from orrery.base.arguments import wrong_type
 from orrery.base.errors import UnknownName
 from orrery.numerics import formats
 from orrery.numerics.format import Format
+from orrery.numerics.weights_alone import weights_alone
 
 
 @cache
@@ -33,9 +34,10 @@ def find_format(name: str) -> Format | None:
 
 
 def get_format(name: str) -> Format:
-    """The format called ``name`` in any spelling; UnknownName carries the nearest ones."""
+    """The format called ``name`` in any spelling, or weights alone spelled out (``int5/128:fp16``); UnknownName carries
+    the nearest ones."""
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise wrong_type("get_format", "name", name, "text")
-    if found := find_format(name):
+    if found := find_format(name) or weights_alone(name):
         return found
     raise UnknownName("format", name, known_formats())

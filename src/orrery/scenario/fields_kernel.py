@@ -16,11 +16,14 @@ OPERATORS: dict[str, str] = {
     "embedding": "tokens width",
     "sample": "tokens width",
     "quantize": "tokens width",
+    "gather": "tokens width: rows of a table",
     "sort": "keys [key_bits]",
     "spgemm": "log2_rows [entries_per_row seed]: two R-MAT matrices",
     "rnn": "hidden_size seq_len [batch num_heads gates]; --launch-s, --meeting-s",
     "chain": "ops pixels [batch]; --launch-s; or --chain of products on a dataflow device",
     "fused-mlp": "width depth batch [rows_per_load]; --phase inference, forward or training",
+    "launch-queue": "[batch query_tokens]; --model, --hosts: prompts kernel by kernel, and when the device takes over",
+    "instruction": "n [m k]: one matrix instruction of a processor",
     "gemm-reduce-scatter": "m n k devices: k of one device",
     "all-reduce": "devices message_bytes [devices_per_node]; --fabric leaf-spine with leaves, spines, hosts_per_leaf",
     "all-gather": "as all-reduce",
@@ -93,6 +96,8 @@ WORDS: tuple[Setting, ...] = (
     word("routing", "moe: balanced, random, power_law_1.2; a fabric: spray, ecmp, singlepath.", "spray,ecmp", "NAME,…"),
     word("fabric", "Network between hosts: leaf-spine, or fat-tree (as many spines as hosts below a leaf).",
          "leaf-spine", "NAME"),
+    word("model", "launch-queue: the model whose layers are launched.", "llama-3.2-1b", "NAME|PATH"),
+    word("hosts", "launch-queue: processors that launch, with commas: grace, xeon, epyc.", "grace,xeon", "NAME,…"),
     word("chain", "chain: products on a dataflow device, rows x widths: 512x768x3072x!768, ! where all input is "
          "needed first.", "512x768x3072x768", "SIZES"),
 )  # fmt: skip

@@ -72,15 +72,21 @@ def counts(name: str) -> Counts:
 def processor_of(device: Device) -> Processor:
     """A device's vector units and memory."""
     return Processor(
-        vector_flops_per_s=device.vector_flops_per_s, bytes_per_s=device.memory_bandwidth_bytes_per_s, cache_bytes=device.last_level_cache_bytes,
+        vector_flops_per_s=device.vector_flops_per_s, bytes_per_s=device.memory_bandwidth_bytes_per_s,
+        cache_bytes=device.last_level_cache_bytes,
     )  # fmt: skip
+
+
+def fits(num_columns: float, processor: Processor, element_bytes: float) -> bool:
+    """Whether the last-level cache holds a row and its result."""
+    return 2.0 * num_columns * element_bytes <= processor.cache_bytes
 
 
 def run(name: str, num_rows: float, num_columns: float, processor: Processor, element_bytes: float = 4.0) -> Run:
     """Rows one after the other; of a row that fits the cache, input and result, only the compulsory bytes move."""
     each, elements = counts(name), float(num_rows) * num_columns
-    fits = 2.0 * num_columns * element_bytes <= processor.cache_bytes
-    crossings = COMPULSORY_ELEMENTS if fits else each.num_memory_operations
+    is_inside = fits(num_columns, processor, element_bytes)
+    crossings = COMPULSORY_ELEMENTS if is_inside else each.num_memory_operations
     moved, done = crossings * elements * element_bytes, each.num_instructions * elements
     memory_s = moved / processor.bytes_per_s
     instructions_s = done * FLOPS_PER_INSTRUCTION / processor.vector_flops_per_s

@@ -21,6 +21,7 @@ VARIANTS = {
     "three-pass": "an array of multipliers: softmax of whole rows on the lanes beside it",
     "two-pass": "an array: maxima kept while scores are made, rows read again to be divided",
     "one-pass": "an array: running maxima and sums, exponentials on the array itself",
+    "one-pass-lanes": "an array: running maxima and sums, exponentials on the lanes",
 }  # fmt: skip
 
 
@@ -56,7 +57,7 @@ def _kv_heads(work: Work) -> int:
 def softmax_attention(work: Work) -> Iterator[Way]:
     """Ways of one attention."""
     formats, phase = work.list_of("format", ("bf16",)), phase_of(work)
-    if work.device.kind == "spatial":
+    if work.device.generation == passes.GENERATION:
         yield from _on_array(work)
         return
     yield from library_ways(work, f"attention_{phase}", formats, partial(_softmax_op, work))

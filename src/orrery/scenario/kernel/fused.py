@@ -1,6 +1,7 @@
 """Several kernels in one: recurrent cells that stay, chains of functions, narrow perceptrons."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -198,14 +199,15 @@ def _dataflow(work: Work, name: str) -> Found:
     elif name == "dataflow":
         time_s, groups = streamed_s(tasks, machine), (len(tasks),)
     else:
+        machine = replace(machine, buffer_bytes=0.0)
         time_s, groups = in_turn_s(tasks, machine), (1,) * len(tasks)
     moved, flops = traffic_bytes(tasks, groups, machine), sum(task.flops for task in tasks)
     return Found(
         time_s=time_s, flops=flops, bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
         details={"groups": "+".join(map(str, groups)), "stalls": sum(task.needs_all for task in tasks)},
-        because=(f"groups of {groups} tasks; tensors between groups stay in {device.last_level_cache_bytes:.3g} bytes "
-                 "where they fit",),
+        because=(f"groups of {groups} tasks; tensors between groups stay in {machine.buffer_bytes:.3g} bytes where "
+                 "they fit",),
     )  # fmt: skip
 
 

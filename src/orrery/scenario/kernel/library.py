@@ -9,6 +9,7 @@ import numpy as np
 from orrery import kernels
 from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange
+from orrery.execution.formats import can_multiply
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Elementwise, Op
@@ -68,25 +69,19 @@ def library(op: Op, device: Device, engine: str, details: Mapping[str, Any]) -> 
     )  # fmt: skip
 
 
-WIDER = {8: ("bf16", "fp16"), 4: ("bf16", "fp16", "fp8")}
-"""Rates that stand in where units of so many bits are missing: a library has no such kernel then."""
-
-
 def check_units(format: str, device: Device) -> None:
     """Refuse to multiply in a format that the matrix units do not take; weights alone may be of any."""
     number = get_format(format)
-    bits = 8 if number.bytes_per_element > NARROWEST_EIGHT_BIT_BYTES else 4
-    if number.weight_only or number.bytes_per_element >= SIXTEEN_BIT_BYTES or device.kind == "cpu":
+    if number.weight_only or number.element_bits >= SIXTEEN_BITS or device.kind == "cpu":
         return
-    own = [rate for rate in number.rates if rate not in WIDER[bits]]
-    if not any(rate in device.dense_flops_per_s for rate in own):
+    if not can_multiply(number.name, device):
         raise OutOfRange(
             f"{device.name} has no matrix units for {number.name}; it has {', '.join(device.dense_flops_per_s)}. "
-            f"Weights alone may be narrower: int{bits}_weight_only."
+            f"Weights alone may be narrower, such as int4_weight_only or int5/128:fp16."
         )
 
 
-NARROWEST_EIGHT_BIT_BYTES, SIXTEEN_BIT_BYTES = 0.9, 2.0
+SIXTEEN_BITS = 16
 
 
 def one_spread(found: Spread | Spreads) -> Spread:

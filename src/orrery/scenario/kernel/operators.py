@@ -6,13 +6,15 @@ from orrery.scenario.fields_kernel import OPERATORS as NAMES
 from orrery.scenario.kernel.attention import ATTENTION, LATENT
 from orrery.scenario.kernel.exchanges import COLLECTIVES, REDUCE_SCATTERED
 from orrery.scenario.kernel.fused import CHAINS, FUSED_MLP, RECURRENT
+from orrery.scenario.kernel.instruction import INSTRUCTION
+from orrery.scenario.kernel.launches import LAUNCHES
 from orrery.scenario.kernel.operator import Operator
 from orrery.scenario.kernel.products import GEMM, GROUPED, MOE
-from orrery.scenario.kernel.streaming import ELEMENTWISE, SOFTMAX, SORT, SPGEMM
+from orrery.scenario.kernel.streaming import ELEMENTWISE, GATHER, SOFTMAX, SORT, SPGEMM
 
 _ALL = (
-    GEMM, GROUPED, MOE, ATTENTION, LATENT, SOFTMAX, *ELEMENTWISE, SORT, SPGEMM, RECURRENT, CHAINS, FUSED_MLP,
-    REDUCE_SCATTERED, *COLLECTIVES,
+    GEMM, GROUPED, MOE, ATTENTION, LATENT, SOFTMAX, *ELEMENTWISE, GATHER, SORT, SPGEMM, RECURRENT, CHAINS, FUSED_MLP,
+    LAUNCHES, INSTRUCTION, REDUCE_SCATTERED, *COLLECTIVES,
 )  # fmt: skip
 
 OPERATORS: Mapping[str, Operator] = {name: {o.name: o for o in _ALL}[name] for name in NAMES}

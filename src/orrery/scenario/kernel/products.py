@@ -10,7 +10,9 @@ import numpy as np
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.catalog.backends import experts_by_default
 from orrery.hardware.device import Device
+from orrery.kernels.gemm.naive_tiles import tiled_run
 from orrery.kernels.gemm.rule import explain
+from orrery.kernels.lowbit.lanes import VectorCores, product_s, products_per_instruction
 from orrery.kernels.lowbit.mixed_blocks import MixedGemm, mixed_gemm_s
 from orrery.kernels.lowbit.one_bit import integer_gemm_s, nearest_integer_bits, one_bit_gemm_s
 from orrery.kernels.lowbit.packed import Loads, packed_gemm_s, plain_gemm_s, weight_load
@@ -37,12 +39,21 @@ VARIANTS = {
     "even": "tiles of both widths dealt out evenly (--activations int4+int8)",
     "in-step": "rounds as long as their slowest tile (--activations int4+int8)",
     "sixteen-bit": "both operands in 16 bits, with the same library's constants",
+    "lanes": "a CPU's vector registers, widening multiplies (--weights int4 or int8 --activations int4 or int8)",
+    "lanes-dot": "the same with instructions that multiply and add four products of eight bits",
+    "tiled-8": "the textbook tiled product in FP32 with blocks of 8 x 8 threads (--format fp32)",
+    "tiled-16": "the same with 16 x 16", "tiled-32": "the same with 32 x 32",
 }  # fmt: skip
 
 NARROW = re.compile(r"u?int(?P<bits>[1-8])(?:/(?P<group>\d+))?(?::\w+)?(?:_weight_only)?")
 BIPOLAR = re.compile(r"bipolar(?P<bits>[1-8])")
 MIXED = "int4+int8"
 DEFAULT_GROUP = 128
+TERNARY_BITS = 2
+"""Of a ternary weight by itself; five in a byte take 1.6, and more instructions."""
+
+LANE_BITS = {"int4": 4, "int8": 8, "int16": 16, "fp16": 16}
+TEXTBOOK_TILES = (8, 16, 32)
 
 
 def tiles(op: Op, device: Device, engine: str) -> Mapping[str, Any]:
@@ -74,7 +85,11 @@ def dense(work: Work) -> Iterator[Way]:
     """Ways of one product."""
     weights, activations = work.words.get("weights"), work.words.get("activations")
     if weights is None and activations is None:
-        yield from library_ways(work, "gemm", work.list_of("format", ("bf16",)), partial(_gemm_in, work), tiles)
+        formats = work.list_of("format", ("bf16",))
+        yield from library_ways(work, "gemm", formats, partial(_gemm_in, work), tiles)
+        if "fp32" in formats and work.size("batch") == 1 and work.device.kind == "gpu":
+            for side in TEXTBOOK_TILES:
+                yield Way(variant=f"tiled-{side}", format="fp32", find=partial(_tiled, work, side))
         return
     if work.has("format"):
         raise ScenarioError("format: is for both operands; leave it out beside weights and activations.")
@@ -85,6 +100,12 @@ def dense(work: Work) -> Iterator[Way]:
         yield from _two_widths(work, weights)
     elif BIPOLAR.fullmatch(weights) or BIPOLAR.fullmatch(activations):
         yield from _one_bit(work, weights, activations)
+    elif work.device.kind == "cpu" and weights in LANE_BITS and activations in LANE_BITS:
+        for name in ("lanes", "lanes-dot"):
+            bits = LANE_BITS[weights], LANE_BITS[activations]
+            yield Way(variant=name, format=f"{weights} x {activations}", find=partial(_lanes, work, *bits, name))
+    elif weights == "ternary" and activations in ("bf16", "fp16"):
+        yield from _few_bits(work, TERNARY_BITS, weights, DEFAULT_GROUP)
     elif (few := NARROW.fullmatch(weights)) and activations in ("bf16", "fp16"):
         group = int(few["group"] or DEFAULT_GROUP)
         yield from _few_bits(work, int(few["bits"]), weights, group)
@@ -194,6 +215,42 @@ def _two_widths(work: Work, weights: str) -> Iterator[Way]:
     for name, is_even in (("even", True), ("in-step", False)):
         yield Way(variant=name, format=f"int4 x {MIXED}", find=partial(_mixed, work, is_even))
     yield Way(variant="sixteen-bit", format="bf16", find=partial(_plain, work))
+
+
+def _lanes(work: Work, weight_bits: int, activation_bits: int, name: str) -> Found:
+    """On vector registers as wide as the device's rate in FP32 says, all units of a core taken as one."""
+    (m, n, k), device = _sizes(work), work.device
+    a_core = device.num_compute_units * device.compute_clock_hz
+    cores = VectorCores(
+        num_cores=device.num_compute_units, clock_hz=device.compute_clock_hz,
+        register_bits=round(32.0 * device.vector_flops_per_s / (2.0 * a_core)), num_units=1,
+        has_dot_products=name == "lanes-dot", memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,
+    )  # fmt: skip
+    each = products_per_instruction(cores, weight_bits, activation_bits)
+    moved = (n * k * weight_bits + m * k * activation_bits) / 8.0 + 2.0 * m * n
+    flops = 2.0 * m * n * k
+    return Found(
+        time_s=product_s(m, n, k, weight_bits, activation_bits, cores), flops=flops, bytes=moved,
+        roofs_s={"compute": flops / 2.0 / each / cores.instructions_per_s,
+                 "memory": moved / device.memory_bandwidth_bytes_per_s},
+        details={"products_per_instruction": each, "vector_bits": cores.register_bits},
+        because=(f"{cores.register_bits} bits of vector registers start a cycle on each of {cores.num_cores} cores, as "
+                 "the FP32 rate of the device says; whether it has dot products its file does not say",),
+    )  # fmt: skip
+
+
+def _tiled(work: Work, side: int) -> Found:
+    (m, n, k), device = _sizes(work), work.device
+    run = tiled_run(m, n, k, side, device)
+    return Found(
+        time_s=run.time_s, flops=run.flops, bytes=run.dram_bytes,
+        roofs_s={"compute": run.flops / device.vector_flops_per_s,
+                 "memory": run.dram_bytes / device.memory_bandwidth_bytes_per_s},
+        details={"tile": f"{side}x{side}", "resident_blocks": run.num_resident_blocks,
+                 "occupancy_frac": run.occupancy_frac, "cache_bytes": run.cache_bytes, "power_w": run.power_w,
+                 "limited_by": run.bound_by},
+        because=("instructions counted in the kernel's source, occupancy by CUDA's rules",),
+    )  # fmt: skip
 
 
 DEFAULT_WIDE_FRAC = 0.0

@@ -36,6 +36,8 @@ class KernelQuestion(Asked):
     phase: Word = None
     routing: Word = None
     fabric: Word = None
+    model: Word = None
+    hosts: Word = None
     chain: Word = None
     m: Count = _at("m")
     n: Count = _at("n")

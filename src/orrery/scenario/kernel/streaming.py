@@ -8,6 +8,7 @@ import numpy as np
 from orrery.hardware.device import Device
 from orrery.kernels.elementwise import softmax_passes
 from orrery.kernels.elementwise.rule import calibration
+from orrery.kernels.gather import line_bytes, useful_frac
 from orrery.kernels.ops import Elementwise
 from orrery.kernels.sort import radix
 from orrery.kernels.sparse.products import Sparse, Traffic, by_rows, inner, num_partial_products, outer, recursive
@@ -31,18 +32,19 @@ def elementwise(kind: str, work: Work) -> Iterator[Way]:
 
 
 def softmax(work: Work) -> Iterator[Way]:
-    """A library's kernel, and the three algorithms by their passes, in 32 bits."""
+    """A library's kernel, and the three algorithms by their passes, in 32 bits unless a format is said."""
     yield from elementwise("softmax", work)
     for name in softmax_passes.ALGORITHMS:
-        yield Way(variant=name, format="fp32", find=partial(_passes, work, name))
+        for format in work.list_of("format", ("fp32",)):
+            yield Way(variant=name, format=get_format(format).name, find=partial(_passes, work, name, format))
 
 
-def _passes(work: Work, name: str) -> Found:
-    rows, columns = work.size("tokens"), work.size("width")
+def _passes(work: Work, name: str, format: str) -> Found:
+    rows, columns, wide = work.size("tokens"), work.size("width"), get_format(format).bytes_per_element
     processor = softmax_passes.processor_of(work.device)
-    run = softmax_passes.run(name, rows, columns, processor)
+    run = softmax_passes.run(name, rows, columns, processor, wide)
     counts = softmax_passes.counts(name)
-    is_inside = run.memory_bytes < counts.num_memory_operations * 4.0 * rows * columns
+    is_inside = softmax_passes.fits(columns, processor, wide)
     where = "a row stays in the last-level cache" if is_inside else "a row is larger than the last-level cache"
     return Found(
         time_s=run.time_s, flops=run.num_instructions, bytes=run.memory_bytes,
@@ -128,6 +130,31 @@ def _streamed_frac(device: Device) -> float:
     return min(1.0, calibration(radix.STREAM, device).constants["bandwidth_frac"])
 
 
+GATHERS = {"gather": "rows of a table in memory, in whole lines"}
+
+
+def gathers(work: Work) -> Iterator[Way]:
+    """Vectors of ``width`` elements from places all over a table."""
+    for format in work.list_of("format", ("bf16",)):
+        yield Way(variant="gather", format=get_format(format).name, find=partial(_gather, work, format))
+
+
+def _gather(work: Work, format: str) -> Found:
+    device, vectors = work.device, work.size("tokens")
+    vector_bytes = work.size("width") * get_format(format).bytes_per_element
+    line = line_bytes(device)
+    useful = useful_frac(vector_bytes, line)
+    moved = vectors * (vector_bytes / useful + vector_bytes)  # fetched in lines, written as they are
+    share = _streamed_frac(device)
+    memory_s = moved / device.memory_bandwidth_bytes_per_s
+    return Found(
+        time_s=memory_s / share, flops=0.0, bytes=moved, roofs_s={"memory": memory_s},
+        details={"line_bytes": line, "useful_frac": useful},
+        because=(f"lines of {line:g} bytes, of which {useful:.0%} are wanted; bytes at {share:.0%} of the bandwidth, "
+                 "as streaming kernels reach",),
+    )  # fmt: skip
+
+
 READS = frozenset({"format", "engine"})
 NAMES = {
     "norm": "norm", "rope": "rope", "gated-activation": "gated_activation", "add": "add", "embedding": "embedding",
@@ -150,6 +177,7 @@ SOFTMAX = Operator(
     },
     spellings={"three-pass-reload": "reload", "three-pass-recompute": "recompute"},
 )  # fmt: skip
+GATHER = Operator(name="gather", sizes=TWO_D, ways=gathers, variants=GATHERS, settings=frozenset({"format"}))
 SORT = Operator(name="sort", sizes={"keys": None, "key_bits": 32}, ways=sorts, variants=SORTS)
 SPGEMM = Operator(
     name="spgemm", sizes={"log2_rows": None, "entries_per_row": 8, "seed": 0}, ways=sparse, variants=SPARSE
