@@ -94,8 +94,8 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "orrery needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready: pyproject.toml hatch_build.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bits,emulate,papers,report,web]'
+$(VENV)/.ready: pyproject.toml src/orrery_papers/pyproject.toml hatch_build.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bits,emulate,papers,report,web]' --editable src/orrery_papers
 	@touch $@
 
 # Dependency groups came with pip 25.1, so the environment first gets a pip that knows them.

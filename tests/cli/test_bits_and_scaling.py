@@ -9,13 +9,13 @@ import pytest
 
 import orrery.cli.main as terminal
 from orrery.cli.main import BAD_INPUT, DONE, INFEASIBLE, run
-from orrery.evidence.reproduce.hawq_v3_layers import resnet50
 from orrery.scenario.asked import read_asked
 from orrery.scenario.bits import BitsQuestion
 from orrery.scenario.bits_files import read_layers
 from orrery.scenario.fields_bits import BITS_BY_NAME, BITS_SETTINGS
 from orrery.scenario.fields_scaling import SCALING_SETTINGS
 from orrery.scenario.scaling import ScalingQuestion
+from orrery_papers.hawq_v3.layers import resnet50
 
 DATA = Path(__file__).resolve().parents[2] / "docs" / "data"
 BITS = ("bits", "--model", "llama-3.2-1b", "--device", "b200", "--formats", "bf16,fp8,nvfp4", "--tokens", "64")

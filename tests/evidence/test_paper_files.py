@@ -12,8 +12,9 @@ from orrery.base.technique import discover, technique_folders
 from orrery.base.units import UNIT_WORDS
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
-from orrery.evidence.paper_file import FOLDER, get_paper, paper_keys, read_paper
-from orrery.evidence.reproduce.prediction import reproduced_keys
+from orrery.evidence.library import FOLDER, TEXT, folder_name
+from orrery.evidence.paper_file import get_paper, paper_keys, read_paper
+from orrery.evidence.prediction import reproduced_keys
 from orrery.evidence.words import INPUTS, READINGS, UNITS
 
 KEYS = paper_keys()
@@ -66,7 +67,10 @@ def written(folder, text):
 
 def test_the_papers_of_the_serving_layer_are_there():
     assert {"distserve", "splitwise", "sarathi-serve", "nanoflow", "layered-prefill", "tokenweave"} <= set(KEYS)
-    assert not [path.name for path in FOLDER.iterdir() if path.suffix != ".toml"]
+    allowed = {"paper.toml", "__pycache__"}
+    assert not [p for p in FOLDER.glob("*/*") if p.suffix != ".py" and p.name not in allowed]
+    homeless = {p.name for p in FOLDER.iterdir() if p.is_dir() and not (p / "paper.toml").exists()}
+    assert homeless <= {"shared", "__pycache__"}
 
 
 @every
@@ -157,7 +161,7 @@ def test_every_claim_has_a_value_a_unit_and_a_place(key):
 
 @every
 def test_every_source_is_cited(key):
-    raw = tomllib.loads((FOLDER / f"{key}.toml").read_text(encoding="utf-8"))
+    raw = tomllib.loads((FOLDER / folder_name(key) / TEXT).read_text(encoding="utf-8"))
     claims = raw.get("claim", [])
     tables = [entry for setup in raw.get("setup", []) for entry in setup.values() if isinstance(entry, dict)]
     cited = {table["from"] for table in (*tables, *claims) if "from" in table}

@@ -7,17 +7,22 @@ import numpy as np
 import pytest
 
 from orrery.evidence.paper_file import Claim, get_paper
-from orrery.evidence.reproduce import distserve, infinite_llm, layered_prefill, sarathi_serve, semi_pd, splitwise
-from orrery.evidence.reproduce.expert_traffic import distinct_experts
-from orrery.evidence.reproduce.objectives import attained_frac, gap_s, tightest_scale_ratio
-from orrery.evidence.reproduce.prediction import predict
-from orrery.evidence.reproduce.setup import all_equal, deployment, layout_of, length_of, requests
-from orrery.evidence.reproduce.verdict import ratio, verdict
+from orrery.evidence.prediction import predict
+from orrery.evidence.verdict import ratio, verdict
 from orrery.execution.memory import Infeasible
 from orrery.serving.capacity import highest_rate
 from orrery.serving.metrics.latencies import latencies
 from orrery.serving.simulation.service import Pool, Service
 from orrery.serving.simulation.simulate import simulate
+from orrery_papers.distserve import predict as distserve
+from orrery_papers.infinite_llm import predict as infinite_llm
+from orrery_papers.layered_prefill import predict as layered_prefill
+from orrery_papers.layered_prefill.expert_traffic import distinct_experts
+from orrery_papers.sarathi_serve import predict as sarathi_serve
+from orrery_papers.semi_pd import predict as semi_pd
+from orrery_papers.shared.objectives import attained_frac, gap_s, tightest_scale_ratio
+from orrery_papers.shared.setup import all_equal, deployment, layout_of, length_of, requests
+from orrery_papers.splitwise import predict as splitwise
 
 
 def claim_of(**changes: object) -> Claim:

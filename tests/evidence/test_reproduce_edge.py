@@ -5,9 +5,13 @@ from dataclasses import replace
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import bottlefit, cbnet_converting_autoencoder, fp16_odl_mcu, puzzle_nas, tpi_llm
-from orrery.evidence.reproduce.convolutional import resnet, resnet50
-from orrery.evidence.reproduce.split_boards import split_resnet
+from orrery_papers.bottlefit import predict as bottlefit
+from orrery_papers.cbnet_converting_autoencoder import predict as cbnet_converting_autoencoder
+from orrery_papers.fp16_odl_mcu import predict as fp16_odl_mcu
+from orrery_papers.puzzle_nas import predict as puzzle_nas
+from orrery_papers.shared.convolutional import resnet, resnet50
+from orrery_papers.shared.split_boards import split_resnet
+from orrery_papers.tpi_llm import predict as tpi_llm
 
 
 def with_input(setup, name, value):

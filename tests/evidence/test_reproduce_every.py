@@ -11,8 +11,8 @@ from orrery.evidence.judge.page import page
 from orrery.evidence.judge.plot import draw
 from orrery.evidence.judge.scorecard import has_moved, moved, read_scorecard, recorded, recorded_curve
 from orrery.evidence.paper_file import get_paper, paper_keys
-from orrery.evidence.reproduce.prediction import reproduced_keys
-from orrery.evidence.reproduce.verdict import verdict
+from orrery.evidence.prediction import reproduced_keys
+from orrery.evidence.verdict import verdict
 
 KEYS = reproduced_keys()
 SLOW = (

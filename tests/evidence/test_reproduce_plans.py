@@ -6,8 +6,11 @@ import pytest
 
 from orrery.base.sources import Basis, Fact
 from orrery.evidence.paper_file import Setup, get_paper
-from orrery.evidence.reproduce import apex_simulator, distserve_figure_1, sarathi_ablation, sarathi_systems
 from orrery.execution.layout import Layout
+from orrery_papers.apex_simulator import predict as apex_simulator
+from orrery_papers.distserve import figure_1 as distserve_figure_1
+from orrery_papers.sarathi_serve import ablation as sarathi_ablation
+from orrery_papers.sarathi_serve import systems as sarathi_systems
 
 
 def given(setup: Setup, **values: float) -> Setup:

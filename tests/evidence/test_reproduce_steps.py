@@ -9,18 +9,16 @@ import pytest
 from orrery.base.errors import ScenarioError
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import (
-    energonai,
-    flexllm,
-    ladder_residual,
-    long_context_peak,
-    nanoflow,
-    pipellm,
-    tokenweave,
-    vllm_hyperparameters,
-)
-from orrery.evidence.reproduce.passes import decodes, halved, overlapped_s, pass_of, prompts, with_network
 from orrery.execution.finetune_memory import activations, adapter_bytes
+from orrery_papers.energonai import predict as energonai
+from orrery_papers.flexllm import predict as flexllm
+from orrery_papers.ladder_residual import predict as ladder_residual
+from orrery_papers.long_context_peak import predict as long_context_peak
+from orrery_papers.nanoflow import predict as nanoflow
+from orrery_papers.pipellm import predict as pipellm
+from orrery_papers.shared.passes import decodes, halved, overlapped_s, pass_of, prompts, with_network
+from orrery_papers.tokenweave import predict as tokenweave
+from orrery_papers.vllm_hyperparameters import predict as vllm_hyperparameters
 
 
 def claim(key, name):

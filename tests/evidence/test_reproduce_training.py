@@ -3,11 +3,15 @@
 import pytest
 
 from orrery.evidence.paper_file import Claim, get_paper
-from orrery.evidence.reproduce import checkfree, domino, fuyou, gnnpipe, realhf
-from orrery.evidence.reproduce.verdict import verdict
+from orrery.evidence.verdict import verdict
 from orrery.planner.rlhf.plan import Plan
 from orrery.planner.rlhf.search import space_of
 from orrery.planner.rlhf.techniques import symmetric, zero3
+from orrery_papers.checkfree import predict as checkfree
+from orrery_papers.domino import predict as domino
+from orrery_papers.fuyou import predict as fuyou
+from orrery_papers.gnnpipe import predict as gnnpipe
+from orrery_papers.realhf import predict as realhf
 
 
 def claim_of(key: str, name: str) -> Claim:

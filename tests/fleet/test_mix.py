@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from orrery.evidence.paper_file import Setup
-from orrery.evidence.reproduce.setup import deployment
 from orrery.fleet.mix import Pace, alone, buckets, cheapest, pace
+from orrery_papers.shared.setup import deployment
 
 pytest.importorskip("highspy")
 

@@ -7,13 +7,13 @@ import pytest
 
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Setup
-from orrery.evidence.reproduce.setup import deployment
 from orrery.execution.memory import Infeasible
 from orrery.fleet.power.capping import Clocks, Reading
 from orrery.fleet.power.oversubscribe import Tolerance, largest_row, late_frac
 from orrery.fleet.power.phases import Phases, clocked, phases
 from orrery.fleet.power.registry import get_capping
 from orrery.fleet.power.row import Row, run
+from orrery_papers.shared.setup import deployment
 
 ROW = Row(
     num_servers=20, limit_w=20 * 1000.0, busy_frac=0.8, peak_to_trough_ratio=1.0, low_priority_frac=0.5, run_s=600.0,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import sequential_gradient_coding as again
-from orrery.evidence.reproduce.verdict import verdict
+from orrery.evidence.verdict import verdict
 from orrery.training.coding import run_s, worker_times_s
+from orrery_papers.sequential_gradient_coding import predict as again
 
 PAPER = get_paper("sequential-gradient-coding")
 SETUP = PAPER.setups["lambda-256"]

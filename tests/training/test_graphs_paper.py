@@ -3,8 +3,8 @@
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import gnnpipe
 from orrery.training.graphs.volume import volume
+from orrery_papers.gnnpipe import predict as gnnpipe
 
 SQUIRREL = get_paper("gnnpipe").setups["squirrel"]
 

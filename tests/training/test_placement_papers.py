@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import oneflow, redco
-from orrery.evidence.reproduce.verdict import verdict
+from orrery.evidence.verdict import verdict
+from orrery_papers.oneflow import predict as oneflow
+from orrery_papers.redco import predict as redco
 
 
 @pytest.mark.parametrize(("key", "module"), [("oneflow", oneflow), ("redco", redco)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import universal_checkpointing as again
+from orrery_papers.universal_checkpointing import predict as again
 
 PAPER = get_paper("universal-checkpointing")
 

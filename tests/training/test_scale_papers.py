@@ -7,16 +7,14 @@ import pytest
 
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import (
-    domino,
-    fp8_lm,
-    frontier_llm,
-    frontier_low_bandwidth_zero,
-    megatron_3d,
-    zaya1_amd,
-)
-from orrery.evidence.reproduce.frontier import die_of, levels_of
-from orrery.evidence.reproduce.trained import megatron_flops, training_job
+from orrery_papers.domino import predict as domino
+from orrery_papers.fp8_lm import predict as fp8_lm
+from orrery_papers.frontier_llm import predict as frontier_llm
+from orrery_papers.frontier_low_bandwidth_zero import predict as frontier_low_bandwidth_zero
+from orrery_papers.megatron_3d import predict as megatron_3d
+from orrery_papers.shared.frontier import die_of, levels_of
+from orrery_papers.shared.trained import megatron_flops, training_job
+from orrery_papers.zaya1_amd import predict as zaya1_amd
 
 PAPERS = {
     "domino": domino, "fp8-lm": fp8_lm, "frontier-llm": frontier_llm, "megatron-3d": megatron_3d,

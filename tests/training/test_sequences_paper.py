@@ -3,7 +3,7 @@
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import bytescale
+from orrery_papers.bytescale import predict as bytescale
 
 
 def test_ranks_by_length_gain_severalfold_at_two_million_tokens():

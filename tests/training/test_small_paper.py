@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import beyond_backprop_mono_forward as again
-from orrery.evidence.reproduce.verdict import verdict
+from orrery.evidence.verdict import verdict
+from orrery_papers.beyond_backprop_mono_forward import predict as again
 
 PAPER = get_paper(again.KEY)
 CLAIMS = {c.id: c for c in PAPER.claims}

@@ -18,9 +18,10 @@ from collections import Counter
 entries = zipfile.ZipFile(sys.argv[1]).infolist()
 names = [entry.filename for entry in entries]
 for needed in ("orrery/py.typed", "orrery/catalog/facts/devices/h100-sxm.toml", "orrery/catalog/facts/calibrations/",
-               "orrery/serving/_compiled.", "orrery/kernels/_compiled."):
+               "orrery/serving/_compiled.", "orrery/kernels/_compiled.", "orrery_papers/holmes/paper.toml"):
     assert any(n.startswith(needed) for n in names), f"the wheel has no {needed}"
 assert not [n for n in names if n.startswith("tests/") or "__pycache__" in n], "the wheel holds more than the package"
+assert not [n for n in names if n.startswith("orrery_papers/") and n.endswith(".py")], "predictions came along"
 compiled = {n.split(".", 1)[1] for n in names if "/_compiled" in n}
 assert len(compiled) == 1, f"the wheel holds extensions for several Pythons: {sorted(compiled)}"
 
@@ -89,3 +90,17 @@ answers = [json.loads(path.read_text())["tpot_s"] for path in sorted(Path(sys.ar
 assert len(set(answers)) == 1, f"TPOT differs between builds: {answers}"
 PY
 echo "without a compiler: plain Python, the same answer"
+
+# The predictions of papers are a second distribution: without it `reproduce` says what to install, with it it runs.
+"$tried" -m venv "$work/papers"
+"$work/papers/bin/python" -m pip install --quiet --disable-pip-version-check "$(ls "$work"/bare/orrery_ai-*.whl)"
+if (cd "$work" && "$work/papers/bin/orrery" reproduce holmes 2>"$work/missing"); then
+    echo "reproduce runs without the predictions" >&2
+    exit 1
+fi
+grep -q "orrery-ai\[papers\]" "$work/missing" || { cat "$work/missing" >&2; exit 1; }
+"$work/papers/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work/bare" \
+    "$work/source/src/orrery_papers"
+"$work/papers/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$(ls "$work"/bare/orrery_ai_papers-*.whl)"
+(cd "$work" && "$work/papers/bin/orrery" reproduce holmes --json >/dev/null)
+echo "the papers' predictions: a wheel of their own, asked for and run"

@@ -45,9 +45,12 @@ def COMMAND(  # noqa: N802 - the seam
     from orrery.evidence.judge.publish import is_checkout, publish
     from orrery.evidence.judge.run import JOURNAL, Again, rerun
     from orrery.evidence.paper_file import get_paper, paper_keys
+    from orrery.evidence.prediction import NotInstalled, has_predictions
 
     wanted = chosen(keys, layer, is_all)
     shipped = [key for key in wanted if key in paper_keys()]
+    if shipped and not has_predictions():
+        raise NotInstalled
     if is_written and not is_checkout():
         raise click.UsageError("--write needs a source checkout, where the scorecard is kept; leave it out.")
     if fresh:

@@ -1,4 +1,4 @@
-"""What a paper states: its set-ups and its claims, one TOML file a paper under ``papers/``.
+"""What a paper states: its set-ups and its claims, one TOML file a paper: ``orrery_papers/KEY/paper.toml``.
 
     title = "…"
     year = 2024
@@ -58,10 +58,8 @@ from orrery.base.arguments import typed
 from orrery.base.errors import MOST_LISTED, FactError, UnknownName, nearest
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.base.user_file import is_user_file
-from orrery.evidence.library import own_papers_folder
+from orrery.evidence.library import FOLDER, TEXT, folder_name, own_papers_folder, paper_texts
 from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
-
-FOLDER = Path(__file__).parent / "papers"
 
 TOLERANCE_FRAC = 0.2
 
@@ -148,7 +146,12 @@ class Paper:
 
 def paper_keys() -> tuple[str, ...]:
     """The keys of all papers that come with orrery, sorted."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+    return tuple(sorted(map(_key, paper_texts())))
+
+
+def _key(path: Path) -> str:
+    """A paper's key: its folder's name, or the file's where a user keeps it."""
+    return path.parent.name.replace("_", "-") if path.name == TEXT and path.parents[1] == FOLDER else path.stem
 
 
 def own_paper_keys() -> tuple[str, ...]:
@@ -159,10 +162,12 @@ def own_paper_keys() -> tuple[str, ...]:
 @typed
 def get_paper(key: str) -> Paper:
     """The paper of that key: one that comes with orrery, or one of the reader's own."""
-    for folder in (FOLDER, own_papers_folder()):
-        path = folder / f"{key}.toml"
-        if path.parent == folder and is_user_file(path):
-            return _kept(path)
+    if key in paper_keys():
+        return _kept(FOLDER / folder_name(key) / TEXT)
+    folder = own_papers_folder()
+    path = folder / f"{key}.toml"
+    if path.parent == folder and is_user_file(path):
+        return _kept(path)
     raise UnknownName("paper", key, (*paper_keys(), *own_paper_keys()), "orrery papers list")
 
 
@@ -173,7 +178,8 @@ def _kept(path: Path) -> Paper:
 
 def read_paper(path: Path) -> Paper:
     """One paper file. Refuses unknown keys, and whatever has no source or no place in it."""
-    raw, file = read_toml(path), path.name
+    key = _key(path)
+    raw, file = read_toml(path), f"{key}.toml"
     sources = {key: _source(file, key, table) for key, table in raw.pop("sources", {}).items()}
     setups = _setups(file, raw.pop("setup", []), sources)
     claims = tuple(_claim(file, table, setups, sources) for table in raw.pop("claim", []))
@@ -192,7 +198,7 @@ def read_paper(path: Path) -> Paper:
     _one_of(file, "the top", "kind", raw["kind"], KINDS)
     _one_of(file, "the top", "fit", raw["fit"], FITS)
     return Paper(
-        key=path.stem, title=raw["title"], year=raw["year"], arxiv=raw.get("arxiv", ""), url=raw.get("url", ""),
+        key=key, title=raw["title"], year=raw["year"], arxiv=raw.get("arxiv", ""), url=raw.get("url", ""),
         layer=raw["layer"], kind=raw["kind"], fit=raw["fit"], mechanism=raw["mechanism"],
         techniques=tuple(raw["techniques"]), setups=setups, claims=claims, sources=sources,
         gains=raw.get("gains", ""), costs=raw.get("costs", ""), missing=raw.get("missing", ""), sweep=sweep,

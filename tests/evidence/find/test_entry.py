@@ -110,7 +110,7 @@ def test_a_citation_keeps_capitals_and_escapes_signs():
 def test_the_shelf_is_kept_and_made_anew_when_a_file_changes(tmp_path, monkeypatch):
     papers = tmp_path / "papers"
     papers.mkdir()
-    monkeypatch.setattr("orrery.evidence.find.shelf.PAPERS", papers)
+    monkeypatch.setattr("orrery.evidence.find.shelf.paper_texts", lambda: tuple(papers.glob("*.toml")))
     monkeypatch.setattr("orrery.evidence.find.shelf.own_papers_folder", lambda: tmp_path / "own")
     text = (
         'title = "{}"\nyear = 2024\nlayer = "moe"\nkind = "system"\nfit = "core"\nmechanism = "M."\ntechniques = [""]\n'

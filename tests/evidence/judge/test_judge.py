@@ -26,7 +26,7 @@ from orrery.evidence.judge.scorecard import (
     write_scorecard,
 )
 from orrery.evidence.paper_file import Paper, Sweep, get_paper
-from orrery.evidence.reproduce.prediction import Prediction
+from orrery.evidence.prediction import Prediction
 
 QUICK = ("holmes", "infinite-llm")
 

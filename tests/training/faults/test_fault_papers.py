@@ -3,13 +3,16 @@
 import pytest
 
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce import c4_communication, checkfree, datastates_llm, reft_in_memory_ft
-from orrery.evidence.reproduce.prediction import predict, reproduced_keys
+from orrery.evidence.prediction import predict, reproduced_keys
 from orrery.training.faults.goodput import expected, expected_two_level
 from orrery.training.faults.model import FaultModel, RunPlan
 from orrery.training.faults.saving import memory_plan, storage_plan
 from orrery.training.faults.survival import survival_frac
 from orrery.training.faults.techniques import checkpoint_blocking, checkpoint_in_memory
+from orrery_papers.c4_communication import predict as c4_communication
+from orrery_papers.checkfree import predict as checkfree
+from orrery_papers.datastates_llm import predict as datastates_llm
+from orrery_papers.reft_in_memory_ft import predict as reft_in_memory_ft
 
 KEYS = ("c4-communication", "checkfree", "datastates-llm", "reft-in-memory-ft")
 HOUR = 3600.0

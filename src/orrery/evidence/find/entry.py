@@ -13,7 +13,7 @@ from orrery.evidence.judge.curve import across
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.judge.scorecard import Scorecard, recorded, recorded_curve
 from orrery.evidence.paper_file import Paper
-from orrery.evidence.reproduce.prediction import modules_behind
+from orrery.evidence.prediction import modules_behind
 from orrery.scenario.answer import to_json
 from orrery.scenario.show import show_all
 

@@ -14,10 +14,12 @@ from platformdirs import user_cache_dir
 
 from orrery.base.files import write_atomically
 from orrery.evidence.find.document import Document
-from orrery.evidence.library import own_papers_folder
+from orrery.evidence.library import own_papers_folder, paper_texts
 
-PAPERS = Path(__file__).parents[1] / "papers"
-MAKERS = (*(Path(__file__).with_name(name) for name in ("made.py", "document.py")), PAPERS.with_name("amounts.py"))
+MAKERS = (
+    *(Path(__file__).with_name(name) for name in ("made.py", "document.py")),
+    Path(__file__).parents[1] / "amounts.py",
+)
 """What a document is made by: a change of these makes all of them anew."""
 
 KEPT = Path(user_cache_dir("orrery", appauthor=False)) / "papers.json"
@@ -44,7 +46,7 @@ def stamp() -> str:
 
 
 def _files() -> list[Path]:
-    return sorted((*PAPERS.glob("*.toml"), *own_papers_folder().glob("*.toml")))
+    return sorted((*paper_texts(), *own_papers_folder().glob("*.toml")))
 
 
 def _made(path: Path) -> Document:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from orrery.base.errors import FactError
 from orrery.base.sources import Fact
 from orrery.evidence.paper_file import Claim, Paper, Setup, Sweep
-from orrery.evidence.reproduce.prediction import predict
+from orrery.evidence.prediction import predict
 
 NEUTRAL = {"ratio": 1.0, "frac": 0.0, "points": 0.0}
 """What a comparison says, by its unit, where the technique changes nothing."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from orrery.base.errors import OrreryError
 from orrery.evidence.paper_file import Claim, Paper, paper_keys
-from orrery.evidence.reproduce.prediction import Prediction, predict, reproduced_keys
-from orrery.evidence.reproduce.verdict import EXPLAINED_BEYOND_FRAC, Verdict, ratio, verdict
+from orrery.evidence.prediction import Prediction, predict, reproduced_keys
+from orrery.evidence.verdict import EXPLAINED_BEYOND_FRAC, Verdict, ratio, verdict
 
 OWN = "a paper of your own: no mechanism of orrery has been tied to its claims"
 """Why nothing is predicted for what a reader has added."""

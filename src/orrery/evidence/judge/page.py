@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from orrery.evidence.amounts import amount
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.paper_file import Paper, get_paper
-from orrery.evidence.reproduce.verdict import Verdict
+from orrery.evidence.verdict import Verdict
 
 INTRO = """# Papers, run again
 
 What papers on AI compute report, beside what orrery predicts for the set-ups that they state. Nothing is fitted to the
-reported numbers: set-ups, with the place of every fact, are in `src/orrery/evidence/papers/`, and what a paper leaves
-open stands there under `[unstated]` with what is assumed for it. The predictions are computed by
-`src/orrery/evidence/reproduce/`; `orrery reproduce --all` runs them all, writes this page and the scorecard that every
-change of the code is held against (`src/orrery/evidence/accuracy.toml`).
+reported numbers: set-ups, with the place of every fact, are in `src/orrery_papers/KEY/paper.toml`, and what a paper
+leaves open stands there under `[unstated]` with what is assumed for it. The predictions are computed by `predict.py`
+beside it; `orrery reproduce --all` runs them all, writes this page and the scorecard that every change of the code is
+held against (`src/orrery/evidence/accuracy.toml`).
 
 *repeats*: within the claim's tolerance (20 % unless its file says otherwise) of the reported number or range; bounds
 ("at least", "less than") from their side only; of a reduction by more than half, what remains must be as near.

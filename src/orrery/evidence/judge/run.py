@@ -15,6 +15,7 @@ from platformdirs import user_cache_dir
 from orrery.base.errors import OrreryError
 from orrery.evidence.judge.curve import Curve, across
 from orrery.evidence.judge.judged import Judged, judge
+from orrery.evidence.library import FOLDER
 from orrery.evidence.paper_file import get_paper
 
 JOURNAL = Path(user_cache_dir("orrery", appauthor=False)) / "reproduce.jsonl"
@@ -166,10 +167,14 @@ def _again(entry: Mapping[str, Any]) -> Again:
 
 
 def fingerprint() -> str:
-    """What the results depend on: every file of the package, by name, size and time of its last change."""
-    root = Path(__file__).parents[2]
-    files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".toml", ".npz", ".csv"))
+    """What the results depend on: every file of orrery and of its papers, by name, size and time of change."""
+    roots = (Path(__file__).parents[2], FOLDER)
+    files = sorted(
+        path for root in roots for path in root.rglob("*") if path.suffix in (".py", ".toml", ".npz", ".csv")
+    )
     facts = [
-        (str(f.relative_to(root)), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.name != "accuracy.toml"
+        (str(f.relative_to(roots[0].parent)), f.stat().st_size, f.stat().st_mtime_ns)
+        for f in files
+        if f.name != "accuracy.toml"
     ]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]

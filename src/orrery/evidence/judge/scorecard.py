@@ -17,8 +17,8 @@ from orrery.evidence.judge.curve import Curve
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.judge.run import Again
 from orrery.evidence.paper_file import Claim, Paper, get_paper
-from orrery.evidence.reproduce.prediction import reproduced_keys
-from orrery.evidence.reproduce.verdict import Verdict, verdict
+from orrery.evidence.prediction import reproduced_keys
+from orrery.evidence.verdict import Verdict, verdict
 
 STILL_FRAC = 0.001
 """A prediction moved by less has not moved."""

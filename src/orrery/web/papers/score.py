@@ -12,7 +12,7 @@ from orrery.evidence.judge.page import VERDICTS, totals
 from orrery.evidence.judge.plot import draw
 from orrery.evidence.judge.scorecard import recorded
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.reproduce.verdict import Verdict
+from orrery.evidence.verdict import Verdict
 from orrery.web.papers.entry_view import ClaimRow, claim_row
 from orrery.web.papers.index import Index
 

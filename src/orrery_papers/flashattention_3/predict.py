@@ -1,0 +1,105 @@
+"""FlashAttention-3: attention in turns or overlapped on Hopper, and the error of eight bits with outliers."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from orrery.catalog.devices import get_device
+from orrery.evidence.paper_file import Paper, Setup
+from orrery.evidence.prediction import Prediction
+from orrery.hardware.device import Device
+from orrery.kernels.attention import predict_prefill
+from orrery.kernels.attention.prefill import exponentials_per_s
+from orrery.kernels.ops import AttentionPrefill
+from orrery.numerics.arithmetic.attention import AttentionFormat, attention, rounded_attention, with_outliers
+from orrery.numerics.rotations.hadamard import matrix, signs
+
+ENGINE = "vllm"  # its prefill attention on Hopper is this kernel
+VECTOR_INSTRUCTIONS = 3.5
+"""For each score: maximum, scale and subtract, sum, and half a conversion of a pair."""
+NUM_HEADS, NUM_QUERIES, SEED = 2, 256, 0
+"""Queries of each length: errors are those of rows, so a few hundred stand for all."""
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """Rates by head width, then errors."""
+    setup = paper.setups["fp16"]
+    device = get_device(setup.word("device"))
+    peak = device.dense_flops_per_s["fp16"]
+    sizes = [int(size) for size in setup.numbers("head_features_swept")]
+    before = [in_turns_flops_per_s(device, setup, size) for size in sizes]
+    after = [overlapped_flops_per_s(device, setup, size) for size in sizes]
+    rates = zip(sizes, before, after, strict=True)
+    wide = ", ".join(f"{size}: {old / 1e12:.0f} and {new / 1e12:.0f} TFLOP/s" for size, old, new in rates)
+    turns = "products at the older instructions' share of the peak, then exponentials, then vector instructions"
+    yield Prediction(
+        claim="utilization-before", predicted=float(np.mean(before)) / peak, because=f"{turns}; by width {wide}",
+        differs="loads and addresses that warps of the older kernel compute in between are not counted",
+    )  # fmt: skip
+    ours = f"the kernels floor's prefill attention; by width {wide}"
+    yield Prediction(claim="utilization", predicted=max(after) / peak, because=ours)
+    yield Prediction(claim="throughput-fp16", predicted=max(after), because=ours)
+    yield Prediction(
+        claim="speedup", predicted=float(np.mean([new / old for old, new in zip(before, after, strict=True)])),
+        because=f"mean over widths; {wide}",
+    )  # fmt: skip
+    eight = [overlapped_flops_per_s(eight_bit(device), paper.setups["fp8"], size) for size in sizes]
+    yield Prediction(
+        claim="throughput-fp8", predicted=max(eight),
+        because="the same kernel with products at the eight-bit rate and exponentials as before: "
+        + ", ".join(f"{size}: {rate / 1e12:.0f}" for size, rate in zip(sizes, eight, strict=True)),
+        differs="values are transposed and probabilities shuffled in eight bits, and power lowers the clock",
+    )  # fmt: skip
+    plain, turned, both, block = errors(paper.setups["error"])
+    yield Prediction(
+        claim="error-reduction", predicted=plain / both,
+        because=f"RMSE {plain:.2e} per tensor, {block:.2e} per block, {turned:.2e} rotated, {both:.2e} with both",
+        differs="tokens and width of the experiment are not stated; a query's outlier costs more in long sequences",
+    )  # fmt: skip
+
+
+def in_turns_flops_per_s(device: Device, setup: Setup, size: int) -> float:
+    """Rate where no warp multiplies while it exponentiates: a score costs 4 d flops, an exponential, vector work."""
+    product_s = 4.0 * size / (setup.number("peak_frac") * device.dense_flops_per_s["fp16"])
+    vector_s = VECTOR_INSTRUCTIONS / (device.vector_flops_per_s / 2.0)
+    return 4.0 * size / (product_s + 1.0 / exponentials_per_s(device) + vector_s)
+
+
+def overlapped_flops_per_s(device: Device, setup: Setup, size: int) -> float:
+    """Rate of the asynchronous kernel."""
+    length, heads = int(setup.number("sequence_tokens")), int(setup.number("num_hidden")) // size
+    op = AttentionPrefill(
+        batch=int(setup.number("step_tokens")) // length, query_tokens=length, context_tokens=length, num_heads=heads,
+        num_kv_heads=heads, head_size=size, format="fp16", kv_format="fp16", is_causal=False,
+    )  # fmt: skip
+    timing = predict_prefill(op, device, ENGINE)
+    return float(timing.flops / timing.time_s)
+
+
+def eight_bit(device: Device) -> Device:
+    """The device with its eight-bit products in the place of the 16-bit ones."""
+    rates = {**device.dense_flops_per_s, "fp16": device.dense_flops_per_s["fp8"]}
+    return replace(device, dense_flops_per_s={**rates, "bf16": rates["fp16"]})
+
+
+def errors(setup: Setup) -> tuple[float, float, float, float]:
+    """RMSE over all lengths: a scale a tensor; rotated; rotated with a scale a block; a scale a block alone."""
+    size, rng = int(setup.number("num_head_features")), np.random.default_rng(SEED)
+    rotation = signs(size, SEED)[:, None] * matrix(size)
+    tensor, block = AttentionFormat(), AttentionFormat(block_rows=int(setup.number("num_block_rows")))
+    cases = ((tensor, None), (tensor, rotation), (block, rotation), (block, None))
+    squares = np.zeros(len(cases))
+    lengths = [int(n) for n in setup.numbers("input_tokens_swept")]
+    for length in lengths:
+        q, k, v = (
+            with_outliers(
+                (NUM_HEADS, rows, size), rng, outlier_frac=setup.number("outlier_frac"),
+                outlier_std_ratio=setup.number("outlier_std_ratio"),
+            )
+            for rows in (NUM_QUERIES, length, length)
+        )  # fmt: skip
+        exact = attention(q, k, v)
+        squares += [np.mean((rounded_attention(q, k, v, form, turn) - exact) ** 2) for form, turn in cases]
+    plain, turned, both, blocks = np.sqrt(squares / len(lengths))
+    return float(plain), float(turned), float(both), float(blocks)

@@ -1,0 +1,99 @@
+"""Gaudi-2 against an A100: gathered vectors, products, and served models."""
+
+from collections.abc import Iterator
+from functools import cache
+from statistics import geometric_mean
+
+import numpy as np
+
+from orrery import kernels, network
+from orrery.catalog.devices import get_device
+from orrery.evidence.paper_file import Paper, Setup
+from orrery.evidence.prediction import Prediction
+from orrery.execution.layout import Deployment
+from orrery.kernels.gather import useful_frac
+from orrery.kernels.ops import Gemm
+from orrery.serving.estimate import Estimate
+from orrery_papers.shared.estimated import run_of
+from orrery_papers.shared.setup import deployment
+
+POOLED = "Gaudi-2 runs by constants that were measured on other devices; its makers' libraries keep its engine fuller"
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """From the memory's lines up to serving."""
+    setup = paper.setups["gathers"]
+    drops = [
+        useful_frac(size, setup.number("baseline_line_bytes")) / useful_frac(size, setup.number("line_bytes"))
+        for size in setup.numbers("vectors_swept")
+    ]
+    yield Prediction(
+        claim="gather-drop", predicted=geometric_mean(drops),
+        because="lines moved for each vector, " + ", ".join(f"{drop:.3g}" for drop in drops) + " by size",
+        differs="a GPU's DRAM does not reach its rate with scattered sectors either; that is not in it",
+    )  # fmt: skip
+    products = paper.setups["products"]
+    gaudi, gpu = (word.strip() for word in products.word("devices").split(","))
+    used = [used_frac(products, name) for name in (gaudi, gpu)]
+    yield Prediction(
+        claim="utilization", predicted=used[0] - used[1], because=f"means of {used[0]:.2f} and {used[1]:.2f}",
+        differs=POOLED,
+    )  # fmt: skip
+    groups = paper.setups["groups"]
+    kept = {name: bus_rate(groups, name, few=True) / bus_rate(groups, name, few=False) for name in (gaudi, gpu)}
+    yield Prediction(
+        claim="small-groups", predicted=kept[gaudi],
+        because=f"an all-reduce's bus bandwidth, two devices over eight; {kept[gpu]:.3g} behind the GPUs' switch",
+    )  # fmt: skip
+    for claim, name in (("serving-1", "serving"), ("serving-8", "serving-8")):
+        runs = list(pairs(paper.setups[name], gaudi, gpu))
+        ratios = [ours.output_tokens_per_s / theirs.output_tokens_per_s for ours, theirs in runs]
+        yield Prediction(
+            claim=claim, predicted=geometric_mean(ratios),
+            because=f"{min(ratios):.3g} to {max(ratios):.3g} over batches and lengths", differs=POOLED,
+        )  # fmt: skip
+    saved = [theirs.energy_j_per_token / ours.energy_j_per_token
+             for ours, theirs in pairs(paper.setups["serving"], gaudi, gpu)]  # fmt: skip
+    words = f"joules a token, {min(saved):.3g} to {max(saved):.3g} over batches and lengths"
+    idle = "power between idle and the limit follows constants of GPUs, where Gaudi-2 switches unused columns off"
+    yield Prediction(claim="energy-1", predicted=geometric_mean(saved) - 1.0, because=words, differs=idle)
+    yield Prediction(claim="energy", predicted=geometric_mean(saved), because=words, differs=idle)
+
+
+def used_frac(setup: Setup, name: str) -> float:
+    """Mean share of the peak over the sizes."""
+    device, side = get_device(name), np.array([int(size) for size in setup.numbers("sizes_swept")])
+    op = Gemm(m=side, n=side, k=side, format=setup.word("weights_format"), quantises_input=False, is_cold=False)
+    timing = kernels.predict(op, device)
+    return float(np.mean(timing.flops / timing.time_s)) / device.dense_flops_per_s["bf16"]
+
+
+def bus_rate(setup: Setup, name: str, *, few: bool) -> float:
+    """Bytes a second that an all-reduce puts on each device's links, among some or all devices of a server."""
+    whole, sent = int(setup.number("num_devices_per_node")), setup.number("message_bytes")
+    group = int(setup.number("num_devices")) if few else whole
+    work = network.Collective(
+        kind="all_reduce", num_devices=group, message_bytes=np.array([sent]), devices_per_node=whole, library="nccl",
+        has_peer_to_peer=True,
+    )  # fmt: skip
+    return 2.0 * (group - 1) / group * sent / float(np.max(network.predict(work, get_device(name)).time_s))
+
+
+def pairs(setup: Setup, gaudi: str, gpu: str) -> Iterator[tuple[Estimate, Estimate]]:
+    """Both devices at every batch and length."""
+    sides = served(setup, gaudi, setup.word("engine")), served(setup, gpu, setup.word("baseline_engine"))
+    for batch in setup.numbers("batches_swept"):
+        for tokens in setup.numbers("output_tokens_swept"):
+            ours, theirs = (run_of(d, int(batch), setup.number("input_tokens"), tokens) for d in sides)
+            yield ours, theirs
+
+
+def served(setup: Setup, name: str, engine: str) -> Deployment:
+    """The set-up's model on one of the devices."""
+    return _served(setup.word("model"), name, engine, setup.word("layout"))
+
+
+@cache
+def _served(model: str, name: str, engine: str, layout: str) -> Deployment:
+    """One object for equal deployments, so that their tables keep."""
+    return deployment(Setup(name="served", inputs={}), model=model, device=name, engine=engine, layout=layout)

@@ -1,0 +1,64 @@
+"""InTAR: chains of tasks in turn, streamed, and switched between both by a schedule that is fixed beforehand."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from statistics import geometric_mean
+
+from orrery.evidence.paper_file import Paper, Setup
+from orrery.evidence.prediction import Prediction
+from orrery.execution.dataflow.chain import Machine, Task, in_turn_s, streamed_s, switched_s, traffic_bytes
+
+BYTES = 2.0
+WAITS = "!"
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """Geometric means over the chains."""
+    setup = paper.setups["kernels"]
+    machine, pieces = board(setup), int(setup.number("num_chunks"))
+    found = [chain(words) for words in setup.word("task_chains").split(";")]
+    ours = [switched_s(tasks, machine, pieces) for tasks in found]
+    bare = replace(machine, buffer_bytes=0.0)
+    turns = [in_turn_s(tasks, bare) for tasks in found]
+    streams = [streamed_s(tasks, machine, pieces) for tasks in found]
+    moved = [traffic_bytes(tasks, groups, machine) / 1e6 for tasks, (_, groups) in zip(found, ours, strict=True)]
+    told = "; ".join(
+        f"{each * 1e3:.3g} ms in groups of {groups} moving {mega:.3g} MB" for (each, groups), mega in
+        zip(ours, moved, strict=True)
+    )  # fmt: skip
+    for claim, theirs, differs in (
+        ("sequential", turns, "share of the memory's channels that a sequential design uses, and sizes of tensors"),
+        ("dataflow", streams, "sizes of the kernels, and how a fixed share of multipliers follows from them"),
+    ):
+        ratios = [slow / fast for slow, (fast, _) in zip(theirs, ours, strict=True)]
+        yield Prediction(
+            claim=claim, predicted=geometric_mean(ratios),
+            because="by chain " + ", ".join(f"{ratio:.3g}" for ratio in ratios) + f"; {told}", differs=differs,
+        )  # fmt: skip
+
+
+def board(setup: Setup) -> Machine:
+    """All multipliers and the memory."""
+    return Machine(
+        flops_per_s=2.0 * setup.number("num_multipliers") * setup.number("core_clock_hz"),
+        memory_bytes_per_s=setup.number("board_bandwidth_bytes_per_s"), buffer_bytes=setup.number("chip_buffer_bytes"),
+        start_s=setup.number("kernel_start_s"),
+    )  # fmt: skip
+
+
+def chain(words: str) -> tuple[Task, ...]:
+    """Products in order: rows x first inputs x outputs of each; a marked one needs all of what comes before."""
+    first, *widths = words.strip().split("x")
+    rows = int(first)
+    tasks: list[Task] = []
+    for before, after in pairwise(widths):
+        inputs, outputs = (int(width.removeprefix(WAITS)) for width in (before, after))
+        tasks.append(
+            Task(
+                name=f"{inputs} to {outputs}", flops=2.0 * rows * inputs * outputs,
+                weight_bytes=BYTES * inputs * outputs, input_bytes=BYTES * rows * inputs,
+                output_bytes=BYTES * rows * outputs, needs_all=after.startswith(WAITS),
+            )
+        )  # fmt: skip
+    return tuple(tasks)

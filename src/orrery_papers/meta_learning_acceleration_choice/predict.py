@@ -1,0 +1,39 @@
+"""Choosing an acceleration: regret of trees that learned from simulated runs, against chance and one for all."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from orrery.base.experiment import Row
+from orrery.evidence.paper_file import Paper
+from orrery.evidence.prediction import Prediction
+from orrery.predictors.acceleration.stored import stored_history
+from orrery.predictors.studies.which_acceleration import choosers
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """Ratios of mean regrets, and how often the best one is chosen."""
+    shipped = stored_history()
+    history = shipped.rows(np.arange(min(len(shipped.tasks), int(paper.setups["history"].number("num_tasks")))))
+    rows = {(str(row["unseen"]), str(row["chooser"])): row for row in choosers(history)}
+    for claim, unseen, rival in (
+        ("regret-of-chance", "tasks", "chance"), ("regret-of-one-for-all", "tasks", "one for all"),
+        ("regret-on-unseen-devices", "devices", "one for all"),
+    ):  # fmt: skip
+        own, other = rows[unseen, "selector"], rows[unseen, rival]
+        yield Prediction(
+            claim=claim, predicted=float(other["regret_mean_frac"]) / float(own["regret_mean_frac"]),
+            because=f"{_said(own)}; {rival}: {_said(other)}",
+        )  # fmt: skip
+    own = rows["tasks", "selector"]
+    yield Prediction(
+        claim="accuracy-of-a-forest", predicted=float(own["is_best_frac"]), because=_said(own),
+        differs="other tasks, other accelerations, and simulated runs in place of measured ones",
+    )  # fmt: skip
+
+
+def _said(row: Row) -> str:
+    return (
+        f"{float(row['regret_mean_frac']):.0%} longer than the best on average, {float(row['regret_p90_frac']):.0%} at "
+        "the 90th percentile"
+    )

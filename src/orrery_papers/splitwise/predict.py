@@ -1,0 +1,193 @@
+"""Splitwise: clusters of prompt machines and token machines against clusters of machines that do both.
+
+A rate counts when every request's slowdown against itself, alone on a DGX-A100, stays within nine limits. The cache
+moves layer by layer beside the prompt's own computing: only the last layer's part is left over. Power-capped token
+machines run at full speed, which holds while steps of answers draw less than the cap; what they draw is printed.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from orrery.evidence.paper_file import Claim, Paper, Setup
+from orrery.evidence.prediction import Prediction
+from orrery.execution.transfer import kv_bytes, link_between
+from orrery.serving.simulation.simulate import simulate
+from orrery_papers.shared.objectives import gap_s
+from orrery_papers.shared.setup import all_equal
+from orrery_papers.splitwise.clusters import (
+    A100,
+    A100_PER_H100_POWER,
+    H100,
+    Bench,
+    PerLayer,
+    apart,
+    lone,
+    median,
+    must,
+    times,
+    together,
+    traffic,
+)
+
+SPEED = (
+    "which limit binds: here the median gap of 1.25 lone ones stops both clusters, at small batches, and the pool of "
+    "token machines reaches it first; the curves that the paper fitted to its machines are not stated"
+)
+
+PRICES = "the stated prices: 25 DGX-H100 and 26 DGX-A100 cost more than 70 DGX-A100, and 7 % less than 40 DGX-H100"
+
+
+def predict(paper: Paper) -> Iterator[Prediction]:
+    """The price of moving caches; clusters of equal power and cost; lone requests."""
+    yield from _moves(paper)
+    bench = Bench(paper)
+    yield from _clusters(bench)
+    for claim in paper.claims:
+        if claim.metric == "energy_p50":
+            yield _energy(claim, bench.eager)
+        elif claim.id.startswith("lone-"):
+            yield _lone(claim)
+        elif claim.metric == "throughput_per_cost":
+            yield _per_usd(claim, bench)
+    yield from _steps(paper)
+
+
+def _clusters(bench: Bench) -> Iterator[Prediction]:
+    power = {name: bench.over(f"iso-power-{name}", "w", A100, 70) for name in ("aa", "ha", "hh", "hhcap")}
+    for name in ("aa", "ha"):
+        found, words = power[name]
+        yield Prediction(claim=f"iso-power-{name}", predicted=found, because=words, differs=SPEED)
+    best = max(power, key=lambda x: power[x][0])
+    words = f"Splitwise-{best.upper()}: {power[best][1]}"
+    yield Prediction(claim="headline-2.35", predicted=power[best][0], because=words, differs=SPEED)
+    found, words = bench.over("iso-cost-aa", "usd", H100, 40)
+    for claim in ("iso-cost-aa", "headline-1.4"):
+        yield Prediction(claim=claim, predicted=found, because=words, differs=SPEED)
+    for claim in ("same-throughput-less-cost", "headline-cost"):
+        less = f"as many machines as reach the other's rate, both at their price: 1 - 1 / {found:.3g}"
+        yield Prediction(claim=claim, predicted=1.0 - 1.0 / found, because=less, differs=SPEED)
+    found, words = bench.over("iso-cost-hhcap", "usd", H100, 40)
+    yield Prediction(claim="conclusion-1.76", predicted=found, because=words, differs=SPEED)
+    found, words = bench.over("iso-power-hhcap", "w", H100, 40)
+    drawn = f"{words}; a token device draws {_drawn_frac(bench):.0%} of its limit"
+    yield Prediction(claim="same-throughput-less-power", predicted=1.0 - 1.0 / found, because=drawn, differs=SPEED)
+    rate = bench.stated("cost-optimal-hh-coding")
+    yield Prediction(claim="coding-70-rps", predicted=rate, because="27 prompt and 3 token machines", differs=SPEED)
+    yield from _prices(bench.setups)
+    yield _mismatched(bench)
+
+
+def _mismatched(bench: Bench) -> Prediction:
+    """What machines that were numbered for the coding trace lose on conversations."""
+    fits, other = bench.tuned("iso-power-ha", "w"), bench.tuned(bench.lengths_of("iso-power-ha", "coding"), "w")
+    lost = bench.mixed("iso-power-ha", other.mix)
+    words = f"{lost:.3g} requests/s with {other.mix[0]} + {other.mix[1]} machines, the best for coding, against "
+    words += f"{fits.requests_per_s:.3g} with {fits.mix[0]} + {fits.mix[1]}"
+    return Prediction(claim="mismatched-pools", predicted=1.0 - lost / fits.requests_per_s, because=words, differs=LENT)
+
+
+LENT = "the pool between the two: machines of the idle side are lent to the other in the paper, and stay idle here"
+
+
+def _drawn_frac(bench: Bench) -> float:
+    """Power of a device that computes 64 answers at a time, over its limit."""
+    setup = bench.setups["iso-power-hhcap"]
+    served = together(setup, H100, 1, bench.eager)
+    runs = [must(simulate(served, all_equal(1020, n, float("inf"), 64))) for n in (2, 400)]
+    drawn_w = (runs[1].energy_j - runs[0].energy_j) / (runs[1].duration_s - runs[0].duration_s) / 8.0
+    return drawn_w / served.pools[0].deployment.cluster.device.power_limit_w
+
+
+def _prices(setups: Mapping[str, Setup]) -> Iterator[Prediction]:
+    usd = {A100: setups["iso-power-baseline-a100"], H100: setups["iso-power-baseline-h100"]}
+    each = {device: s.number("machine_usd_per_s") for device, s in usd.items()}
+    ha, aa = setups["iso-power-ha"], setups["iso-cost-aa"]
+    cost = sum(ha.number(f"num_{s}_machines") * each[ha.word(f"{s}_device")] for s in ("prefill", "decode"))
+    machines = aa.number("num_prefill_machines") + aa.number("num_decode_machines")
+    less = 1.0 - cost / (70 * each[A100])
+    yield Prediction(claim="iso-power-ha-cost", predicted=less, because="stated counts and prices", differs=PRICES)
+    yield Prediction(claim="iso-cost-aa-machines", predicted=machines / 40, because=f"{machines:.0f} over 40")
+    watts = machines / A100_PER_H100_POWER / 40
+    yield Prediction(claim="iso-cost-aa-power", predicted=watts, because="1.75 DGX-A100 draw what a DGX-H100 does")
+
+
+SIGNALS = "the signals of a layer-wise copy: what it costs to start 80 of them is in no link's rate"
+
+
+def _moves(paper: Paper) -> Iterator[Prediction]:
+    """Hand-overs between two machines, and what they add to a lone request."""
+    for name in ("a100", "h100"):
+        setup = paper.setups[f"two-machines-{name}"]
+        hidden = moved_s(setup) / apart(setup).pools[0].deployment.model.num_layers
+        yield Prediction(claim=f"kv-transfer-{name}", predicted=hidden, because="one layer's cache", differs=SIGNALS)
+    setup = paper.setups["two-machines-a100"]
+    sent = median(setup)
+    alone = times(must(simulate(together(setup, setup.word("decode_device")), sent)))
+    runs = {x: times(must(simulate(apart(setup, is_layerwise=x), sent))) for x in (True, False)}
+    gap = float(alone["tbt"][0])
+    whole_s, layers = moved_s(setup), apart(setup).pools[0].deployment.model.num_layers
+    words = f"{1e3 * whole_s:.3g} ms for the whole cache"
+    share = whole_s / layers / float(alone["ttft"][0])
+    yield Prediction(claim="kv-transfer-share-of-prompt", predicted=share, because=words)
+    for claim, layerwise in (("kv-transfer-e2e", True), ("kv-transfer-e2e-serial", False)):
+        more = float(runs[layerwise]["e2e"][0] / alone["e2e"][0]) - 1.0
+        yield Prediction(claim=claim, predicted=more, because=words, differs=SIGNALS)
+    for claim, parts in (("second-token", layers), ("second-token-serial", 1)):
+        more = whole_s / parts / gap
+        yield Prediction(claim=claim, predicted=more, because=f"{words}, a gap is {1e3 * gap:.3g} ms", differs=SIGNALS)
+
+
+def moved_s(setup: Setup) -> float:
+    """Time of a median prompt's cache over the link between two machines."""
+    source, target = (p.deployment for p in apart(setup).pools)
+    link = link_between(source, target, same_node=False)
+    return link.latency_s + kv_bytes(source, setup.number("input_p50_tokens")) / link.bandwidth_bytes_per_s
+
+
+HOST = "the engine: late 2023, when vLLM ran without CUDA graphs; measured constants are of later releases"
+
+
+def _lone(claim: Claim) -> Prediction:
+    found = lone(claim.setup)
+    name = claim.metric.removesuffix("_p50")
+    return Prediction(claim=claim.id, predicted=float(found[name][0]), because="median lengths", differs=HOST)
+
+
+def _energy(claim: Claim, eager: PerLayer) -> Prediction:
+    """A lone request's energy, with the host time that its own gap says."""
+    setup = claim.setup
+    run = must(simulate(together(setup, setup.word("device"), 1, eager), median(setup)))
+    words = f"eight GPUs for {run.duration_s:.3g} s; host time from table IV"
+    return Prediction(claim=claim.id, predicted=run.energy_j, because=words, differs=WHOLE_MACHINE)
+
+
+def _per_usd(claim: Claim, bench: Bench) -> Prediction:
+    """Requests a second of a machine that is never idle, over its price an hour."""
+    setup = claim.setup
+    sent = traffic(setup, float("inf"), bench.count)
+    run = must(simulate(together(setup, setup.word("device"), 1, bench.eager), sent))
+    rate = run.requests.count / run.duration_s
+    usd_per_h = 3600.0 * setup.number("machine_usd_per_s")
+    words = f"{rate:.3g} requests/s of a machine for ${usd_per_h:.3g} an hour"
+    return Prediction(claim=claim.id, predicted=rate / usd_per_h, because=words, differs=PER_USD)
+
+
+WHOLE_MACHINE = "what draws: here the GPUs; a machine's processors, fans and memory draw as well, idle or not"
+
+PER_USD = (
+    "the unit: the stated rate over the stated price asks more operations of a DGX-A100 than its peak, so it is not "
+    "requests a second over dollars an hour of one machine, and what else it is was not found"
+)
+
+
+def _steps(paper: Paper) -> Iterator[Prediction]:
+    setup = paper.setups["characterization"]
+    served = together(setup, setup.word("device"))
+    one, many = (must(simulate(served, all_equal(1500, 100, float("inf"), n))) for n in (1, 64))
+    seen = times(one)
+    prompt_s = float(seen["ttft"][0]) - served.pools[0].deployment.engine.entry_s(1500)
+    found = prompt_s / float(seen["tbt"][0])
+    yield Prediction(
+        claim="prompt-in-tokens", predicted=found, because=f"a prompt takes {prompt_s:.3g} s", differs=HOST
+    )
+    found = gap_s(many, 50.0) / gap_s(one, 50.0)
+    yield Prediction(claim="tbt-batch-64", predicted=found, because="64 answers behind prompts of 1500", differs=HOST)
