@@ -12,6 +12,7 @@ from orrery.base.errors import OrreryError, OutOfRange, ScenarioError, UnknownNa
 from orrery.catalog.devices import device_names, get_device
 from orrery.kernels.gemm.rule import explain
 from orrery.kernels.ops import Gemm
+from orrery.numerics.arithmetic.attention import with_outliers
 from orrery.scenario.fields_kernel import OPERATORS as LISTED
 from orrery.scenario.kernel.operators import OPERATORS
 from orrery.scenario.kernel.sweep import read_sweeps
@@ -21,7 +22,7 @@ SIZES = {
     "context_tokens": (2048, 8192), "tokens": (1, 4096), "width": (16, 8192), "depth": (1, 8),
     "hidden_size": (128, 4096), "ffn_size": (128, 4096), "num_experts": (8, 128), "experts_per_token": (1, 8),
     "keys": (1, 2**28), "log2_rows": (4, 8), "seq_len": (1, 2048), "ops": (1, 500), "pixels": (1, 100_000),
-    "devices": (2, 16), "message_bytes": (1, 1e9),
+    "inputs": (1, 512), "outputs": (1, 512), "devices": (2, 16), "message_bytes": (1, 1e9),
 }  # fmt: skip
 FIXED = {"model": "bert-base-uncased", "num_heads": 16, "num_kv_heads": 4, "head_size": 128}
 NEEDED = {
@@ -314,6 +315,42 @@ def test_rows_wait_on_chip_or_in_memory_by_the_size_of_the_buffer():
         assert lanes.time_s > 5 * found["one-pass"].time_s
     with pytest.raises(ScenarioError, match="not-causal"):
         orrery.kernel(device="fusemax", **(said | {"not_causal": False}))
+
+
+def test_the_users_tensors_say_how_many_blocks_are_wide(tmp_path):
+    x = np.random.default_rng(0).normal(size=(64, 1024)).astype(np.float32)
+    x[:, [3, 700]] *= 50  # two channels, sorted into one block of eight
+    np.save(tmp_path / "x.npy", x)
+    said = {"op": "gemm", "device": "a100-sxm-80gb", "m": 64, "n": 1024, "k": 1024, "activations": "int4+int8"}
+    row = rows(**said, tensors=str(tmp_path / "x.npy"))["even", "int4 x int4+int8"]
+    assert (row.details["wide_blocks"], row.details["blocks"]) == (1, 8)
+    assert row.time_s == times(**said, wide_frac=1 / 8)["even"]
+    with pytest.raises(ScenarioError, match="leave one"):
+        orrery.kernel(**said, tensors=str(tmp_path / "x.npy"), wide_frac=0.5)
+
+
+def test_eight_bit_attention_loses_less_with_scales_a_block_and_a_rotation(tmp_path):
+    random = np.random.default_rng(0)
+    q, k, v = (with_outliers((1, 1024, 64), random) for _ in range(3))
+    np.savez(tmp_path / "qkv.npz", q=q, k=k, v=v)
+    said = {"op": "attention", "device": "h100-sxm", "query_tokens": 256, "num_heads": 1, "head_size": 64}
+    found = rows(**said, format="fp16,fp8", tensors=str(tmp_path / "qkv.npz"))
+    errors = found["ping-pong", "fp8"].details
+    assert 0 < errors["rmse_scale_a_block_rotated"] < 0.7 * errors["rmse_scale_a_tensor"]
+    assert "rmse_scale_a_tensor" not in found["ping-pong", "fp16"].details
+    np.savez(tmp_path / "qk.npz", q=q, k=k)
+    with pytest.raises(ScenarioError, match="lacks v"):
+        orrery.kernel(**said, format="fp8", tensors=str(tmp_path / "qk.npz"))
+
+
+def test_convolutions_bound_by_memory_gain_less_from_eight_bits():
+    device = "raspberry-pi-4-8gb"
+    wide, thin = (
+        times(op="conv", device=device, pixels=pixels, inputs=size, outputs=size, taps=taps)
+        for pixels, size, taps in ((196, 256, 9), (12544, 4, 1))
+    )
+    gains = [found["float-lanes"] / found["lanes-dot"] for found in (wide, thin)]
+    assert gains[0] > gains[1] > 1
 
 
 def test_an_instruction_by_hand():

@@ -5,6 +5,7 @@ from orrery.scenario.setting import Setting, count, number, switch, word
 OPERATORS: dict[str, str] = {
     "gemm": "m n k [batch]; --weights, --activations: 1 to 8 bits, bipolar ones, blocks of two widths",
     "grouped-gemm": "m n k groups",
+    "conv": "pixels inputs outputs [taps]: positions, channels, and 9 for 3 x 3",
     "moe": "tokens hidden_size ffn_size num_experts experts_per_token [tp ep]; --routing balanced, random, power_law_X",
     "attention": "query_tokens num_heads [batch context_tokens num_kv_heads head_size window_tokens]",
     "latent-attention": "query_tokens num_heads [batch context_tokens head_size value_head_size]",
@@ -71,6 +72,9 @@ SIZES: tuple[Setting, ...] = (
     _size("gates", "Pre-activations of a recurrent cell (an LSTM has 4).", 4, most=64),
     _size("ops", "Functions of a chain.", 100),
     _size("pixels", "Elements of one array of a chain.", 7200),
+    _size("inputs", "Channels that enter a convolution.", 64),
+    _size("outputs", "Channels that leave it.", 64),
+    _size("taps", "Positions of its window (9 for 3 x 3).", 9, most=10_000),
     _size("devices", "Devices that take part.", 8),
     _size("devices_per_node", "Of them in one node (default: the device's own).", 8),
     number("message_bytes", "Whole buffer of one device, as nccl-tests counts it.", 64e6, most=1e15, metavar="BYTES"),
@@ -96,6 +100,8 @@ WORDS: tuple[Setting, ...] = (
     word("routing", "moe: balanced, random, power_law_1.2; a fabric: spray, ecmp, singlepath.", "spray,ecmp", "NAME,…"),
     word("fabric", "Network between hosts: leaf-spine, or fat-tree (as many spines as hosts below a leaf).",
          "leaf-spine", "NAME"),
+    word("tensors", "Your tensors: activations (tokens, channels) for gemm of int4+int8; q, k and v for attention in "
+         "fp8.", "x.npy", "FILE"),
     word("model", "launch-queue: the model whose layers are launched.", "llama-3.2-1b", "NAME|PATH"),
     word("hosts", "launch-queue: processors that launch, with commas: grace, xeon, epyc.", "grace,xeon", "NAME,…"),
     word("chain", "chain: products on a dataflow device, rows x widths: 512x768x3072x!768, ! where all input is "

@@ -11,6 +11,9 @@ from orrery.kernels.spatial.attention import Attention
 from orrery.numerics.registry import get_format
 from orrery.scenario.kernel.library import library_ways
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
+from orrery.scenario.kernel.tensors import attention_errors
+
+EIGHT_BIT = "fp8"
 
 PHASES = ("prefill", "decode")
 
@@ -82,12 +85,15 @@ def _derived(work: Work, format: str, variant: str) -> Found:
     kv = work.size("batch") * _kv_heads(work) * _context(work) * work.size("head_size") * number.bytes_per_element
     moved = 2.0 * kv + 2.0 * shape.num_heads * shape.num_queries * shape.num_head_features * number.bytes_per_element
     memory_s = moved / device.memory_bandwidth_bytes_per_s
+    is_rounded = work.has("tensors") and number.name == EIGHT_BIT
+    errors = attention_errors(str(work.words["tensors"])) if is_rounded else {}
     return Found(
         time_s=max(run.time_s, memory_s), flops=run.flops, bytes=moved,
         roofs_s={"compute": run.flops / run.peak_flops_per_s, "memory": memory_s},
         others_s={"exponentials": run.exponentials_s, "vector": run.vector_s},
         details={"products_s": run.products_s, "exponentials_s": run.exponentials_s, "vector_s": run.vector_s,
-                 "waves": run.num_waves, "busy_frac": run.flops / run.peak_flops_per_s / max(run.time_s, memory_s)},
+                 **errors, "waves": run.num_waves,
+                 "busy_frac": run.flops / run.peak_flops_per_s / max(run.time_s, memory_s)},
         because=run.because,
     )  # fmt: skip
 
@@ -153,7 +159,7 @@ ATTENTION = Operator(
     name="attention",
     sizes={"query_tokens": None, "num_heads": None, "batch": 1, "context_tokens": 0, "num_kv_heads": 0,
            "head_size": 128, "window_tokens": 0, "value_head_size": 0},
-    ways=softmax_attention, variants=VARIANTS, settings=SETTINGS | {"not_causal"}, check=_check,
+    ways=softmax_attention, variants=VARIANTS, settings=SETTINGS | {"not_causal", "tensors"}, check=_check,
     spellings={"pingpong": "ping-pong", "async": "ping-pong", "turns": "serial"},
 )  # fmt: skip
 LATENT = Operator(

@@ -9,12 +9,12 @@ from orrery.scenario.kernel.fused import CHAINS, FUSED_MLP, RECURRENT
 from orrery.scenario.kernel.instruction import INSTRUCTION
 from orrery.scenario.kernel.launches import LAUNCHES
 from orrery.scenario.kernel.operator import Operator
-from orrery.scenario.kernel.products import GEMM, GROUPED, MOE
+from orrery.scenario.kernel.products import CONV, GEMM, GROUPED, MOE
 from orrery.scenario.kernel.streaming import ELEMENTWISE, GATHER, SOFTMAX, SORT, SPGEMM
 
 _ALL = (
-    GEMM, GROUPED, MOE, ATTENTION, LATENT, SOFTMAX, *ELEMENTWISE, GATHER, SORT, SPGEMM, RECURRENT, CHAINS, FUSED_MLP,
-    LAUNCHES, INSTRUCTION, REDUCE_SCATTERED, *COLLECTIVES,
+    GEMM, GROUPED, CONV, MOE, ATTENTION, LATENT, SOFTMAX, *ELEMENTWISE, GATHER, SORT, SPGEMM, RECURRENT, CHAINS,
+    FUSED_MLP, LAUNCHES, INSTRUCTION, REDUCE_SCATTERED, *COLLECTIVES,
 )  # fmt: skip
 
 OPERATORS: Mapping[str, Operator] = {name: {o.name: o for o in _ALL}[name] for name in NAMES}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from orrery.kernels.ops import Gemm, MoE, Op
 from orrery.numerics.registry import get_format
 from orrery.scenario.kernel.library import library_ways
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
+from orrery.scenario.kernel.tensors import wide_frac
 
 LOADS = {
     "packed": Loads.PACKED, "padded": Loads.PADDED, "converted": Loads.CONVERTED, "serial-loads": Loads.SERIAL,
@@ -239,6 +241,38 @@ def _lanes(work: Work, weight_bits: int, activation_bits: int, name: str) -> Fou
     )  # fmt: skip
 
 
+CONVOLUTIONS = {
+    "library": "the product that an implicit convolution is, by a library's kernels",
+    "float-lanes": "a CPU's vector registers in FP32", "lanes": "eight bits, widening multiplies",
+    "lanes-dot": "eight bits, instructions that multiply and add four products",
+}  # fmt: skip
+
+
+def convolution(work: Work) -> Iterator[Way]:
+    """A convolution at ``pixels`` positions: taps x inputs products for each of the outputs."""
+    m, n, k = (work.size("pixels"), work.size("outputs"), work.size("taps") * work.size("inputs"))
+    product = replace(work, sizes={**work.sizes, "m": m, "n": n, "k": k, "batch": 1})
+    formats = work.list_of("format", ("fp32",))
+    yield from library_ways(work, "gemm", formats, partial(_gemm_in, product), tiles)
+    if work.device.kind == "cpu":
+        yield Way(variant="float-lanes", format="fp32", find=partial(_float_lanes, product))
+        for name in ("lanes", "lanes-dot"):
+            yield Way(variant=name, format="int8", find=partial(_lanes, product, 8, 8, name))
+
+
+def _float_lanes(work: Work) -> Found:
+    (m, n, k), device = _sizes(work), work.device
+    flops, moved = 2.0 * m * n * k, 4.0 * (m * k + n * k + m * n)
+    roofs = {"compute": flops / device.vector_flops_per_s, "memory": moved / device.memory_bandwidth_bytes_per_s}
+    return Found(
+        time_s=max(roofs.values()),
+        flops=flops,
+        bytes=moved,
+        roofs_s=roofs,
+        because=("every lane starts a multiply-add a cycle; windows are laid out once",),
+    )
+
+
 def _tiled(work: Work, side: int) -> Found:
     (m, n, k), device = _sizes(work), work.device
     run = tiled_run(m, n, k, side, device)
@@ -258,7 +292,12 @@ DEFAULT_WIDE_FRAC = 0.0
 
 def _mixed(work: Work, is_even: bool) -> Found:
     (m, n, k), device = _sizes(work), work.device
-    op = MixedGemm(m=m, n=n, k=k, wide_frac=work.number("wide_frac", DEFAULT_WIDE_FRAC), block_elements=min(128, k))
+    block, share = min(128, k), work.number("wide_frac", DEFAULT_WIDE_FRAC)
+    if work.has("tensors"):
+        if work.has("wide_frac"):
+            raise ScenarioError("wide_frac: is measured on the tensors; leave one of them out.")
+        share = wide_frac(str(work.words["tensors"]), block)
+    op = MixedGemm(m=m, n=n, k=k, wide_frac=share, block_elements=block)
     wide = op.num_wide / op.num_blocks
     moved = m * k * (4.0 + 4.0 * wide) / 8.0 + n * k * (4.0 + 16.0 / op.block_elements) / 8.0 + 2.0 * m * n
     flops = 2.0 * m * n * k
@@ -268,8 +307,8 @@ def _mixed(work: Work, is_even: bool) -> Found:
         roofs_s={"compute": flops * ((1.0 - wide) / four + wide / eight),
                  "memory": moved / device.memory_bandwidth_bytes_per_s},
         details={"wide_blocks": op.num_wide, "blocks": op.num_blocks},
-        because=(f"{wide:.1%} of {op.num_blocks} channel blocks keep eight bits (`orrery quantize` on your tensors "
-                 "says how many must)",),
+        because=(f"{wide:.1%} of {op.num_blocks} channel blocks keep eight bits ("
+                 + ("as measured on the tensors)" if work.has("tensors") else "--tensors measures how many must)"),),
     )  # fmt: skip
 
 
@@ -319,7 +358,11 @@ def _check_gpu(device: Device, why: str) -> None:
 
 GEMM = Operator(
     name="gemm", sizes={"m": None, "n": None, "k": None, "batch": 1}, ways=dense, variants=VARIANTS,
-    settings=frozenset({"format", "weights", "activations", "engine", "cold", "wide_frac"}),
+    settings=frozenset({"format", "weights", "activations", "engine", "cold", "wide_frac", "tensors"}),
+)  # fmt: skip
+CONV = Operator(
+    name="conv", sizes={"pixels": None, "inputs": None, "outputs": None, "taps": 9}, ways=convolution,
+    variants=CONVOLUTIONS, settings=frozenset({"format", "engine", "cold"}),
 )  # fmt: skip
 GROUPED = Operator(
     name="grouped-gemm", sizes={"m": None, "n": None, "k": None, "groups": None}, ways=grouped,

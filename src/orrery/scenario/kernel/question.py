@@ -36,6 +36,7 @@ class KernelQuestion(Asked):
     phase: Word = None
     routing: Word = None
     fabric: Word = None
+    tensors: Word = None
     model: Word = None
     hosts: Word = None
     chain: Word = None
@@ -70,6 +71,9 @@ class KernelQuestion(Asked):
     gates: Count = _at("gates")
     ops: Count = _at("ops")
     pixels: Count = _at("pixels")
+    inputs: Count = _at("inputs")
+    outputs: Count = _at("outputs")
+    taps: Count = _at("taps")
     devices: Count = _at("devices")
     devices_per_node: Count = _at("devices_per_node")
     message_bytes: Number = _at("message_bytes")

@@ -46,7 +46,7 @@ SPELLINGS = {
     "matmul": "gemm", "quantise": "quantize", "allreduce": "all-reduce", "allgather": "all-gather",
     "reducescatter": "reduce-scatter", "alltoall": "all-to-all", "mla": "latent-attention", "lstm": "rnn",
     "layernorm": "norm", "rmsnorm": "norm", "layer-norm": "norm", "rms-norm": "norm", "mlp": "fused-mlp",
-    "grouped": "grouped-gemm", "experts": "moe", "argsort": "sort", "silu": "gated-activation",
+    "grouped": "grouped-gemm", "experts": "moe", "convolution": "conv", "argsort": "sort", "silu": "gated-activation",
     "attention-prefill": "attention", "attention-decode": "attention", "mla-prefill": "latent-attention",
     "mla-decode": "latent-attention",
 }  # fmt: skip
