@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from orrery.scenario.bits import bits as bits
     from orrery.scenario.capacity import find_capacity as find_capacity
     from orrery.scenario.compare_formats import compare_formats as compare_formats
+    from orrery.scenario.disaggregate import plan_disaggregated as plan_disaggregated
     from orrery.scenario.file import load_scenario as load_scenario
     from orrery.scenario.file import save_scenario as save_scenario
     from orrery.scenario.quantize import quantize as quantize
@@ -56,6 +57,7 @@ _HOME = {
     "load_scenario": "orrery.scenario.file",
     "load_trace": "orrery.catalog.traces",
     "plan": "orrery.scenario.ask",
+    "plan_disaggregated": "orrery.scenario.disaggregate",
     "quantize": "orrery.scenario.quantize",
     "round_trip": "orrery.numerics.quantise",
     "save_scenario": "orrery.scenario.file",
@@ -87,6 +89,7 @@ __all__ = [
     "load_scenario",
     "load_trace",
     "plan",
+    "plan_disaggregated",
     "quantize",
     "round_trip",
     "save_scenario",

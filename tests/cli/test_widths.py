@@ -22,6 +22,8 @@ COMMANDS = {
     "answers": ("estimate", *ONE, "--batch", "1", "--reasoning", "best-of-n", "--samples", "1,4", "--success", "0.3"),
     "plan": ("plan", *RATE, "--device", "h100-sxm,l40s", "--slo", "ttft:1000", "--slo", "tpot:50"),
     "plan simulated": ("plan", *RATE, "--num-requests", "200", "--max-devices", "1", "--weights", "fp8", "--simulate"),
+    "plan disaggregated": ("plan", *RATE, "--num-requests", "200", "--max-devices", "2", "--weights", "fp8",
+                           "--disaggregate"),
     "simulate": ("simulate", *SHORT, "--slo", "ttft:1000", "--slo", "p99_tpot:50"),
     "capacity": ("simulate", *SHORT, "--slo", "ttft:1000", "--find-capacity"),
     "sweep": ("simulate", *SHORT, "--sweep", "rate=1,2", "--sweep", "max_num_seqs=64,128"),
@@ -53,7 +55,8 @@ COMMANDS = {
 }  # fmt: skip
 
 SLOW = ("orrery.scenario.ask.plan", "orrery.scenario.bits.bits", "orrery.scenario.simulate.simulate",
-        "orrery.cli.plan_simulated.plan_simulated", "orrery.cli.capacity.find_capacity", "orrery.cli.sweep.sweep",
+        "orrery.cli.plan_simulated.plan_simulated",
+        "orrery.cli.plan_disaggregated.plan_disaggregated", "orrery.cli.capacity.find_capacity", "orrery.cli.sweep.sweep",
         "orrery.scenario.compare_formats.compare_formats", "orrery.evidence.judge.run.rerun",
         "orrery.evidence.check.check", "orrery.scenario.train_plan.train_plan",
         "orrery.scenario.rl.train_rl", "orrery.scenario.rl_plan.train_rl_plan",
@@ -119,7 +122,7 @@ def test_every_number_is_whole_at_every_width(name, ask, monkeypatch, tmp_path):
 
 def _is_command(line):
     """Launch commands are there to be copied: they are not wrapped."""
-    return line.startswith(("  --", "vllm ", "python ", "trtllm", "cat ", "torchrun ", ': "'))
+    return line.startswith(("  --", "  orrery ", "vllm ", "python ", "trtllm", "cat ", "torchrun ", ': "'))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

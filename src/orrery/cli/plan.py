@@ -12,6 +12,7 @@ Examples:
   orrery plan --model llama-3.1-70b --device h100-sxm --max-devices 8 --trace chat --slo ttft:1000 --slo tpot:50
   orrery plan --model qwen3-32b --device h100-sxm,l40s --rate 4 --input-tokens 1024 --output-tokens 256 --slo tpot:40
   orrery plan --model llama-3.1-70b --device h100-sxm --trace chat --slo p99_ttft:2000 --slo p90_tpot:50 --simulate
+  orrery plan --model qwen3-32b --device h100-sxm --input-tokens 4000 --output-tokens 200 --slo tpot:30 --disaggregate
   orrery plan --scenario mine.toml --max-devices 16 --json"""
 
 
@@ -21,17 +22,29 @@ Examples:
     is_flag=True,
     help="Serve the best plans their traffic step by step; objectives may then be percentiles: p99_ttft:MS.",
 )
+@click.option(
+    "--disaggregate",
+    is_flag=True,
+    help="Simulate replicas for both phases, split devices, and separate prefill and decode pools; does it pay?",
+)
 @click.option("--all-plans", is_flag=True, help="Every plan that works, not only the best of each device.")
 @scenario_flags("plan")
 def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, simulate: bool, all_plans: bool, **flags: Any
-) -> int:
+    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, simulate: bool, disaggregate: bool,
+    all_plans: bool, **flags: Any,
+) -> int:  # fmt: skip
     """The best ways to serve a model on some devices, for your traffic and objectives.
 
     Every layout, format and token budget that fits is costed; plans are ranked by dollars an hour for the traffic
     (or by throughput), and what was rejected says what is missing.
     """
     scenario = scenario_from(flags, scenario_file, save_scenario)
+    if disaggregate:
+        if simulate or all_plans:
+            raise click.UsageError("--disaggregate simulates and lists every design itself; leave the other out.")
+        from orrery.cli.plan_disaggregated import run_disaggregated
+
+        return run_disaggregated(scenario, is_json)
     if simulate:
         from orrery.cli.plan_simulated import run_plan_simulated
 

@@ -71,6 +71,8 @@ class ServingScenario(BaseModel):
     prefill_replicas: Count = Field(**bounds("prefill_replicas"))
     prefill_tp: Count = Field(**bounds("prefill_tp"))
     prefill_pp: Count = Field(**bounds("prefill_pp"))
+    prefill_dp: Count = Field(**bounds("prefill_dp"))
+    prefill_ep: Count = Field(**bounds("prefill_ep"))
     prefill_device: Word = None
     same_node: Switch = None
     split: Word = None

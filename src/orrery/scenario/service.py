@@ -26,6 +26,9 @@ from orrery.scenario.resolve import (
 from orrery.scenario.schema import Scenario
 from orrery.serving.simulation.service import Filling, Pool, Service, Split
 
+PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep")
+"""Parallel degrees of replicas for prompts alone; without any, they are those of the others."""
+
 
 def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
     """The service, and a note for every default that it took."""
@@ -60,7 +63,7 @@ def service_for(scenario: Scenario) -> tuple[Service, tuple[str, ...]]:
 def _pools(scenario: Scenario, deployment: Deployment) -> tuple[Pool, ...]:
     replicas = scenario.replicas or 1
     if scenario.prefill_replicas is None:
-        for name in ("prefill_tp", "prefill_pp", "prefill_device"):
+        for name in (*PREFILL_DEGREES, "prefill_device"):
             if getattr(scenario, name) is not None:
                 raise ScenarioError(f"{name}: there are no separate replicas for prompts; write prefill_replicas = 1.")
         return (Pool(deployment=deployment, replicas=replicas),)
@@ -78,8 +81,8 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
         device = get_device(scenario.prefill_device)
         engine = engine_on(device, scenario.engine, scenario.engine_version)
     layout = deployment.layout
-    if scenario.prefill_tp or scenario.prefill_pp:
-        layout = Layout(tp=scenario.prefill_tp or 1, pp=scenario.prefill_pp or 1)
+    if any(getattr(scenario, name) is not None for name in PREFILL_DEGREES):
+        layout = Layout(**{name.removeprefix("prefill_"): getattr(scenario, name) or 1 for name in PREFILL_DEGREES})
     check_layout(layout, deployment.model)
     cluster = Cluster(device=device, num_devices=layout.num_devices, devices_per_node=device.devices_per_node)
     return replace(deployment, cluster=cluster, layout=layout, engine=engine)

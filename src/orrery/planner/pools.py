@@ -1,0 +1,167 @@
+"""Pools of their own for prefill and decode: what one replica of a layout carries alone, and how many belong together.
+
+prefill     requests/s of a replica that only reads prompts, while the mean TTFT stays within its limit
+decode      requests/s of one that only decodes: n sequences, a token each per step, so n / ((outputs - 1) x TPOT)
+together    the lesser of both pools' rates; a cache handed over costs its link in the simulation that follows
+
+    requests/s = min(prefill replicas x prefill rate, decode replicas x decode rate)
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf
+
+import numpy as np
+
+from orrery.base.errors import OutOfRange
+from orrery.execution.batch import Floats
+from orrery.execution.layout import Deployment, Layout
+from orrery.execution.memory import Infeasible, Memory, memory_of
+from orrery.planner.curve import Curve, highest_concurrency
+from orrery.planner.goal import Goal, Objectives
+from orrery.planner.search import curve_of
+from orrery.planner.space import Candidate
+from orrery.serving.clock import steps_of, tick
+from orrery.serving.drafted import drafted
+from orrery.serving.steady import batch_limit
+
+RUNGS = 24
+"""Batch sizes at which a decode step is priced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Worker:
+    """One replica of one phase, as busy as its objective allows."""
+
+    candidate: Candidate
+    requests_per_s: float
+
+    @property
+    def layout(self) -> Layout:
+        """Its parallel degrees."""
+        return self.candidate.deployment.layout
+
+    @property
+    def requests_per_s_per_device(self) -> float:
+        """What each of its devices carries."""
+        return self.requests_per_s / self.layout.num_devices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairing:
+    """Replicas of both phases side by side."""
+
+    prefill: Worker
+    num_prefill: int
+    decode: Worker
+    num_decode: int
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of both pools."""
+        return self.num_prefill * self.prefill.layout.num_devices + self.num_decode * self.decode.layout.num_devices
+
+    @property
+    def requests_per_s(self) -> float:
+        """What both pools carry, the cache's way between them not counted."""
+        return min(self.num_prefill * self.prefill.requests_per_s, self.num_decode * self.decode.requests_per_s)
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """Price of all devices; None where one is unknown."""
+        prices = [(n * w.layout.num_devices, w.candidate.option.tariff.usd_per_hour) for n, w in self.pools]
+        return None if any(price is None for _, price in prices) else sum(n * (price or 0.0) for n, price in prices)
+
+    @property
+    def pools(self) -> tuple[tuple[int, Worker], tuple[int, Worker]]:
+        """Replicas and worker of each phase."""
+        return (self.num_prefill, self.prefill), (self.num_decode, self.decode)
+
+
+def prefill_workers(goal: Goal, candidates: Iterable[Candidate]) -> list[Worker]:
+    """A worker for every candidate that can read the prompts within the limit of TTFT."""
+    alone = replace(
+        goal, traffic=replace(goal.traffic, output_tokens=1.0), objectives=Objectives(ttft_s=goal.objectives.ttft_s)
+    )
+    found: list[Worker] = []
+    for candidate in candidates:
+        curve = curve_of(alone, candidate)
+        if isinstance(curve, Curve) and (highest := highest_concurrency(alone.objectives, curve)) is not None:
+            rate = curve.at(highest, np.maximum.accumulate(curve.requests_per_s))
+            found.append(Worker(candidate=candidate, requests_per_s=rate))
+    return found
+
+
+def decode_workers(goal: Goal, candidates: Iterable[Candidate]) -> list[Worker]:
+    """A worker for every candidate that can decode within the limit of TPOT."""
+    found: list[Worker] = []
+    for candidate in candidates:
+        memory = memory_of(candidate.deployment)
+        if isinstance(memory, Infeasible) or memory.kv_capacity_tokens < goal.traffic.fitting_tokens:
+            continue
+        try:
+            rate = decode_rate(goal, candidate.deployment, memory)
+        except OutOfRange:
+            continue
+        if rate > 0.0:
+            found.append(Worker(candidate=candidate, requests_per_s=rate))
+    return found
+
+
+def decode_rate(goal: Goal, deployment: Deployment, memory: Memory) -> float:
+    """Requests/s of a replica that only decodes, with as many sequences as TPOT and the KV cache allow; 0 where even
+    one sequence is too slow."""
+    traffic, layout = goal.traffic, deployment.layout
+    steps = drafted(deployment, memory, traffic.input_tokens, traffic.output_tokens)
+    limit = batch_limit(steps.deployment, steps.memory, traffic.input_tokens, steps.output_steps)
+    sequences = np.unique(np.rint(np.geomspace(1.0, max(int(limit), 1), RUNGS)))
+    tpot_s = _decode_step_s(steps.deployment, sequences, traffic.input_tokens + steps.output_steps / 2)
+    tpot_s = tpot_s / steps.tokens_per_step
+    life_s = max(traffic.output_tokens - 1.0, 1.0) * tpot_s
+    rates = np.where(tpot_s <= goal.objectives.tpot_s, sequences / life_s, 0.0)
+    return float(rates.max()) * layout.dp
+
+
+def _decode_step_s(deployment: Deployment, sequences: Floats, context: float) -> Floats:
+    """Seconds from one token of a sequence to its next; a pipeline has as many batches in flight as stages."""
+    each = np.maximum(sequences / deployment.layout.pp, 1.0)
+    return tick(deployment, steps_of(0.0, 0.0, 0.0, each, context)).time_s
+
+
+def best_of_each_layout(workers: Iterable[Worker], count: int) -> list[Worker]:
+    """The best workers by requests/s per device, each layout of a device once."""
+    found: dict[tuple[str, Layout], Worker] = {}
+    for worker in sorted(workers, key=lambda w: -w.requests_per_s_per_device):
+        found.setdefault((worker.candidate.option.device.name, worker.layout), worker)
+    return list(found.values())[:count]
+
+
+def pairings(
+    prefill: Sequence[Worker], decode: Sequence[Worker], max_devices: int, rate_per_s: float = 0.0
+) -> list[Pairing]:
+    """The best numbers of replicas for every two workers, best first.
+
+    With a demanded rate: those that carry it on the fewest dollars (devices, where a price is unknown), then the rest
+    by what they carry. Without: by requests/s per device.
+    """
+    found = [best for p in prefill for d in decode if (best := _best(p, d, max_devices, rate_per_s)) is not None]
+    return sorted(found, key=lambda pairing: _rank(pairing, rate_per_s))
+
+
+def _best(prefill: Worker, decode: Worker, max_devices: int, rate_per_s: float) -> Pairing | None:
+    sized: list[Pairing] = []
+    for num_prefill in range(1, max_devices // prefill.layout.num_devices + 1):
+        most = (max_devices - num_prefill * prefill.layout.num_devices) // decode.layout.num_devices
+        balanced = num_prefill * prefill.requests_per_s / decode.requests_per_s
+        for num_decode in {min(most, ceil(balanced)), min(most, int(balanced))} - {0}:
+            sized.append(Pairing(prefill=prefill, num_prefill=num_prefill, decode=decode, num_decode=num_decode))
+    return min(sized, key=lambda pairing: _rank(pairing, rate_per_s), default=None)
+
+
+def _rank(pairing: Pairing, rate_per_s: float) -> tuple[float, ...]:
+    price = pairing.usd_per_hour
+    each = pairing.requests_per_s / pairing.num_devices
+    if not rate_per_s:
+        return (-each, pairing.num_devices)
+    short = pairing.requests_per_s < rate_per_s
+    return (float(short), -pairing.requests_per_s if short else (price if price is not None else inf), -each)
