@@ -2,22 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from statistics import geometric_mean
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.dataflow.chain import Machine, Task, in_turn_s, streamed_s, switched_s, traffic_bytes
-
-BYTES = 2.0
-WAITS = "!"
+from orrery.execution.dataflow.chain import Machine, in_turn_s, streamed_s, switched_s, traffic_bytes
+from orrery.execution.dataflow.words import read_chain
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
     """Geometric means over the chains."""
     setup = paper.setups["kernels"]
     machine, pieces = board(setup), int(setup.number("num_chunks"))
-    found = [chain(words) for words in setup.word("task_chains").split(";")]
+    found = [read_chain(words) for words in setup.word("task_chains").split(";")]
     ours = [switched_s(tasks, machine, pieces) for tasks in found]
     bare = replace(machine, buffer_bytes=0.0)
     turns = [in_turn_s(tasks, bare) for tasks in found]
@@ -45,20 +42,3 @@ def board(setup: Setup) -> Machine:
         memory_bytes_per_s=setup.number("board_bandwidth_bytes_per_s"), buffer_bytes=setup.number("chip_buffer_bytes"),
         start_s=setup.number("kernel_start_s"),
     )  # fmt: skip
-
-
-def chain(words: str) -> tuple[Task, ...]:
-    """Products in order: rows x first inputs x outputs of each; a marked one needs all of what comes before."""
-    first, *widths = words.strip().split("x")
-    rows = int(first)
-    tasks: list[Task] = []
-    for before, after in pairwise(widths):
-        inputs, outputs = (int(width.removeprefix(WAITS)) for width in (before, after))
-        tasks.append(
-            Task(
-                name=f"{inputs} to {outputs}", flops=2.0 * rows * inputs * outputs,
-                weight_bytes=BYTES * inputs * outputs, input_bytes=BYTES * rows * inputs,
-                output_bytes=BYTES * rows * outputs, needs_all=after.startswith(WAITS),
-            )
-        )  # fmt: skip
-    return tuple(tasks)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.execution.dataflow.chain import Machine, Task, in_turn_s, streamed_s, switched_s, traffic_bytes
+from orrery.execution.dataflow.chain import Machine, in_turn_s, streamed_s, switched_s, traffic_bytes
+from orrery.execution.dataflow.words import read_chain
 from orrery.hardware.device import Device
 from orrery.hardware.roofs import Roofs
 from orrery.kernels.fused.chain import Chain, chain_s, shortest_for
@@ -150,35 +150,6 @@ def _fused(work: Work, name: str) -> Found:
         because=(f"{kernels} launches of {launch_s * 1e6:g} us, nothing hidden"
                  + ("" if work.has("launch_s") else " (assumed)"),),
     )  # fmt: skip
-
-
-BYTES = 2.0
-WAITS = "!"
-
-
-def read_chain(words: str) -> tuple[Task, ...]:
-    """Products in order: rows x first inputs x outputs of each; a marked one needs all of what comes before.
-
-    >>> [task.name for task in read_chain("512x768x!3072x768")]
-    ['768 to 3072', '3072 to 768']
-    """
-    first, *widths = (part.strip() for part in words.strip().casefold().split("x"))
-    plain = [width.removeprefix(WAITS) for width in widths]
-    if len(widths) < 2 or not all(part.isdigit() and int(part) > 0 for part in (first, *plain)):
-        raise ScenarioError(f"chain: got {words!r}; write rows and widths, such as 512x768x3072x768, with ! before a "
-                            "width whose product needs all of its input first.")  # fmt: skip
-    rows = int(first)
-    tasks: list[Task] = []
-    for before, after in pairwise(widths):
-        inputs, outputs = (int(width.removeprefix(WAITS)) for width in (before, after))
-        tasks.append(
-            Task(
-                name=f"{inputs} to {outputs}", flops=2.0 * rows * inputs * outputs,
-                weight_bytes=BYTES * inputs * outputs, input_bytes=BYTES * rows * inputs,
-                output_bytes=BYTES * rows * outputs, needs_all=after.startswith(WAITS),
-            )
-        )  # fmt: skip
-    return tuple(tasks)
 
 
 def _dataflow(work: Work, name: str) -> Found:
