@@ -1,6 +1,7 @@
 """``orrery.kernel``: one operator predicted, and timed here where that was asked."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,9 @@ from orrery.base.errors import ScenarioError
 from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
 from orrery.calibrate.measure.backends.find import find_backend
 from orrery.catalog.devices import get_device
+from orrery.hardware.device import Device
 from orrery.scenario.kernel import KernelAnswer, Measured, predict_kernel
-from orrery.scenario.kernel.operator import Found
+from orrery.scenario.kernel.operator import Found, listed
 from orrery.scenario.kernel.run import read_kernel
 
 BUDGET_S = 0.25
@@ -27,18 +29,15 @@ def kernel(**settings: Any) -> KernelAnswer:
     """
     question = read_kernel(settings)
     answer, found = predict_kernel(question)
-    return _measured(answer, [f for _, f in found]) if question.measure else answer
-
-
-def _measured(answer: KernelAnswer, found: list[Found]) -> KernelAnswer:
-    """The same rows, with what a clock says beside those that a library here can run on such a device."""
+    if not question.measure:
+        return answer
     backend = find_backend("")
-    others = [name for name in dict.fromkeys(row.device for row in answer.rows) if kind_of(name) != backend.device_kind]
-    if others:
-        raise ScenarioError(
-            f"measure: {', '.join(others)} is not here: this machine has a {backend.device_kind} with {backend.name}. "
-            "Leave --measure out, or write a device of that kind (`orrery calibrate device` makes this machine's file)."
-        )
+    _check_here([get_device(name) for name in listed(question.device or "")], backend)
+    return _measured(answer, [f for _, f in found], backend)
+
+
+def _measured(answer: KernelAnswer, found: list[Found], backend: Backend) -> KernelAnswer:
+    """The same rows, with what a clock says beside those that a library here can run on such a device."""
     told: dict[int, Measured] = {}
     refused: dict[str, None] = {}
     taken: dict[tuple[Any, ...], Measured | Refusal] = {}
@@ -61,9 +60,28 @@ def _measured(answer: KernelAnswer, found: list[Found]) -> KernelAnswer:
     return replace(answer, rows=rows, notes=notes)
 
 
-def kind_of(name: str) -> str:
-    """What kind of device it is."""
-    return get_device(name).kind
+def _check_here(devices: Sequence[Device], backend: Backend) -> None:
+    """Refuse to time on another machine than the one that is asked about."""
+    title = title_of(backend)
+    for device in devices:
+        if device.kind != backend.device_kind or not is_same(device.title, title):
+            raise ScenarioError(
+                f"measure: {device.name} is not here: this machine has {title} ({backend.device_kind}, "
+                f"{backend.name}). Leave --measure out, or name this machine's file (`orrery calibrate device` makes it)."
+            )
+
+
+def title_of(backend: Backend) -> str:
+    """What the device that a library runs on is called."""
+    facts = backend.facts()
+    return str(facts["title"].value) if "title" in facts else backend.device_kind
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two titles mean one device: the same words, or a model's number in common (H100, MI300X, 4090)."""
+    first, second = (set(re.findall(r"[a-z0-9]+", title.casefold())) for title in (one, other))
+    numbers = {word for word in first & second if any(letter.isdigit() for letter in word) and len(word) > 1}
+    return first == second or bool({word for word in numbers if not word.endswith(("gb", "gib"))})
 
 
 def _timed(backend: Backend, found: Found) -> Measured | Refusal:
@@ -79,8 +97,6 @@ def _timed(backend: Backend, found: Found) -> Measured | Refusal:
 
 
 def _where(backend: Backend, answer: KernelAnswer) -> str:
-    """On what it was timed; whoever asks about another device is told that the two are not one."""
-    facts: Mapping[str, Any] = backend.facts()
-    here = facts["title"].value if "title" in facts else backend.device_kind
+    """On what it was timed, and what the predictions are for."""
     others = ", ".join(dict.fromkeys(row.device for row in answer.rows))
-    return f"measured with {backend.name} on this machine ({here}); predictions are for {others}"
+    return f"measured with {backend.name} on this machine ({title_of(backend)}); predictions are for {others}"

@@ -105,7 +105,7 @@ WORDS: tuple[Setting, ...] = (
     word("model", "launch-queue: the model whose layers are launched.", "llama-3.2-1b", "NAME|PATH"),
     word("hosts", "launch-queue: processors that launch, with commas: grace, xeon, epyc.", "grace,xeon", "NAME,…"),
     word("chain", "chain: products on a dataflow device, rows x widths: 512x768x3072x!768, ! where all input is "
-         "needed first.", "512x768x3072x768", "SIZES"),
+         "needed first; or a .txt file of it.", "512x768x3072x768", "SIZES|FILE"),
 )  # fmt: skip
 
 NUMBERS: tuple[Setting, ...] = (
@@ -122,6 +122,7 @@ NUMBERS: tuple[Setting, ...] = (
 SWITCHES: tuple[Setting, ...] = (
     switch("cold", "Operands come from memory, as in a model (default: from whatever cache a loop leaves them in)."),
     switch("not_causal", "attention: every token attends to all."),
+    switch("peer_to_peer", "Collectives over PCIe: devices read each other's memory (default: through the host's)."),
     switch("measure", "Time it here too, where device and library are, and print both."),
 )
 

@@ -29,6 +29,13 @@ def gated_activation(gate_and_up: Array) -> Array:
     return np.asarray(gate / (np.float32(1.0) + np.exp(-gate)) * up, dtype=np.float32)
 
 
+def softmax(x: Array) -> Array:
+    """``Elementwise`` "softmax": of each row."""
+    weight = np.exp(x - x.max(axis=-1, keepdims=True))
+    weight /= weight.sum(axis=-1, keepdims=True)
+    return weight
+
+
 def sample(logits: Array) -> NDArray[np.int64]:
     """``Elementwise`` "sample": the likeliest token of each row, by its probability."""
     weight = np.exp(logits - logits.max(axis=-1, keepdims=True))

@@ -9,6 +9,7 @@ from orrery import network
 from orrery.base.cost import Spread
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.execution.triggered import CutProduct, Machine, in_turns, triggered
+from orrery.hardware.calibration import Calibration
 from orrery.kernels.resolve import find as find_kernels
 from orrery.network import Collective
 from orrery.network.group import group_of
@@ -44,6 +45,7 @@ def _collective(kind: str, work: Work, library: str) -> Collective:
     return Collective(
         kind=kind, num_devices=work.size("devices"), message_bytes=float(work.sizes["message_bytes"]),
         devices_per_node=work.size("devices_per_node"), library=library_key(library),
+        has_peer_to_peer=bool(work.words.get("peer_to_peer")),
     )  # fmt: skip
 
 
@@ -54,15 +56,29 @@ def _library(kind: str, work: Work, library: str) -> Found:
         time_s=float(timing.time_s), flops=0.0, bytes=float(timing.sent_bytes),
         roofs_s={"network": float(timing.wire_s)}, others_s={"latency": float(timing.latency_s)},
         spread=network.spread(asked, work.device), engine=constants.engine,
-        details={"algorithm": str(timing.algorithm)}, because=(origin(constants, work.device),),
+        details={"algorithm": str(timing.algorithm)},
+        because=(origin(constants, work.device), *_idle_switch(work, constants)),
     )  # fmt: skip
+
+
+def _idle_switch(work: Work, constants: Calibration) -> tuple[str, ...]:
+    """What a switch that changes nothing says of itself."""
+    if not work.words.get("peer_to_peer"):
+        return ()
+    if work.device.scaleup.topology != "bus":
+        return (f"peer_to_peer changes nothing: {work.device.scaleup.name} is no bus",)
+    if not constants.constants.get("contention_ratio"):
+        return ("peer_to_peer changes nothing: no crowding was measured through the host of such devices",)
+    return ()
 
 
 def _algorithm(kind: str, work: Work, library: str, name: str) -> Found:
     asked = _collective(kind, work, library)
     constants = network.calibration(asked, work.device)
     size, count = float(work.sizes["message_bytes"]), work.size("devices")
-    group = group_of(kind, count, work.size("devices_per_node"), work.device)
+    group = group_of(
+        kind, count, work.size("devices_per_node"), work.device, has_peer_to_peer=bool(work.words.get("peer_to_peer"))
+    )
     found = find(work.device, constants.op, library).constants
     mine = [c for c in candidates(group, work.device, found) if _is(c, name)] if count > 1 else []
     if not mine:
@@ -182,7 +198,7 @@ def _operators() -> Iterator[Operator]:
         yield Operator(
             name=kind.replace("_", "-"), sizes=SIZES, ways=partial(exchange, kind),
             variants={FASTEST: "the fastest of the library's algorithms", **named, **routed},
-            settings=frozenset({"fabric", "routing", "engine"}), spellings=SAME_ROUTING,
+            settings=frozenset({"fabric", "routing", "engine", "peer_to_peer"}), spellings=SAME_ROUTING,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from orrery.base.errors import OutOfRange, ScenarioError
+from orrery.base.user_file import read_user_text, user_path
 from orrery.execution.dataflow.chain import Machine, in_turn_s, streamed_s, switched_s, traffic_bytes
 from orrery.execution.dataflow.words import read_chain
 from orrery.hardware.device import Device
@@ -152,6 +153,15 @@ def _fused(work: Work, name: str) -> Found:
     )  # fmt: skip
 
 
+def _chain_words(said: str) -> str:
+    """The sizes as written, or those in a text file."""
+    path = user_path(said) if said.endswith(".txt") else None
+    return read_user_text(path, "text file with a chain such as 512x768x3072x768", MOST_BYTES) if path else said
+
+
+MOST_BYTES = 100_000
+
+
 def _dataflow(work: Work, name: str) -> Found:
     device = work.device
     if device.kind != "dataflow":
@@ -159,7 +169,7 @@ def _dataflow(work: Work, name: str) -> Found:
             f"{device.name} is a {device.kind}: tasks are laid out side by side on dataflow devices, such as sn40l, or "
             'a device file of yours with kind = "dataflow".'
         )
-    tasks = read_chain(str(work.words["chain"]))
+    tasks = read_chain(_chain_words(str(work.words["chain"])))
     peak = device.peak_flops_per_s(("bf16", "fp16"))[1]
     machine = Machine(
         flops_per_s=peak, memory_bytes_per_s=device.memory_bandwidth_bytes_per_s,

@@ -12,7 +12,18 @@ from orrery.base.errors import OutOfRange
 from orrery.execution.formats import can_multiply
 from orrery.hardware.calibration import Calibration
 from orrery.hardware.device import Device
-from orrery.kernels.ops import Elementwise, Op
+from orrery.kernels.energy import power_w
+from orrery.kernels.ops import (
+    AttentionDecode,
+    AttentionPrefill,
+    Elementwise,
+    Gemm,
+    LatentDecode,
+    LatentPrefill,
+    MoE,
+    Op,
+    Timing,
+)
 from orrery.kernels.residual.sureness import Spreads
 from orrery.numerics.registry import get_format
 from orrery.scenario.kernel.operator import Found, Way, Work
@@ -58,6 +69,7 @@ def library(op: Op, device: Device, engine: str, details: Mapping[str, Any]) -> 
     timing = kernels.predict(op, device, engine)
     constants = kernels.calibration(op, device, engine)
     moved, time_s = _one(timing.bytes), _one(timing.time_s)
+    details = {**details, **_energy(op, device, timing)}
     memory_s = _one(timing.memory_s)
     if not getattr(op, "is_cold", False):
         memory_s *= max(moved - device.last_level_cache_bytes, 0.0) / max(moved, 1.0)
@@ -67,6 +79,26 @@ def library(op: Op, device: Device, engine: str, details: Mapping[str, Any]) -> 
         spread=one_spread(kernels.spreads(op, timing, device, engine)), engine=constants.engine, details=details,
         because=(origin(constants, device),), op=op,
     )  # fmt: skip
+
+
+KINDS: Mapping[type[Op], str] = {
+    Gemm: "gemm", AttentionPrefill: "attention_prefill", AttentionDecode: "attention_decode",
+    LatentPrefill: "mla_prefill", LatentDecode: "mla_decode", MoE: "moe",
+}  # fmt: skip
+"""What measured tables of power call an op."""
+
+
+def _energy(op: Op, device: Device, timing: Timing) -> dict[str, float]:
+    """Watts while a loop repeats the op, and joules of one; nothing where nobody measured what this device draws."""
+    time_s = _one(timing.time_s)
+    name = KINDS.get(type(op), op.kind if isinstance(op, Elementwise) else "")
+    if not name or not time_s:
+        return {}
+    try:
+        drawn = power_w(device, get_format(op.format).name, timing.flops / time_s, timing.bytes / time_s, name)
+    except OutOfRange:
+        return {}
+    return {"power_w": _one(drawn), "energy_j": _one(drawn) * time_s}
 
 
 def check_units(format: str, device: Device) -> None:

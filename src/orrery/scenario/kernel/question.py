@@ -87,5 +87,6 @@ class KernelQuestion(Asked):
     register_frac: Number = _at("register_frac")
     cold: Switch = None
     not_causal: Switch = None
+    peer_to_peer: Switch = None
     measure: Switch = None
     sweep: Words = ()

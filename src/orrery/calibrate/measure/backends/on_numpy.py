@@ -128,6 +128,8 @@ def _elementwise(kind: str, tokens: int, width: int) -> Callable[[], object] | N
             return lambda: kernels.gated_activation(both)
         case "sample":
             return lambda: kernels.sample(x)
+        case "softmax":
+            return lambda: kernels.softmax(x)
         case "rope":
             size = rope_head_size(width)
             heads = x.reshape(tokens, width // size, size)
