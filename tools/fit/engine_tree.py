@@ -15,7 +15,7 @@ from engine_rows import Measured
 from numpy.typing import NDArray
 
 from orrery.catalog.calibrations import is_measured
-from orrery.catalog.engines import era_of, host_of
+from orrery.catalog.engines import era_of, host_of, on_host
 
 Key = tuple[str, str, str]
 """Engine, era, generation; empty words pool over all."""
@@ -136,5 +136,5 @@ def tree_from(entries: Sequence[Mapping[str, Any]]) -> Tree:
 
 
 def row_constants(tree: Tree, row: Measured) -> dict[str, float]:
-    """What a tree says of one row."""
-    return constants_of(logs_at(tree, row_path(row), is_scaled=has_ratio(row)))
+    """What a tree says of one row, on its host."""
+    return on_host(constants_of(logs_at(tree, row_path(row), is_scaled=has_ratio(row))), row.deployment.cluster.device)

@@ -18,7 +18,7 @@ from orrery.catalog.backends import backend_of_kernel
 from orrery.catalog.devices import get_device
 from orrery.evidence.split import FIT, TEST, side
 from orrery.kernels.moe import _kernel as kernel
-from orrery.kernels.moe.rule import Prepared, columns, machine_vector, many, prepared
+from orrery.kernels.moe.rule import Prepared, columns, machine_vector, prepared
 from orrery.kernels.ops import MoE
 from orrery.numerics.registry import get_format
 
@@ -71,7 +71,7 @@ class Rows:
     def _seconds(self, half: tuple[float, Prepared], constants: Floats) -> Floats:
         ups, (sizes, which, tables) = half
         out = np.zeros((which.size, kernel.COLUMNS))
-        many(*sizes, ups, which, tables, constants, self.machine, out)
+        kernel.many(*sizes, ups, which, tables, constants, self.machine, out)
         return out[:, kernel.TIME]
 
     def learnable(self, constants: Floats) -> tuple[Floats, Floats]:

@@ -17,8 +17,8 @@ FOLDER = Path(__file__).parent / "facts" / "backends"
 
 DEGREES = ("tp", "dp", "ep")
 KEYS = frozenset(
-    {"engine", "from", "until", "on", "formats", "mixers", "modes", "tokens", "activations", "backend", "source", "at",
-     *DEGREES}
+    {"engine", "from", "until", "on", "formats", "mixers", "modes", "tokens", "activations", "backend", "tuned_by",
+     "source", "at", *DEGREES}
 )  # fmt: skip
 
 
@@ -89,6 +89,7 @@ def _rule(kind: Kind, entry: Mapping[str, Any], sources: Mapping[str, Source]) -
         raise FactError(f"{label}: there is no such back end; known: {', '.join(backend_names(kind))}.")
     return BackendRule(
         kind=kind, backend=entry["backend"], activations=entry.get("activations", ""),
+        tuned_by=entry.get("tuned_by", ""),
         generations=tuple(entry.get("on", ())), formats=tuple(entry.get("formats", ())),
         mixers=tuple(entry.get("mixers", ())), modes=tuple(entry.get("modes", ())),
         spans={d: _span(entry[d]) for d in DEGREES if d in entry},

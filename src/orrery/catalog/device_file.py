@@ -41,7 +41,7 @@ PLAUSIBLE: dict[str, tuple[float, float]] = {
 }
 """Least and greatest value that any machine we can imagine has: beyond them somebody slipped a unit."""
 
-OPTIONAL: dict[str, tuple[float, float]] = {"host_power_w": (0.0, 1e4)}
+OPTIONAL: dict[str, tuple[float, float]] = {"host_power_w": (0.0, 1e4), "host_time_ratio": (0.1, 100.0)}
 """The same of facts that a file may leave out."""
 
 HOST_POWER_FRAC = 0.5
@@ -186,6 +186,7 @@ def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device
         last_level_cache_bytes=number("last_level_cache_bytes"),
         power_limit_w=number("power_limit_w"),
         idle_power_w=number("idle_power_w"), host_power_w=number("host_power_w"),
+        host_time_ratio=number("host_time_ratio") if "host_time_ratio" in facts else 1.0,
         scaleup=_link(facts, "scaleup", num_devices=int(number("num_scaleup_devices"))),
         scaleout=_link(facts, "scaleout"),
         host=_link(facts, "host"),

@@ -51,7 +51,26 @@ def get_engine(name: str, version: str = "", device: Device | None = None) -> En
             )
         base = get_engine(own.base, version or own.version, device)
         return _with_own(base, own) if own.holds_on(device) else base
-    return _engine(file_called(FOLDER, "engine", name), version, device.generation if device else "")
+    found = _engine(file_called(FOLDER, "engine", name), version, device.generation if device else "")
+    return _on_host(found, device.host_time_ratio) if device and device.host_time_ratio != 1.0 else found
+
+
+HOST_WORK = ("step_s", "per_sequence_s", "launch_s", "request_s", "per_prompt_token_s")
+"""Constants that are one host thread's work: fitted as seconds of a usual x86 server."""
+
+
+def on_host(constants: Mapping[str, float], device: Device) -> dict[str, float]:
+    """Fitted constants on a device whose host is slower or faster."""
+    ratio = device.host_time_ratio
+    return {name: value * ratio if name in HOST_WORK else value for name, value in constants.items()}
+
+
+@lru_cache(maxsize=1024)
+def _on_host(engine: Engine, ratio: float) -> Engine:
+    """The engine where a host's work takes ``ratio`` times as long."""
+    values: dict[str, Any] = {name: getattr(engine, name) * ratio for name in HOST_WORK}
+    facts = {k: replace(engine.facts[k], value=v) for k, v in values.items() if k in engine.facts}
+    return replace(engine, facts={**engine.facts, **facts}, **values)
 
 
 @cache

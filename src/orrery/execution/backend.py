@@ -37,6 +37,7 @@ class BackendRule:
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])  # of degrees
     tokens: tuple[float, float] = (0.0, ENDLESS)  # of a step on one rank, where the kernel is chosen by them
     activations: str = ""  # what the kernel multiplies the weights with, where the engine decides it
+    tuned_by: str = ""  # the engine whose timings show the kernel as a server runs it, where this one's do not
 
     def accepts(self, at: Situation) -> bool:
         """Whether the rule holds there for some number of tokens."""

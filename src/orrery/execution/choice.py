@@ -18,6 +18,7 @@ class Choice:
     fact: Fact | None = None  # None: asked for, or the engine's own kernels for want of a rule
     most_tokens: float = ENDLESS
     activations: str = ""
+    tuned_by: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -48,7 +49,10 @@ def by_tokens(rules: tuple[BackendRule, ...], otherwise: str) -> tuple[Choice, .
         else:
             rule = rules[place]
             last = min([*begins, rule.tokens[1]])
-            found.append(Choice(backend=rule.backend, fact=rule.fact, most_tokens=last, activations=rule.activations))
+            found.append(Choice(
+                backend=rule.backend, fact=rule.fact, most_tokens=last, activations=rule.activations,
+                tuned_by=rule.tuned_by,
+            ))  # fmt: skip
         first = last + 1.0
     return tuple(found)
 

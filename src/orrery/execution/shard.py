@@ -37,6 +37,7 @@ class LinearShard:
     format: str  # of the arithmetic
     weight_bytes: float  # stored, of one layer, on one device
     is_head: bool = False  # rows are sampled sequences, not tokens
+    is_shared: bool = False  # of an expert that every token passes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +166,7 @@ def _linear(deployment: Deployment, block: Block | None, linear: Linear) -> Line
         name=linear.name, block=block.name if block else "", n=n, k=k, groups=groups,
         count=float(block.count if block else 1), format=compute_format(stored, active, deployment.cluster.device),
         weight_bytes=groups * n * k * bytes_per_element(stored) + bias_bytes, is_head=block is None,
+        is_shared=linear.role == "shared_expert",
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """One engine step: some prompts to prefill and some sequences to decode, through every layer of a cut model.
 
-The device's time is the sum of its kernels and collectives, one after the other, plus the engine's gap per layer.
+The device's time is the sum of its kernels and collectives, one after the other, plus the engine's gap per layer;
+shared experts may run beside routed ones.
 Sizes are arrays, so one call answers many batches at once; the parts are kept, so the answer can be unfolded.
 """
 
@@ -12,6 +13,7 @@ import numpy as np
 from orrery import kernels, network
 from orrery.execution.batch import Batch, Floats, Part, part, slower
 from orrery.execution.choice import Choice, choices, kernels_for
+from orrery.execution.experts.beside import beside
 from orrery.execution.experts.dispatch import exchange_parts
 from orrery.execution.formats import SIXTEEN_BIT_BYTES, wide_bytes
 from orrery.execution.layout import Deployment
@@ -37,7 +39,7 @@ class Step:
 def step(deployment: Deployment, batch: Batch) -> Step:
     """Cost every entry of ``batch``."""
     cut, engine = shard(deployment), deployment.engine
-    parts = tuple(_parts(deployment, cut, batch))
+    parts = tuple(beside(deployment, cut, batch, list(_parts(deployment, cut, batch))))
     if engine.memory_ratio != 1.0 or engine.compute_ratio != 1.0:
         parts = tuple(slower(p, engine.memory_ratio, engine.compute_ratio) for p in parts)
     time_s = np.sum([p.time_s for p in parts], axis=0)
@@ -66,9 +68,10 @@ def _linear_parts(deployment: Deployment, cut: Shard, batch: Batch, largest: Map
     for linear in cut.linears:
         groups.setdefault(linear.format, []).append(linear)
     device = deployment.cluster.device
-    backend = choices(deployment, "gemm", deployment.formats.weights)[-1].backend
-    engine = kernels_for(deployment, "gemm", "gemm", backend)
+    choice = choices(deployment, "gemm", deployment.formats.weights)[-1]
+    own = kernels_for(deployment, "gemm", "gemm", choice.backend)
     for format, members in groups.items():
+        engine = choice.tuned_by if choice.tuned_by and format == deployment.formats.weights else own
         m = np.stack([batch.num_rows if x.is_head else batch.num_tokens for x in members])
         n, k, g = (np.array([[getattr(x, a)] for x in members]) for a in ("n", "k", "groups"))
         op = Gemm(m=m, n=n, k=k, batch=g, format=format, quantises_input=False)

@@ -47,6 +47,7 @@ class Device:
         default_factory=dict[tuple[str, str, str], Calibration]
     )
     host_power_w: float = 0.0  # of the machine around it (CPUs, memory, fans, network), a device's share of it
+    host_time_ratio: float = 1.0  # how long one thread of its host takes, over one of a usual x86 server
     unrest_ratio: float = 1.0  # how far its speed moved while measured: ends of intervals lie so much further out
     notes: tuple[str, ...] = ()  # what to tell the reader: "'a100' was taken as a100-sxm-80gb"
 
