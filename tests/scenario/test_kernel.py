@@ -241,6 +241,17 @@ def test_chains_of_equal_products_gain_nothing_from_switching():
         orrery.kernel(op="chain", device="sn40l", chain="512xx512")
 
 
+def test_a_chain_on_a_small_board_spills_less_when_it_switches(tmp_path):
+    chain = "50176x27x64x!576x128"
+    found = {v: r for (v, _), r in rows(op="chain", device="alveo-u280", chain=chain).items()}
+    assert found["switching"].time_s <= min(found["sequential"].time_s, found["dataflow"].time_s)
+    assert found["switching"].bytes < found["sequential"].bytes
+    assert found["dataflow"].details["stalls"] == 1
+    (tmp_path / "chain.txt").write_text(chain)
+    kept = rows(op="chain", device="alveo-u280", chain=str(tmp_path / "chain.txt"))["switching", "16-bit"]
+    assert kept.time_s == found["switching"].time_s
+
+
 def test_a_fused_perceptron_loses_its_gain_past_on_chip_memory():
     said = {"op": "fused-mlp", "device": "h100-pcie", "depth": 5, "batch": 2**20}
     narrow, wide = (rows(**said, width=width) for width in (64, 512))

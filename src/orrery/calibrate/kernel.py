@@ -67,7 +67,8 @@ def _check_here(devices: Sequence[Device], backend: Backend) -> None:
         if device.kind != backend.device_kind or not is_same(device.title, title):
             raise ScenarioError(
                 f"measure: {device.name} is not here: this machine has {title} ({backend.device_kind}, "
-                f"{backend.name}). Leave --measure out, or name this machine's file (`orrery calibrate device` makes it)."
+                f"{backend.name}). Leave --measure out, or name this machine's file (`orrery calibrate device` makes "
+                "it)."
             )
 
 
