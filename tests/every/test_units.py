@@ -81,8 +81,6 @@ WITHOUT_UNIT = {
     "Point.value": "in the unit that the input's name carries",
     "Reading.neutral": "in the unit of the claim",
     "Gamma.burstiness": "the shape of a distribution; the word of vLLM's load generator",
-    "Lognormal.mu": "a parameter of the logarithm",
-    "Lognormal.sigma": "a parameter of the logarithm",
     "Simulated.gap_counts": "a histogram of counts",
     "Simulated.gap_squares_s2": "a sum of seconds squared",
     "Simulated.timeline": "a table whose columns are named in TIMELINE",
