@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from orrery.scenario.sweep import sweep as sweep
     from orrery.scenario.train import train as train
     from orrery.scenario.train_plan import train_plan as train_plan
+    from orrery.scenario.what_if import what_if as what_if
 
 __version__ = "0.1.0"
 
@@ -68,6 +69,7 @@ _HOME = {
     "train_plan": "orrery.scenario.train_plan",
     "train_rl": "orrery.scenario.rl",
     "train_rl_plan": "orrery.scenario.rl_plan",
+    "what_if": "orrery.scenario.what_if",
 }
 """Public name -> where it lives; nothing is imported before it is asked for."""
 
@@ -100,6 +102,7 @@ __all__ = [
     "train_plan",
     "train_rl",
     "train_rl_plan",
+    "what_if",
 ]
 
 

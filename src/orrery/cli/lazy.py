@@ -38,7 +38,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.lines:
             return None
-        found: click.Command = import_module(f"{self.module}{cmd_name}").COMMAND
+        found: click.Command = import_module(f"{self.module}{cmd_name.replace('-', '_')}").COMMAND
         return found
 
     def resolve_command(

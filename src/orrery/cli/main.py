@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "report": "One file for the person who pays: the answer, how sure it is, what would change it.",
     "plan": "The best ways to serve a model on some devices, for your traffic and objectives.",
     "train": "Training: step time, memory, energy, money; with --plan the best layout, searched exhaustively.",
+    "what-if": "What a technique would do to your deployment: without it, with it, from where it helps; --all ranks.",
     "experiment": "Small networks and predictors, trained here: what a format costs, what can be learned of speed.",
     "scaling": "Scaling laws of low-precision training: loss, best split of a width, critical data, best width.",
     "bits": "A number format for each layer: least perturbation under limits on latency, size and energy.",

@@ -1,6 +1,6 @@
 """Flags that several commands share, made from the list of settings; values stay text until the door checks them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -8,6 +8,7 @@ import click
 
 from orrery.base.errors import ScenarioError
 from orrery.scenario.fields import SETTINGS
+from orrery.scenario.setting import Setting
 
 if TYPE_CHECKING:
     from orrery.scenario.schema import Scenario
@@ -41,18 +42,22 @@ def scenario_flags(command: str) -> Callable[[F], F]:
     """All settings that ``command`` reads, ``--scenario``, ``--save-scenario`` and ``--json``."""
 
     def add(function: F) -> F:
-        function = with_files(function)
-        for setting in reversed([s for s in SETTINGS if command in s.commands]):
-            if setting.kind == "switch":
-                both = f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
-                function = click.option(both, setting.name, default=None, help=setting.help)(function)
-                continue
-            function = click.option(
-                setting.flag, setting.name, metavar=setting.metavar, help=setting.help, multiple=setting.kind == "words"
-            )(function)
-        return function
+        return setting_flags(with_files(function), [s for s in SETTINGS if command in s.commands])
 
     return add
+
+
+def setting_flags(function: F, settings: Sequence[Setting]) -> F:
+    """A flag for each of these settings."""
+    for setting in reversed(settings):
+        if setting.kind == "switch":
+            both = f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
+            function = click.option(both, setting.name, default=None, help=setting.help)(function)
+            continue
+        function = click.option(
+            setting.flag, setting.name, metavar=setting.metavar, help=setting.help, multiple=setting.kind == "words"
+        )(function)
+    return function
 
 
 def _given(flags: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

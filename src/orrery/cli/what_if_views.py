@@ -1,0 +1,88 @@
+"""What techniques would do, as a person reads it in a terminal."""
+
+from orrery.base.units import si
+from orrery.cli.output import console
+from orrery.cli.sheet import Sheet
+from orrery.scenario.what_if import WhatIf, WhatIfAnswer
+from orrery.scenario.what_if.difference import Difference
+from orrery.scenario.what_if.metrics import METRICS, Metric
+
+
+def print_each(answer: WhatIfAnswer) -> None:
+    """One technique after the other: both sides, their difference, from where it helps, what must be measured."""
+    out = console()
+    for i, result in enumerate(answer.results):
+        if i:
+            out.print()
+        out.print(f"{result.technique}: {result.because}", markup=False, style="bold")
+        if result.outcome in ("changes", "no effect"):
+            out.print(_sides(result))
+        for turn in result.break_even:
+            out.print(f"Break-even, {turn}.", markup=False)
+        if result.lever.gains:
+            out.print(f"Gains: {result.lever.gains} Costs: {result.lever.costs}", markup=False)
+        for what in result.lever.measure:
+            out.print(f"Measure: {what}.", markup=False)
+        if result.without is not None:
+            out.print(f"Run it: {result.command}", markup=False, soft_wrap=True)
+
+
+def print_ranking(answer: WhatIfAnswer) -> None:
+    """Techniques by what they would bring; below them those without effect or that cannot be had, and why."""
+    out, metric = console(), answer.metric
+    moved = [r for r in answer.results if r.outcome == "changes"]
+    drawn = Sheet("technique", "without", "with", "difference", "80 % interval", title=f"By {metric.words}")
+    drawn.add_column("", justify="left")
+    drawn.add_column("measure first", justify="left", wraps=True, minor=1)
+    for r in moved:
+        shown = r.metric
+        d = r.difference.get(shown.name)
+        drawn.add_row(
+            r.technique, _value(r, shown, "without"), _value(r, shown, "with"), _percent(d), _between(d), r.verdict,
+            "; ".join(r.lever.measure),
+        )  # fmt: skip
+    if moved:
+        out.print(drawn)
+    else:
+        out.print("No technique changes this deployment.")
+    for outcome, words in (("no effect", "No effect"), ("infeasible", "Infeasible"), ("does not apply", "Not tried")):
+        if rest := [r for r in answer.results if r.outcome == outcome]:
+            out.print(f"\n[bold]{words}[/] ({len(rest)})")
+            for because, names in _grouped(rest).items():
+                out.print(f"  {', '.join(names)}: {because}", markup=False)
+
+
+def _grouped(results: list[WhatIf]) -> dict[str, list[str]]:
+    """Names by reason, so that one reason stands once."""
+    found: dict[str, list[str]] = {}
+    for r in results:
+        found.setdefault(r.because.removeprefix("no effect on this deployment: "), []).append(r.technique)
+    return found
+
+
+def _sides(result: WhatIf) -> Sheet:
+    drawn = Sheet("", "without", "with", "difference", "80 % interval")
+    for metric in METRICS:
+        if metric.name in result.difference:
+            d = result.difference[metric.name]
+            drawn.add_row(
+                metric.words, _value(result, metric, "without"), _value(result, metric, "with"), _percent(d),
+                _between(d),
+            )  # fmt: skip
+    return drawn
+
+
+def _value(result: WhatIf, metric: Metric, which: str) -> str:
+    side = result.without if which == "without" else result.having
+    value = side.figures.get(metric.name) if side else None
+    return "-" if value is None else si(value, metric.unit)
+
+
+def _percent(d: Difference | None) -> str:
+    return "-" if d is None else "none" if d.frac == 0.0 else f"{d.frac:+.1%}"
+
+
+def _between(d: Difference | None) -> str:
+    if d is None or d.low_80 is None or d.high_80 is None or d.frac == 0.0:
+        return ""
+    return f"{d.low_80:+.1%} to {d.high_80:+.1%}"

@@ -1,0 +1,106 @@
+"""Why a technique has no effect on a deployment, in words: what it needs to act on is not there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a deployment has that techniques act on. Degrees that a layout leaves out are 1."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    ep: int = 1
+    replicas: int = 1
+    has_pools: bool = False  # prompts have replicas of their own
+    has_experts: bool = False
+    has_host_cache: bool = False
+    swaps: bool = False
+    waiting: float = 1.0  # requests that wait for a slot, on average
+    preemptions: int = 1
+
+
+def idle_because(settings: Mapping[str, object], found: Found) -> str:
+    """Why these settings change nothing here; blank where nothing is known to be missing."""
+    for setting, value in settings.items():
+        if why := _WHY.get(setting, _nothing)(str(value), found):
+            return why
+    return ""
+
+
+def _nothing(value: str, found: Found) -> str:
+    return ""
+
+
+def _overlap(value: str, f: Found) -> str:
+    return "tp is 1: there is no all-reduce to hide" if f.tp == 1 and value != "nano-batches" else ""
+
+
+def _router(value: str, f: Found) -> str:
+    return "replicas is 1: there is nothing to choose between" if f.replicas == 1 else ""
+
+
+def _lend(value: str, f: Found) -> str:
+    return "replicas is 1: there is no other cache to lend from" if f.replicas == 1 and value == "True" else ""
+
+
+def _transfer(value: str, f: Found) -> str:
+    return "" if f.has_pools else "no cache travels: prompts have no replicas of their own (--prefill-replicas)"
+
+
+def _swap(value: str, f: Found) -> str:
+    return "" if f.swaps or f.has_host_cache else "nothing leaves the device: write --preemption swap or a host cache"
+
+
+def _queue(value: str, f: Found) -> str:
+    return "no request waits" if not f.waiting else ""
+
+
+def _preemption(value: str, f: Found) -> str:
+    return "the KV cache never fills: no request is preempted" if not f.preemptions else ""
+
+
+def _schedule(value: str, f: Found) -> str:
+    return "pp is 1: there is no pipeline" if f.pp == 1 else ""
+
+
+def _tensor_overlap(value: str, f: Found) -> str:
+    return "tp is 1: there is no tensor-parallel collective to hide" if f.tp == 1 else ""
+
+
+def _experts(value: str, f: Found) -> str:
+    if not f.has_experts:
+        return "the model has no experts"
+    return "ep is 1: no token leaves its rank for an expert" if f.ep == 1 else ""
+
+
+def _sharding(value: str, f: Found) -> str:
+    return "dp is 1: there is nobody to share the states with" if f.dp == 1 else ""
+
+
+_WHY = {
+    "overlap": _overlap, "router": _router, "lend_cache": _lend, "transfer": _transfer, "swap": _swap,
+    "queue": _queue, "preemption": _preemption, "schedule": _schedule, "tensor_overlap": _tensor_overlap,
+    "expert_overlap": _experts, "expert_placement": _experts, "sharding": _sharding,
+}  # fmt: skip
+
+OTHERWISE: Mapping[str, str] = {
+    "prefix_caching": "no two prompts share a beginning (--prefix-tokens, --turns, or a trace that says so)",
+    "policy": "no step of this run holds what the policy would order otherwise",
+    "queue": "requests that wait are alike, so any order is the same",
+    "router": "replicas are equally loaded at every arrival",
+    "expert_placement": "every expert gets as many tokens (--expert-loads)",
+    "expert_overlap": "every expert gets as many tokens (--expert-loads)",
+    "preemption": "no request is preempted",
+    "swap": "nothing leaves the device in this run",
+    "lend_cache": "no replica runs out of KV cache",
+    "weights": "the deployment has these weights already",
+    "kv": "the deployment has this KV cache already",
+    "recompute": "the framework recomputes so by default",
+    "sharding": "the framework shards so by default",
+    "precision": "the deployment trains so already",
+    "kv_kept_tokens": "all of the cache is kept",
+    "kv_kept_bytes": "all of the cache is kept",
+}
+"""What is most likely missing where both sides come out alike and nothing above explains it."""

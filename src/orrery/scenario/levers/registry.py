@@ -1,0 +1,129 @@
+"""The one list of what can be used: techniques at seams that a command takes, and those that settings alone switch."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from orrery.base.errors import ScenarioError, UnknownName
+from orrery.base.sources import read_toml
+from orrery.base.technique import Technique, discover, technique_folders
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.levers.lever import QUESTIONS, Lever, Question
+from orrery.scenario.levers.seats import APART, COMMANDS, MEASURE, MEASURE_AT, SEATS, Seat
+
+FILE = Path(__file__).with_name("listed.toml")
+
+
+@cache
+def levers() -> Mapping[str, Lever]:
+    """Every technique that a command takes, by name."""
+    return MappingProxyType(dict(sorted((dict(_filed()) | dict(listed())).items())))
+
+
+@cache
+def listed() -> Mapping[str, Lever]:
+    """Techniques that settings switch and no file of their own describes."""
+    return MappingProxyType({name: _read(name, table) for name, table in read_toml(FILE).items()})
+
+
+def lever_of(name: str) -> Lever | None:
+    """The lever of that name; None where no command takes it."""
+    return levers().get(name)
+
+
+def get_lever(name: str) -> Lever:
+    """The lever of that name; an error says where else it is computed, or the nearest names."""
+    if (found := lever_of(name)) is None:
+        if name in _files():
+            raise ScenarioError(why_no_lever(name))
+        raise UnknownName("technique", name, levers())
+    return found
+
+
+def why_no_lever(name: str) -> str:
+    """Why a technique that the model knows cannot be used."""
+    seam = _files()[name].seam
+    return (
+        f"{name} (at {seam}) is computed in the reproduction of its paper alone: no command takes it. "
+        "`orrery show techniques` lists those that one takes."
+    )
+
+
+@cache
+def _files() -> Mapping[str, Technique]:
+    return {t.name: t for folder in technique_folders() for t in discover(folder)}
+
+
+def technique_named(name: str) -> Technique | None:
+    """The file of a technique, whether a command takes it or not."""
+    return _files().get(name)
+
+
+def _filed() -> Iterable[tuple[str, Lever]]:
+    for name, technique in _files().items():
+        seat, command = SEATS.get(technique.seam), APART.get(name) or COMMANDS.get(technique.seam)
+        if seat:
+            yield name, _seated(technique, seat)
+        elif command:
+            yield name, Lever(name=name, command=command.format(name=name), **_about(technique))
+
+
+def _about(technique: Technique) -> dict[str, Any]:
+    return {
+        "seam": technique.seam, "gains": technique.gains, "costs": technique.costs,
+        "measure": MEASURE.get(technique.name, MEASURE_AT.get(technique.seam, ())),
+    }  # fmt: skip
+
+
+def _seated(technique: Technique, seat: Seat) -> Lever:
+    word = technique.name.removeprefix(seat.prefix)
+    on = {seat.setting: word}
+    off = {seat.setting: seat.instead} if seat.instead != word else {}
+    questions = _questions(on)
+    return Lever(
+        name=technique.name, command=_command(questions, on, seat.beside), questions=questions, on=on, off=off,
+        needs=seat.needs, inputs=seat.inputs, is_choice=seat.is_choice, **_about(technique),
+    )  # fmt: skip
+
+
+def _read(name: str, table: Mapping[str, Any]) -> Lever:
+    taken = dict.fromkeys(table.get("without", ()))
+    on, needs = table.get("on", {}), tuple(table.get("needs", ()))
+    questions = tuple(table.get("questions", _questions(on or needs)))
+    asked = on or {key: BY_NAME[key].metavar for key in needs[:1]}
+    return Lever(
+        name=name, command=_command(questions, asked, ""), questions=questions, on=on,
+        off={**table.get("off", {}), **taken}, needs=needs, inputs=tuple(table.get("inputs", ())),
+        measure=tuple(table.get("measure", ())), words=table["words"], gains=table.get("gains", ""),
+        costs=table.get("costs", ""),
+    )  # fmt: skip
+
+
+def _questions(settings: Iterable[str]) -> tuple[Question, ...]:
+    """The commands that read all of these settings."""
+    each = [BY_NAME[key].commands for key in settings]
+    return tuple(q for q in QUESTIONS if all(q in commands for commands in each))
+
+
+def _command(questions: tuple[Question, ...], settings: Mapping[str, Any], beside: str) -> str:
+    """As typed: the first command that takes it, with what must stand beside."""
+    flags = " ".join(flag(key, value) for key, value in settings.items())
+    return f"orrery {questions[0]} {f'{beside} ' if beside else ''}{flags}"
+
+
+def flag(key: str, value: Any) -> str:
+    """A setting as it is typed: ``--policy layered-prefill``; nothing for a setting that is left out.
+
+    >>> flag("policy", "layered-prefill"), flag("prefix_caching", False)
+    ('--policy layered-prefill', '--no-prefix-caching')
+    """
+    if value is None:
+        return ""
+    name = BY_NAME[key].flag
+    if isinstance(value, bool):
+        return name if value else f"--no-{name.removeprefix('--')}"
+    if isinstance(value, list | tuple):
+        return " ".join(f"{name} {one}" for one in value)  # pyright: ignore[reportUnknownVariableType]
+    return f"{name} {value}"

@@ -1,0 +1,85 @@
+"""Seams whose techniques a command takes: by a setting of a scenario, or by a command of their own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """The setting that names a technique of a seam, and what a deployment that has it on already is compared with."""
+
+    setting: str
+    instead: str | None = None  # None: the setting is left out
+    prefix: str = ""  # of the file's name, that the setting leaves out
+    beside: str = ""  # flags that the setting needs, as typed
+    needs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    is_choice: bool = True
+
+
+SEATS: Mapping[str, Seat] = {
+    "serving.policy": Seat(setting="policy", instead="prefill-first"),
+    "serving.queue": Seat(setting="queue", instead="fcfs"),
+    "serving.route": Seat(setting="router", instead="round-robin", inputs=("replicas",)),
+    "serving.arrivals": Seat(setting="arrivals", instead="poisson", is_choice=False),
+    "execution.overlap": Seat(setting="overlap", instead="sequential"),
+    "execution.transfer": Seat(setting="transfer", instead="plain-copy", beside="--prefill-replicas N"),
+    "training.schedule": Seat(setting="schedule", instead="1f1b", beside="--pp N", inputs=("pp",)),
+    "execution.tensor_overlap": Seat(setting="tensor_overlap", instead="serial", beside="--tp N"),
+    "execution.expert_overlap": Seat(setting="expert_overlap", instead="expert-serial", beside="--ep N"),
+    "execution.expert_placement": Seat(setting="expert_placement", instead="in-order", beside="--ep N"),
+    "execution.offload": Seat(
+        setting="offload", instead="all-on-device", inputs=("host_memory_bytes_per_s", "nvme_write_bytes_per_s")
+    ),
+    "training.checkpoint": Seat(
+        setting="checkpoint", instead="blocking", prefix="checkpoint-", beside="--train-tokens N --node-mtbf-s S",
+        needs=("node_mtbf_s", "device_mtbf_s"), inputs=("storage_bytes_per_s", "node_mtbf_s", "device_mtbf_s"),
+    ),
+    "reasoning.shape": Seat(setting="reasoning", beside="--success P", needs=("success",), inputs=("success", "verifier_accuracy")),
+}  # fmt: skip
+"""Seam -> the setting of a scenario that names a technique there; the commands are those that read the setting."""
+
+COMMANDS: Mapping[str, str] = {
+    "reasoning.prune": "orrery estimate --reasoning tree-search --reasoning-knob prune={name}",
+    "numerics.recipe": "orrery quantize FILE --formats FORMAT --recipes {name}",
+    "predictors.cell-latency": "orrery experiment cell-latency",
+    "predictors.machine-score": "orrery experiment cpu-scores",
+    "predictors.slowdown": "orrery experiment noisy-neighbours",
+    "numerics.linear": "orrery experiment fp4-recipes",
+}
+"""Seam -> the command that takes a technique there, or compares all of them, and is no comparison of deployments."""
+
+APART: Mapping[str, str] = {
+    "hardware-embedding": "orrery experiment few-shot-latency",
+    "physics-refit": "orrery experiment few-shot-latency",
+    "fp8-linear": "orrery experiment fp8-and-bf16",
+    "gaussian-weights-linear": "orrery experiment gaussian-weights",
+    "integer-linear": "orrery experiment symmetric-clipping",
+}
+"""Technique -> its command, where its seam's is another."""
+
+MEASURE: Mapping[str, tuple[str, ...]] = {
+    "ladder-residual": ("the quality of a model that was trained or adapted with the changed residual stream",),
+    "zeroth-order-streaming": ("how many more steps your task needs without backward passes",),
+    "layerwise-update": ("the loss after as many steps, since a group learns once in a round",),
+    "adapters-only": ("the quality that updates of low rank reach on your task",),
+    "interleaved-update": ("the rate of copies between host and device while the host updates",),
+    "expert-pipeline": ("how unevenly tokens choose your experts (--expert-loads)",),
+    "shadowing": ("how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",),
+    "sparse-materialisation": ("how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",),
+    "rearranged": ("how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",),
+    "redundancy": ("how unevenly tokens choose your experts, and how fast that changes (--expert-loads)",),
+    "prefix-aware": ("how many leading tokens your prompts share",),
+    "shortest-first": ("how well output lengths are known before a request is served",),
+    "encrypted-pipelined": ("how often the next transfer is guessed right in your traffic",),
+}
+"""Technique -> what must be measured that no model of time, memory and energy can know."""
+
+MEASURE_AT: Mapping[str, tuple[str, ...]] = {
+    "reasoning.shape": ("how often one sample is right on your questions (--success), and how often your verifier is "
+                        "(--verifier-accuracy)",),
+    "reasoning.prune": ("the accuracy of the answers that the pruned tree still finds",),
+    "numerics.recipe": ("the quality of your task with these weights: an error of tensors is not yet one of answers",),
+    "training.checkpoint": ("how often your nodes fail, and what your storage takes",),
+}  # fmt: skip
+"""The same by seam, for techniques that have no line of their own."""

@@ -1,0 +1,271 @@
+"""One technique after the other in one deployment: both sides by the plain command, each scenario computed once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from orrery.base.errors import OrreryError, ScenarioError
+from orrery.execution.layout import Deployment
+from orrery.execution.train.job import TrainingJob
+from orrery.scenario.fields import BY_NAME
+from orrery.scenario.levers.idle import OTHERWISE, Found, idle_because
+from orrery.scenario.levers.lever import Lever, Question
+from orrery.scenario.levers.registry import flag
+from orrery.scenario.schema import Scenario, read_scenario
+from orrery.scenario.simulate import SimulatedAnswer
+from orrery.scenario.what_if.break_even import BreakEven, break_even
+from orrery.scenario.what_if.difference import STILL_FRAC, differences, gain, is_same
+from orrery.scenario.what_if.metrics import Metric, metric_called
+from orrery.scenario.what_if.result import WhatIf
+from orrery.scenario.what_if.side import Side, side_of
+
+TRAFFIC: Mapping[str, tuple[str, ...]] = {
+    "estimate": ("concurrency", "batch", "users", "rate", "input_tokens", "output_tokens"),
+    "simulate": ("concurrency", "users", "rate", "input_tokens", "output_tokens"),
+    "plan": ("rate", "input_tokens"),
+    "train": ("global_batch", "seq_len", "island_link_bytes_per_s"),
+}
+"""Inputs whose break-even is looked for, where the deployment states them."""
+
+_HOW = {"estimate": "estimated", "simulate": "simulated", "plan": "the best plans", "train": "estimated"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The settings of both sides, and how the technique came on."""
+
+    without: Mapping[str, Any]
+    having: Mapping[str, Any]
+    off: Mapping[str, Any]  # without it, where the plain scenario has it unasked
+    on: Mapping[str, Any]
+    is_asked: bool  # the deployment has it on already
+
+
+class Comparer:
+    """A deployment, asked about one technique after the other."""
+
+    def __init__(self, scenario: Scenario, *, is_simulated: bool = False) -> None:
+        """``is_simulated``: both sides by simulation wherever that can answer."""
+        self.scenario = scenario
+        self.is_simulated = is_simulated
+        self._sides: dict[str, Side] = {}
+
+    @property
+    def is_training(self) -> bool:
+        """Whether it is a training job."""
+        return self.scenario.global_batch is not None
+
+    def metric(self, word: str = "") -> Metric:
+        """The metric of that word; blank for throughput, or a training job's step time."""
+        return metric_called(word, is_training=self.is_training)
+
+    def what_if(self, lever: Lever, metric: Metric, inputs: Sequence[str] | None = ()) -> WhatIf:
+        """One technique. ``inputs``: those whose break-even is looked for; None for what matters to it."""
+        try:
+            question = self.question(lever)
+            sides = self._settings(lever, question)
+            found = self._compared(lever, question, sides, metric)
+        except OrreryError as error:
+            return WhatIf(
+                lever=lever, outcome="does not apply", because=str(error), command=lever.command, metric=metric
+            )
+        if found.outcome != "changes" or (inputs is not None and not inputs):
+            return found
+        names = self._inputs(lever, question, sides) if inputs is None else tuple(inputs)
+        turns = (self._break_even(name, question, found, sides) for name in names)
+        return replace(found, break_even=tuple(t for t in turns if t is not None))
+
+    def question(self, lever: Lever) -> Question:
+        """The command that answers; ScenarioError where none does for this deployment."""
+        if not lever.questions:
+            raise ScenarioError(f"{lever.name} changes no deployment; it is tried by `{lever.command}`.")
+        if lever.is_training != self.is_training:
+            kind, other = ("training", "serves") if lever.is_training else ("serving", "trains")
+            raise ScenarioError(f"the deployment {other}, and this is a technique of {kind}.")
+        given = self.scenario.written()
+        if lever.needs and not any(key in given for key in lever.needs):
+            needs = " or ".join(_flag_name(key) for key in lever.needs)
+            raise ScenarioError(f"it needs {needs}, which no model of time can know; write yours.")
+        if self.is_training:
+            return "train"
+        allowed: list[Question] = [q for q in lever.questions if q in self._readers(given)]
+        if "simulate" in allowed and self.is_simulated:
+            return "simulate"
+        if not allowed and "batch" in given and "simulate" in lever.questions:
+            raise ScenarioError("a static batch shows nothing of it; write concurrency or rate in place of batch.")
+        if not allowed:
+            raise ScenarioError(f"it is of orrery {' and '.join(lever.questions)}, which this deployment is not for.")
+        return allowed[0]
+
+    def _readers(self, given: Mapping[str, Any]) -> tuple[Question, ...]:
+        """Commands that answer this deployment, those that read all of its settings."""
+        if "max_devices" in given:
+            return ("plan",)
+        commands: tuple[Question, ...] = ("simulate",) if _is_stepwise(given) else ("estimate", "simulate")
+        return tuple(c for c in commands if c != "simulate" or "batch" not in given)
+
+    def _settings(self, lever: Lever, question: Question) -> Sides:
+        given = self.scenario.written()
+        base, on, off = {**lever.base, **given}, dict(lever.on), dict(lever.off)
+        if lever.name == "disaggregated":
+            base, on, off = _on_as_many_devices(given)
+        if lever.needs and not on:
+            on = {key: given[key] for key in lever.needs if key in given}
+        is_asked = all(given.get(key) == value for key, value in on.items())
+        if lever.needs and not lever.on and lever.name != "disaggregated":
+            is_asked = True
+        if is_asked and not off:
+            off = {key: None for key in on}
+        without = {**base, **off} if is_asked else base
+        return Sides(without=_plain(without), having=_plain({**base, **on}), off=_plain({**base, **off}), on=on,
+                     is_asked=is_asked)  # fmt: skip
+
+    def _compared(self, lever: Lever, question: Question, sides: Sides, metric: Metric) -> WhatIf:
+        having, without = self.side(question, sides.having), self.side(question, sides.without)
+        state = "it is on already; without is with it off" if sides.is_asked else "switched on"
+        if is_same(without, having) and not sides.is_asked and dict(sides.off) != dict(sides.without):
+            without, state = self.side(question, sides.off), "the default has it on already; without is with it off"
+        if "answer_time_s" in having.figures:
+            without, metric = _one_call(without, having), _of_answers(metric)
+        command = self._command(question, having.settings)
+        said = ", ".join(f"{key} = {_written(value)}" for key, value in sides.on.items())
+        beside = "; both on as many devices" if lever.name == "disaggregated" else ""
+        told = {"lever": lever, "command": command, "metric": metric, "without": without, "having": having}
+        if not without.figures or not having.figures:
+            which = "without" if not without.figures else "with"
+            lacks = (without if not without.figures else having).infeasible
+            which = which if without.figures or having.figures else "with or without"
+            why = f"the deployment does not fit its devices {which} it: {lacks}"
+            return WhatIf(**told, outcome="infeasible", because=why)
+        if is_same(without, having):
+            why = "it does so already." if not lever.off else self._why_idle(sides.on, having)
+            return WhatIf(
+                **told, outcome="no effect", because=f"no effect on this deployment: {why}",
+                difference=differences(without, having),
+            )  # fmt: skip
+        return WhatIf(
+            **told, outcome="changes", because=f"{said}: {state}{beside} ({_HOW[question]}).",
+            difference=differences(without, having),
+        )  # fmt: skip
+
+    def side(self, question: Question, settings: Mapping[str, Any]) -> Side:
+        """A scenario by that command; computed once."""
+        scenario = read_scenario(settings)
+        key = f"{question} {scenario.model_dump_json(exclude_defaults=True)}"
+        if key not in self._sides:
+            self._sides[key] = side_of(question, scenario)
+        return self._sides[key]
+
+    def _inputs(self, lever: Lever, question: Question, sides: Sides) -> tuple[str, ...]:
+        """What matters to a technique: the load, the lengths, and inputs of its own, as far as they are stated."""
+        stated = [name for name in TRAFFIC[question] if name in sides.having][:3]
+        own = [name for name in lever.inputs if name in sides.having and question in BY_NAME[name].commands]
+        return tuple(dict.fromkeys((*own, *stated)))
+
+    def _break_even(self, name: str, question: Question, found: WhatIf, sides: Sides) -> BreakEven | None:
+        at = sides.having.get(name)
+        if name not in BY_NAME or BY_NAME[name].kind not in ("count", "number"):
+            raise ScenarioError(f"break_even: {name!r} is no numeric setting; write one, such as concurrency.")
+        if at is None or isinstance(at, str):
+            raise ScenarioError(f"break_even: the deployment states no {name}; write {_flag_name(name)} beside it.")
+        is_own = name in sides.on
+        assert found.without is not None
+
+        def helps(value: float) -> bool | None:
+            x = int(value) if BY_NAME[name].kind == "count" else value
+            try:
+                having = self._side_at(question, {**sides.having, name: x})
+                without = found.without if is_own else self._side_at(
+                    question, {**(found.without.settings if found.without else {}), name: x})
+            except OrreryError:
+                return None
+            if without is not None and "answer_time_s" in having.figures:
+                without = _one_call(without, having)
+            won = gain(found.metric, without.figures if without else {}, having.figures)
+            return None if won is None else won > STILL_FRAC
+
+        return break_even(name, float(at), helps)
+
+    def _side_at(self, question: Question, settings: Mapping[str, Any]) -> Side:
+        """A side at another value of an input; not kept, since there are many."""
+        return side_of(question, read_scenario(_plain(settings)))
+
+    def _why_idle(self, on: Mapping[str, Any], having: Side) -> str:
+        found = found_in(having)
+        if why := idle_because(on, found):
+            return why + "."
+        known = next((OTHERWISE[key] for key in on if key in OTHERWISE), "")
+        return f"{known or 'both sides come to the same numbers'}."
+
+    def _command(self, question: Question, settings: Mapping[str, Any]) -> str:
+        """The plain command of a side, as typed."""
+        read = {k: v for k, v in settings.items() if question in BY_NAME[k].commands}
+        return " ".join((f"orrery {question}", *(flag(key, value) for key, value in read.items())))
+
+
+def found_in(side: Side) -> Found:
+    """What a side has that techniques act on."""
+    about, answer, given = side.about, side.answer, side.settings
+    if isinstance(about, TrainingJob):
+        layout = answer.layout
+        return Found(
+            tp=layout.tp, pp=layout.pp, dp=layout.dp * layout.cp, ep=layout.ep,
+            has_experts=any(b.experts for b in about.model.blocks),
+        )  # fmt: skip
+    layout = about.layout if isinstance(about, Deployment) else None
+    pools = answer.service.pools if isinstance(answer, SimulatedAnswer) else ()
+    return Found(
+        tp=max((p.deployment.layout.tp for p in pools), default=layout.tp if layout else 1),
+        pp=layout.pp if layout else 1, dp=layout.dp if layout else 1,
+        replicas=sum(p.replicas for p in pools) or 1, has_pools=len(pools) > 1,
+        has_experts=bool(isinstance(about, Deployment) and any(b.experts for b in about.model.blocks)),
+        has_host_cache="host_cache_bytes" in given, swaps=given.get("preemption") == "swap",
+        waiting=answer.summary.waiting_mean_requests if pools else 1.0,
+        preemptions=answer.summary.preemptions if pools else 1,
+    )  # fmt: skip
+
+
+def _on_as_many_devices(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Separate replicas take no more devices than joint ones: what both sides share, what turns it on, and off."""
+    base = dict(given)
+    own = {key: value for key, value in given.items() if key.startswith("prefill_")}
+    replicas = int(given.get("replicas", 1)) + int(given.get("prefill_replicas", 0))
+    if own:
+        return base, own, {**dict.fromkeys(own), "replicas": replicas}
+    replicas = base["replicas"] = max(2, replicas)
+    return base, {"prefill_replicas": replicas // 2, "replicas": replicas - replicas // 2}, {}
+
+
+def _one_call(without: Side, having: Side) -> Side:
+    """The side without a shape of calls, with the figures of one plain call beside."""
+    one = having.answer.reasoned.one_call
+    figures = {"answer_time_s": one.time_s, "answer_usd": one.usd, "answer_energy_j": one.energy_j,
+               "right_frac": one.right_frac}  # fmt: skip
+    return replace(
+        without, figures={**without.figures, **{k: float(v) for k, v in figures.items() if v is not None}},
+        intervals={**without.intervals, "answer_time_s": one.time_interval},
+    )  # fmt: skip
+
+
+def _of_answers(metric: Metric) -> Metric:
+    """The same of a whole answer, where many calls make one."""
+    names = {"latency_s": "answer_time_s", "usd_per_million_tokens": "answer_usd",
+             "energy_j_per_token": "answer_energy_j"}  # fmt: skip
+    return metric_called(names.get(metric.name, "right_frac"), is_training=False)
+
+
+def _is_stepwise(given: Mapping[str, Any]) -> bool:
+    """Whether a setting means something to simulations alone."""
+    return any("simulate" in BY_NAME[k].commands and "estimate" not in BY_NAME[k].commands for k in given)
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _flag_name(key: str) -> str:
+    return BY_NAME[key].flag
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
