@@ -85,5 +85,3 @@ def _code(results: "tuple[WhatIf, ...]") -> int:
     if outcomes & {"changes", "no effect"}:
         return 0
     return 3 if "infeasible" in outcomes else 2
-
-

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from orrery.base.errors import ScenarioError, UnknownName
+from orrery.base.errors import ScenarioError
 from orrery.base.sources import Fact
-from orrery.base.technique import Technique, discover, technique_folders
 from orrery.base.units import UNIT_WORDS, text
 from orrery.catalog.devices import describe, device_names, get_device
 from orrery.catalog.engines import engine_names, get_engine
@@ -18,6 +17,7 @@ from orrery.catalog.workloads import get_workload, workload_names
 from orrery.execution.train.recipe_registry import get_recipe, known_recipes
 from orrery.numerics.registry import get_format, known_formats
 from orrery.scenario.answer import to_json
+from orrery.scenario.levers.registry import get_lever, levers, technique_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,32 +114,35 @@ def _format(name: str) -> Table:
     return Table(kind="formats", title=found.title, rows=tuple(rows))
 
 
-def _found_techniques() -> dict[str, Technique]:
-    return {t.name: t for folder in technique_folders() for t in discover(folder)}
-
-
 def _techniques() -> Table:
+    """Those that a command takes, each with the command."""
     rows = [
-        {"name": t.name, "seam": t.seam, "gains": t.gains, "costs": t.costs, "claims": ", ".join(t.claims)}
-        for t in sorted(_found_techniques().values(), key=lambda t: (t.seam, t.name))
+        {"name": x.name, "use": x.command, "gains": x.gains, "costs": x.costs, "claims": ", ".join(_claims(x.name))}
+        for x in sorted(levers().values(), key=lambda x: (x.command.split()[1], x.seam, x.name))
     ]
-    return Table(kind="techniques", title="Techniques", rows=tuple(rows))
+    said = "`orrery what-if NAME` computes your deployment without and with one of them, where it is of one."
+    return Table(kind="techniques", title="Techniques, and the commands that use them", rows=tuple(rows), notes=(said,))
+
+
+def _claims(name: str) -> tuple[str, ...]:
+    found = technique_named(name)
+    return found.claims if found else ()
 
 
 def _technique(name: str) -> Table:
-    known = _found_techniques()
-    if name not in known:
-        raise UnknownName("technique", name, known)
-    found = known[name]
-    rows: list[dict[str, Any]] = [
-        {"fact": key, "value": getattr(found, key)} for key in ("name", "seam", "gains", "costs")
-    ]
-    rows += [
-        {"fact": key, "value": ", ".join(sorted(names))}
-        for key, names in (("claims", found.claims), ("excludes", found.excludes))
-        if names
-    ]
-    rows += [{"fact": f"knob {f.name}", "value": getattr(found.knobs(), f.name)} for f in fields(found.knobs)]
+    lever, found = get_lever(name), technique_named(name)
+    rows: list[dict[str, Any]] = [{"fact": "name", "value": lever.name}, {"fact": "use", "value": lever.command}]
+    if lever.questions:
+        rows.append({"fact": "what if", "value": f"orrery what-if {name}"})
+    rows += [{"fact": key, "value": value} for key in ("seam", "gains", "costs") if (value := getattr(lever, key))]
+    rows += [{"fact": "measure", "value": what} for what in lever.measure]
+    if found:
+        rows += [
+            {"fact": key, "value": ", ".join(sorted(names))}
+            for key, names in (("claims", found.claims), ("excludes", found.excludes))
+            if names
+        ]
+        rows += [{"fact": f"knob {f.name}", "value": getattr(found.knobs(), f.name)} for f in fields(found.knobs)]
     return Table(kind="techniques", title=name, rows=tuple(rows))
 
 

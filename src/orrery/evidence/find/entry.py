@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from orrery.base.errors import OrreryError
@@ -15,7 +14,7 @@ from orrery.evidence.judge.scorecard import Scorecard, recorded, recorded_curve
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import modules_behind
 from orrery.scenario.answer import to_json
-from orrery.scenario.show import show_all
+from orrery.scenario.levers.registry import technique_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +98,8 @@ def _techniques(names: Sequence[str]) -> tuple[Mechanism, ...]:
     """Those of the names that are techniques of the house, in the paper's order."""
     if not names:
         return ()
-    known = _known_techniques()
-    return tuple(
-        Mechanism(name=name, seam=known[name]["seam"], gains=known[name]["gains"], costs=known[name]["costs"])
-        for name in names
-        if name in known
-    )
-
-
-@cache
-def _known_techniques() -> Mapping[str, Mapping[str, Any]]:
-    """What technique files say, by name: reading them all takes a fifth of a second."""
-    return {row["name"]: row for row in show_all("techniques").rows}
+    found = [(name, technique_named(name)) for name in names]
+    return tuple(Mechanism(name=n, seam=t.seam, gains=t.gains, costs=t.costs) for n, t in found if t)
 
 
 def _curve(paper: Paper, card: Scorecard | None) -> tuple[Reading | None, str]:

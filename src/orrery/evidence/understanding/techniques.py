@@ -14,8 +14,8 @@ from orrery.base.technique import Technique, discover, technique_folders
 from orrery.evidence.find.likeness import Likeness
 from orrery.evidence.find.terms import terms
 from orrery.evidence.paper_file import Paper, get_paper, paper_keys
-from orrery.evidence.understanding.switches import listed
 from orrery.evidence.understanding.weights import shipped
+from orrery.scenario.levers.registry import listed
 
 MOST_NAMED = 3
 LEAST_FRAC = 0.15

@@ -19,7 +19,7 @@ class Lever:
     questions: tuple[Question, ...] = ()
     on: Mapping[str, Any] = field(default_factory=dict[str, Any])
     off: Mapping[str, Any] = field(default_factory=dict[str, Any])  # None takes a setting away
-    base: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of both sides, where not given
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])  # turned on with it, where not given
     needs: tuple[str, ...] = ()  # one of these must be given: no model of time can know it
     inputs: tuple[str, ...] = ()  # numbers whose break-even matters, beside those of the traffic
     measure: tuple[str, ...] = ()  # what must be measured

@@ -11,7 +11,7 @@ from orrery.base.sources import read_toml
 from orrery.base.technique import Technique, discover, technique_folders
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers.lever import QUESTIONS, Lever, Question
-from orrery.scenario.levers.seats import APART, COMMANDS, MEASURE, MEASURE_AT, SEATS, Seat
+from orrery.scenario.levers.seats import APART, COMMANDS, EXTRA, MEASURE, MEASURE_AT, SEATS, Seat
 
 FILE = Path(__file__).with_name("listed.toml")
 
@@ -81,10 +81,10 @@ def _seated(technique: Technique, seat: Seat) -> Lever:
     word = technique.name.removeprefix(seat.prefix)
     on = {seat.setting: word}
     off = {seat.setting: seat.instead} if seat.instead != word else {}
-    questions = _questions(on)
+    questions, extra = _questions(on), EXTRA.get(technique.name, {})
     return Lever(
-        name=technique.name, command=_command(questions, on, seat.beside), questions=questions, on=on, off=off,
-        needs=seat.needs, inputs=seat.inputs, is_choice=seat.is_choice, **_about(technique),
+        name=technique.name, command=_command(questions, on | dict(extra), seat.beside), questions=questions, on=on,
+        off=off, extra=extra, needs=seat.needs, inputs=seat.inputs, is_choice=seat.is_choice, **_about(technique),
     )  # fmt: skip
 
 

@@ -35,9 +35,14 @@ SEATS: Mapping[str, Seat] = {
         setting="checkpoint", instead="blocking", prefix="checkpoint-", beside="--train-tokens N --node-mtbf-s S",
         needs=("node_mtbf_s", "device_mtbf_s"), inputs=("storage_bytes_per_s", "node_mtbf_s", "device_mtbf_s"),
     ),
-    "reasoning.shape": Seat(setting="reasoning", beside="--success P", needs=("success",), inputs=("success", "verifier_accuracy")),
+    "reasoning.shape": Seat(
+        setting="reasoning", beside="--success P", needs=("success",), inputs=("success", "verifier_accuracy")
+    ),
 }  # fmt: skip
 """Seam -> the setting of a scenario that names a technique there; the commands are those that read the setting."""
+
+EXTRA: Mapping[str, Mapping[str, int]] = {"interleaved": {"vp": 2}, "zero-bubble-v": {"vp": 2}}
+"""Technique -> settings that it cannot do without, where the deployment does not give its own."""
 
 COMMANDS: Mapping[str, str] = {
     "reasoning.prune": "orrery estimate --reasoning tree-search --reasoning-knob prune={name}",

@@ -7,6 +7,7 @@ once, that is said.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log
 from typing import Any
 
@@ -60,7 +61,7 @@ def break_even(name: str, at: float, helps: Helps) -> BreakEven | None:
     if len(tried) < 2:
         return None
     low, high = tried[0][0], tried[-1][0]
-    turns = [(a, b) for a, b in zip(tried, tried[1:], strict=False) if a[1] != b[1]]
+    turns = [(a, b) for a, b in pairwise(tried) if a[1] != b[1]]
     if not turns:
         where = "everywhere" if tried[0][1] else "nowhere"
         return BreakEven(input=name, at=at, low=low, high=high, helps=where)

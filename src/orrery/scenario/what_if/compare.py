@@ -8,6 +8,7 @@ from orrery.base.errors import OrreryError, ScenarioError
 from orrery.execution.layout import Deployment
 from orrery.execution.train.job import TrainingJob
 from orrery.scenario.fields import BY_NAME
+from orrery.scenario.fields_reasoning import REASONING_SETTINGS
 from orrery.scenario.levers.idle import OTHERWISE, Found, idle_because
 from orrery.scenario.levers.lever import Lever, Question
 from orrery.scenario.levers.registry import flag
@@ -26,6 +27,10 @@ TRAFFIC: Mapping[str, tuple[str, ...]] = {
     "train": ("global_batch", "seq_len", "island_link_bytes_per_s"),
 }
 """Inputs whose break-even is looked for, where the deployment states them."""
+
+REASONING = "reasoning.shape"
+_REASONING = frozenset(s.name for s in REASONING_SETTINGS)
+"""Settings of answers that many calls make."""
 
 _HOW = {"estimate": "estimated", "simulate": "simulated", "plan": "the best plans", "train": "estimated"}
 
@@ -63,7 +68,7 @@ class Comparer:
         """One technique. ``inputs``: those whose break-even is looked for; None for what matters to it."""
         try:
             question = self.question(lever)
-            sides = self._settings(lever, question)
+            sides = self._settings(lever)
             found = self._compared(lever, question, sides, metric)
         except OrreryError as error:
             return WhatIf(
@@ -104,33 +109,45 @@ class Comparer:
         commands: tuple[Question, ...] = ("simulate",) if _is_stepwise(given) else ("estimate", "simulate")
         return tuple(c for c in commands if c != "simulate" or "batch" not in given)
 
-    def _settings(self, lever: Lever, question: Question) -> Sides:
+    def _settings(self, lever: Lever) -> Sides:
         given = self.scenario.written()
-        base, on, off = {**lever.base, **given}, dict(lever.on), dict(lever.off)
+        base, off = dict(given), {**lever.off, **dict.fromkeys(lever.extra)}
+        on = {**lever.on, **{key: given.get(key, value) for key, value in lever.extra.items()}}
         if lever.name == "disaggregated":
             base, on, off = _on_as_many_devices(given)
-        if lever.needs and not on:
-            on = {key: given[key] for key in lever.needs if key in given}
-        is_asked = all(given.get(key) == value for key, value in on.items())
-        if lever.needs and not lever.on and lever.name != "disaggregated":
-            is_asked = True
-        if is_asked and not off:
-            off = {key: None for key in on}
+        is_asked = all(given.get(key) == value for key, value in lever.on.items()) and bool(lever.on or lever.needs)
+        if lever.name == "disaggregated":
+            is_asked = all(given.get(key) == value for key, value in on.items())
+        on = on or {key: given[key] for key in lever.needs if key in given}
+        having = {**base, **on}
+        if lever.seam == REASONING:
+            off = dict.fromkeys(_REASONING)
+        if "reasoning" not in given:  # what is known of answers means nothing to single calls
+            base = {k: v for k, v in base.items() if k not in _REASONING}
+            having = having if lever.seam == REASONING else {**base, **on}
+        off = off or dict.fromkeys(on)
         without = {**base, **off} if is_asked else base
-        return Sides(without=_plain(without), having=_plain({**base, **on}), off=_plain({**base, **off}), on=on,
-                     is_asked=is_asked)  # fmt: skip
+        return Sides(
+            without=_plain(without), having=_plain(having), off=_plain({**base, **off}), on=on, is_asked=is_asked
+        )
 
     def _compared(self, lever: Lever, question: Question, sides: Sides, metric: Metric) -> WhatIf:
         having, without = self.side(question, sides.having), self.side(question, sides.without)
         state = "it is on already; without is with it off" if sides.is_asked else "switched on"
         if is_same(without, having) and not sides.is_asked and dict(sides.off) != dict(sides.without):
             without, state = self.side(question, sides.off), "the default has it on already; without is with it off"
-        if "answer_time_s" in having.figures:
+        if "answer_time_s" in having.figures and lever.seam == REASONING:
             without, metric = _one_call(without, having), _of_answers(metric)
         command = self._command(question, having.settings)
         said = ", ".join(f"{key} = {_written(value)}" for key, value in sides.on.items())
         beside = "; both on as many devices" if lever.name == "disaggregated" else ""
-        told = {"lever": lever, "command": command, "metric": metric, "without": without, "having": having}
+        told: dict[str, Any] = {
+            "lever": lever,
+            "command": command,
+            "metric": metric,
+            "without": without,
+            "having": having,
+        }
         if not without.figures or not having.figures:
             which = "without" if not without.figures else "with"
             lacks = (without if not without.figures else having).infeasible
@@ -175,11 +192,14 @@ class Comparer:
             x = int(value) if BY_NAME[name].kind == "count" else value
             try:
                 having = self._side_at(question, {**sides.having, name: x})
-                without = found.without if is_own else self._side_at(
-                    question, {**(found.without.settings if found.without else {}), name: x})
+                without = (
+                    found.without
+                    if is_own
+                    else self._side_at(question, {**(found.without.settings if found.without else {}), name: x})
+                )
             except OrreryError:
                 return None
-            if without is not None and "answer_time_s" in having.figures:
+            if without is not None and found.lever.seam == REASONING:
                 without = _one_call(without, having)
             won = gain(found.metric, without.figures if without else {}, having.figures)
             return None if won is None else won > STILL_FRAC
@@ -237,7 +257,9 @@ def _on_as_many_devices(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
 
 
 def _one_call(without: Side, having: Side) -> Side:
-    """The side without a shape of calls, with the figures of one plain call beside."""
+    """The side without a shape of calls, with the figures of one plain call beside; another shape has its own."""
+    if "answer_time_s" in without.figures or not without.figures or not having.figures:
+        return without
     one = having.answer.reasoned.one_call
     figures = {"answer_time_s": one.time_s, "answer_usd": one.usd, "answer_energy_j": one.energy_j,
                "right_frac": one.right_frac}  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.evidence.amounts import amount
 from orrery.evidence.feed.entry import NumericClaim, Understood
-from orrery.evidence.understanding.meaning import Deployment, Meaning, door_of
+from orrery.evidence.understanding.meaning import Deployment, Meaning, is_of_training
 from orrery.scenario.file import read_settings
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import Query, settings_of
@@ -71,8 +71,8 @@ def form_of(query: Query, place: Place, told: Understood) -> Form:
 
 def _trains(told: Understood) -> bool:
     """Whether the paper's first technique that can be switched is one of training."""
-    doors = [door for name, _ in told.techniques if (door := door_of(name))]
-    return bool(doors) and doors[0] == "train"
+    kinds = [kind for name, _ in told.techniques if (kind := is_of_training(name)) is not None]
+    return bool(kinds) and kinds[0]
 
 
 def deployment_of(query: Query, place: Place) -> dict[str, Any] | None:
