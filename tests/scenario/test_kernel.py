@@ -138,6 +138,15 @@ def test_weights_of_fewer_bits_are_faster_where_memory_binds():
     assert found[4]["padded"] == pytest.approx(found[7]["padded"], rel=0.01)  # five bits padded to eight
 
 
+def test_weights_alone_run_as_engines_run_them():
+    said = {"device": "h100-sxm", "op": "gemm", "m": 16, "n": 4096, "k": 4096}
+    assert list(rows(**said, weights="fp8", activations="fp8")) == [("library", "fp8")]
+    assert list(rows(**said, weights="fp8")) == [("library", "int8_weight_only")]
+    assert list(rows(**said, weights="int8", activations="int8")) == [("library", "int8")]
+    with pytest.raises(ScenarioError, match="the same for both"):
+        orrery.kernel(**said, weights="fp8", activations="int8")
+
+
 def test_one_bit_passes_by_hand():
     found = rows(op="gemm", device="a100-sxm-80gb", m=2048, n=2048, k=2048, weights="bipolar2", activations="bipolar3")
     row = found["one-bit-fused", "bipolar2 x bipolar3"]

@@ -23,6 +23,7 @@ ROWS_SHOWN = 80
 DETAILS_SHOWN = 7
 HEIGHT = 16
 LEFT = 10
+UNITS = {"_bytes": "bytes", "_s": "s", "_w": "w", "_j": "j"}
 
 
 def write_kernel(answer: "KernelAnswer", path: Path) -> None:
@@ -45,7 +46,9 @@ def print_kernel(answer: "KernelAnswer", *, asked: bool) -> None:
     """The table, the curves where something is swept, what binds, and what cannot run."""
     out = console()
     first = answer.rows[0]
-    sizes = ", ".join(f"{key} {_size(value)}" for key, value in first.sizes.items() if key not in answer.swept)
+    sizes = ", ".join(
+        f"{key} {_size(value)}" for key, value in first.sizes.items() if value and key not in answer.swept
+    )
     out.print(f"[bold]{answer.op}[/] on {', '.join(dict.fromkeys(row.device for row in answer.rows))}: {sizes}")
     out.print(_table(answer))
     if len(answer.rows) > ROWS_SHOWN:
@@ -107,14 +110,23 @@ def _measured(row: "KernelRow") -> str:
 
 def _details(row: "KernelRow") -> str:
     roofs = ", ".join(f"{key} {text(value, 's')}" for key, value in row.roofs_s.items())
-    said = [f"roofs {roofs}", f"{text(row.flops, 'flops')}, {text(row.bytes, 'bytes')}"]
-    said += [f"{key.replace('_', ' ')} {_detail(key, value)}" for key, value in row.details.items()]
+    amounts = [text(value, unit) for value, unit in ((row.flops, "flops"), (row.bytes, "bytes")) if value]
+    said = [f"roofs {roofs}", *([", ".join(amounts)] if amounts else [])]
+    said += [f"{_label(key)} {_detail(key, value)}" for key, value in row.details.items()]
     return "; ".join([*said, row.because])
+
+
+def _label(key: str) -> str:
+    """A detail's name without the unit that its number carries."""
+    for end in ("_per_s", "_s", "_bytes", "_w", "_j"):
+        if key.endswith(end):
+            return key.replace("_", " ") if end == "_per_s" else key.removesuffix(end).replace("_", " ")
+    return key.replace("_", " ")
 
 
 def _detail(key: str, value: Any) -> str:
     if isinstance(value, float):
-        unit = next((u for end, u in (("_bytes", "bytes"), ("_s", "s")) if key.endswith(end)), "")
+        unit = next((u for end, u in UNITS.items() if key.endswith(end)), "")
         unit = "" if key.endswith("_per_s") else unit
         return text(value, unit) if unit else f"{value:.4g}"
     return str(value)

@@ -62,7 +62,7 @@ def _recurrent(work: Work, name: str) -> Found:
         meeting_s = work.number("meeting_s", MEETING_S)
         time_s, moved, waits = found(meeting_s), weights, tokens * meeting_s
         low, high = (found(each) for each in MEETING_RANGE_S)
-        details = {"widest_head": _widest(work, layer), "at_1_us_meetings_s": low, "at_3_us_meetings_s": high}
+        details = {"widest_head": _widest(work, layer), "with_meetings_of_1_us_s": low, "with_meetings_of_3_us_s": high}
         because = f"a meeting of blocks takes {meeting_s * 1e6:g} us"
     else:
         count = STEP_KERNELS if name == "launched" else ALTERNATING_KERNELS

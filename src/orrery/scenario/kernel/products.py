@@ -10,6 +10,7 @@ import numpy as np
 
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.catalog.backends import experts_by_default
+from orrery.execution.formats import compute_format
 from orrery.hardware.device import Device
 from orrery.kernels.gemm.naive_tiles import tiled_run
 from orrery.kernels.gemm.rule import explain
@@ -20,7 +21,7 @@ from orrery.kernels.lowbit.packed import Loads, packed_gemm_s, plain_gemm_s, wei
 from orrery.kernels.lowbit.product import integer_flops_per_s
 from orrery.kernels.ops import Gemm, MoE, Op
 from orrery.numerics.registry import get_format
-from orrery.scenario.kernel.library import library_ways
+from orrery.scenario.kernel.library import SIXTEEN_BITS, library_ways
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
 from orrery.scenario.kernel.tensors import wide_frac
 
@@ -112,23 +113,31 @@ def dense(work: Work) -> Iterator[Way]:
         group = int(few["group"] or DEFAULT_GROUP)
         yield from _few_bits(work, int(few["bits"]), weights, group)
     else:
-        yield from library_ways(work, "gemm", (_joint(weights, activations),), partial(_gemm_in, work), tiles)
+        held, active = get_format(weights).name, get_format(activations).name
+        if activations not in ("bf16", "fp16") and held != active and get_format(held).element_bits < SIXTEEN_BITS:
+            check_pair(held, active)
+        yield from library_ways(
+            work, "gemm", (compute_format(PAIRED.get((held, active), held), active, work.device),),
+            partial(_gemm_in, work), tiles,
+        )  # fmt: skip
 
 
 def _gemm_in(work: Work, format: str) -> Gemm:
     return _gemm(work, format, "batch")
 
 
-def _joint(weights: str, activations: str) -> str:
-    """The format of a linear layer that stores weights and activations so."""
-    if weights == activations:
-        return {"int4": "int4_int4"}.get(weights, weights)
-    if activations in ("bf16", "fp16"):
-        return weights if weights.endswith("_weight_only") else f"{weights}_weight_only"
-    raise ScenarioError(
-        f"weights and activations: got {weights} with {activations}; write the same for both, 16-bit activations, "
-        "bipolar1 to bipolar8 for both, or int4+int8 activations."
-    )
+PAIRED = {("int4_weight_only", "int4_weight_only"): "int4_int4", ("int4_weight_only", "int8"): "int4_int8",
+          ("mxfp4", "mxfp8"): "mxfp4_mxfp8"}  # fmt: skip
+"""Weights and activations that have a format of their own together."""
+
+
+def check_pair(weights: str, activations: str) -> None:
+    """Refuse operands of two formats that no kernel multiplies."""
+    if (weights, activations) not in PAIRED:
+        raise ScenarioError(
+            f"weights and activations: got {weights} with {activations}; write the same for both, 16-bit activations, "
+            "int4 with int8, mxfp4 with mxfp8, bipolar1 to bipolar8 for both, or int4+int8 activations."
+        )
 
 
 def _sizes(work: Work) -> tuple[int, int, int]:
