@@ -29,12 +29,12 @@ def beside(deployment: Deployment, cut: Shard, batch: Batch, parts: Sequence[Par
         names = {x.name for x in cut.linears if x.is_shared and x.block == experts.block}
         shared = [p for p in found if p.group == experts.block and p.name in names]
         routed = [p for p in found if p.group == experts.block and p.op == "moe"]
-        shared_s = np.sum([p.time_s for p in shared], axis=0)
+        shared_s: Floats = np.sum([p.time_s for p in shared], axis=0)
         if not shared or not routed or not np.any(shared_s):
             continue
-        routed_s = np.sum([p.time_s for p in routed], axis=0)
-        shown = np.where(runs, _together_s(routed_s, shared_s, [*routed, *shared]) - routed_s, shared_s)
-        share = shown / np.where(shared_s > 0, shared_s, 1.0)
+        routed_s: Floats = np.sum([p.time_s for p in routed], axis=0)
+        shown: Floats = np.where(runs, _together_s(routed_s, shared_s, [*routed, *shared]) - routed_s, shared_s)
+        share: Floats = shown / np.where(shared_s > 0, shared_s, 1.0)
         found = [replace(p, time_s=p.time_s * share) if p in shared else p for p in found]
     return found
 
