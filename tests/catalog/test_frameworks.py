@@ -2,6 +2,7 @@
 
 import csv
 import os
+import tomllib
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis
 from orrery.catalog import frameworks
 from orrery.catalog.devices import get_device
-from orrery.catalog.frameworks import ASSUMED, framework_names, get_framework
+from orrery.catalog.frameworks import ASSUMED, framework_names, get_framework, lineage
 from orrery.execution.train.experts import DISPATCHERS
 from orrery.execution.train.framework import Framework
 
@@ -150,3 +151,15 @@ def test_every_framework_of_the_tables_is_known():
     assert len(words) > 10
     for word in words:
         assert get_framework(word).name
+
+
+def test_a_framework_without_runs_has_the_constants_of_the_one_it_is_like() -> None:
+    """But the seconds that its steps take once are nobody else's."""
+    assert lineage("megatron-bridge") == ("megatron-bridge", "nemo", "megatron-lm")
+    fitted = tomllib.loads(frameworks.FITTED.read_text(encoding="utf-8"))["framework"]
+    known = {e["name"] for e in fitted if "host_layer_s" in e.get("constants", {})}
+    child, parent = get_framework("flagscale"), get_framework("megatron-lm")
+    assert "flagscale" not in known
+    assert "megatron-lm" in known
+    assert child.host_layer_s == parent.host_layer_s
+    assert child.step_s != parent.step_s

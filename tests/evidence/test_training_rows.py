@@ -59,3 +59,14 @@ def test_golden_values_hold_the_last_ranks_memory(tmp_path):
     fullest = report_of(tmp_path, row.format("", "", "", 6e10))
     last = report_of(tmp_path, row.replace("ok,,", "ok,golden-value file,").format("", "", "", 6e10))
     assert error_of(last, "peak_memory_bytes") < error_of(fullest, "peak_memory_bytes")
+
+
+def test_rates_that_no_model_of_that_size_can_have_are_declined(tmp_path):
+    """24 layers of 12 x 2,048^2 make 7.2e9 operations a token: 1,000 tokens a second are no 3e12 operations."""
+    head = HEAD + ",model_flops_per_s_per_device"
+    rows = [f"{GOOD.format('', 1000, '', '')},{flops}" for flops in ("3e12", "7.3e12", "9e12")]
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join([head, *rows]) + "\n")
+    declined = check([path]).declined
+    assert sum(declined.values()) == 1
+    assert "operations a token" in next(iter(declined))

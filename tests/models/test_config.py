@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.models import get_model, model_names, published_config
 from orrery.models.config import families_by_type, parse
-from orrery.models.fields import MOST_ELSE
+from orrery.models.fields import MOST_ELSE, Fields
 from orrery.models.model import CompressedAttention, LatentAttention, Model, RecurrentMixer, SoftmaxAttention
 from orrery.models.read import read_model
+from orrery.models.rotation import rotation_of
 from orrery.numerics.registry import known_formats
 
 DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data")) / "models"
@@ -221,3 +222,17 @@ def test_no_config_gives_a_traceback(kind: str, base: dict[str, Any], changes: d
     config = {**base, **({"model_type": kind} if base in ({}, LLAMA) else {}), **changes}
     with contextlib.suppress(OrreryError):
         assert parse(config, name="fuzz").num_parameters >= 0
+
+
+@pytest.mark.parametrize(
+    ("scaling", "ratio"),
+    [
+        ({"rope_type": "yarn", "factor": 32.0}, 1.3465736),  # 0.1 ln 32 + 1
+        ({"rope_type": "yarn", "factor": 32.0, "attention_factor": 1.1}, 1.1),
+        ({"rope_type": "yarn", "factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0}, 1.0),
+        ({"rope_type": "llama3", "factor": 8.0}, 1.0),
+    ],
+)
+def test_yarn_makes_turned_vectors_longer(scaling, ratio):
+    found = rotation_of(Fields({"rope_theta": 10000.0, "rope_scaling": scaling}, "config"))
+    assert found.magnitude_ratio == pytest.approx(ratio, rel=1e-7)

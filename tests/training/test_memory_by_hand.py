@@ -20,7 +20,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.models.shape import resized
 from orrery.training.columns import columns_of
 from orrery.training.ranks import ranks_of
-from orrery.training.reported import reported_bytes
+from orrery.training.reported import num_communicators, reported_bytes
 from orrery.training.stage_kinds import stage_kinds
 from orrery.training.stage_layers import stage_layers
 from orrery.training.step import step_of
@@ -246,8 +246,26 @@ def test_a_pipeline_that_keeps_outputs_holds_one_more_of_each_micro_batch():
 
 @pytest.mark.parametrize(
     ("tool", "bytes"),
-    [("allocated", 40e9), ("reserved", 42e9), ("device", 42e9 + 0.5e9 + 3 * 0.25e9)],
+    [("allocated", 40e9), ("reserved", 42e9), ("device", 42e9 + 0.5e9 + 6 * 693_633_024)],
 )
 def test_what_tools_report(tool, bytes):
-    """The driver also counts its context and the buffers of tensor, pipeline and data groups."""
-    assert reported_bytes(40e9, tool, TrainingLayout(tp=8, pp=4, dp=4)) == pytest.approx(bytes)
+    """The driver also counts its context and 24 x 3 x (4 MiB + 4,915,200 + 512 KiB) bytes for each of six groups:
+    tensor, pipeline, data; all ranks; both ends of the pipeline; and the ranks of one copy."""
+    layout = TrainingLayout(tp=8, pp=4, dp=4)
+    assert reported_bytes(40e9, tool, get_framework("pytorch"), layout) == pytest.approx(bytes)
+
+
+@pytest.mark.parametrize(
+    ("layout", "groups"),
+    [
+        ({}, 0),
+        ({"dp": 8}, 1),
+        ({"tp": 2, "dp": 4}, 3),
+        ({"pp": 8}, 2),
+        ({"pp": 4, "dp": 2}, 4),
+        ({"tp": 8, "pp": 4}, 5),
+    ],
+)
+def test_groups_that_a_rank_is_in(layout, groups):
+    """Both of tp2 dp4 and all; a pipeline and its ends; those, data and all; tensor, pipeline, ends, copy and all."""
+    assert num_communicators(TrainingLayout(**layout)) == groups

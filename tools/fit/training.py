@@ -23,7 +23,7 @@ from scipy.optimize import least_squares
 
 from orrery.base.errors import OrreryError
 from orrery.base.files import write_atomically
-from orrery.catalog.frameworks import ASSUMED, FITTED
+from orrery.catalog.frameworks import ASSUMED, FITTED, OWN, lineage
 from orrery.evidence.answers import Answers
 from orrery.evidence.split import CALIBRATE, FIT, TEST, sides
 from orrery.evidence.tables import read_table
@@ -56,9 +56,6 @@ HOST_STARTS: tuple[Theta, ...] = (
     {"host_layer_s": 1.5e-3, "host_backward_ratio": 2.0, "host_expert_s": 3e-3},
 )  # fmt: skip
 """A host that is hidden behind the device leaves no slope to follow: fits begin where it is not, too."""
-
-OWN = ("step_s",)
-"""Seconds that long steps hide errors in: no middle of them is anybody else's."""
 
 MEMORY = ("fragmentation_ratio", "fixed_bytes", "update_bytes")
 
@@ -254,9 +251,17 @@ def fit(runs: Sequence[Run], begin: Known | None = None, shipped: Known | None =
 
     def known(run: Run) -> Theta:
         name, generation, precision = run.key
-        return (
-            pooled | devices.get((generation, precision), {}) | hosts.get(name, {}) | cores.get((name, generation), {})
-        )
+        out = pooled | devices.get((generation, precision), {}) | elders(name)
+        for elder in lineage(name)[:0:-1]:
+            out |= cores.get((elder, generation), {})
+        return out | hosts.get(name, {}) | cores.get((name, generation), {})
+
+    def elders(name: str) -> Theta:
+        """What the frameworks that this one is like have found."""
+        out: Theta = {}
+        for elder in lineage(name)[:0:-1]:
+            out |= {k: v for k, v in hosts.get(elder, {}).items() if k not in OWN}
+        return out
 
     def shipped_at(key: tuple[str, str, str], first: Theta) -> list[Theta]:
         return [first | before[key]] if key in before else []
@@ -359,9 +364,9 @@ def theta_of(run: Run, known: Known) -> Theta:
     """The constants that the catalogue will give this run."""
     name, generation, precision = run.key
     out: Theta = {}
-    for key in (("", "", ""), ("", generation, ""), ("", generation, precision), (name, "", ""),
-                (name, generation, ""), (name, generation, precision)):  # fmt: skip
-        out |= known.get(key, {})
+    for word in ("", *lineage(name)[::-1]):
+        for key in ((word, "", ""), (word, generation, ""), (word, generation, precision)):
+            out |= {k: v for k, v in known.get(key, {}).items() if k not in OWN or word in ("", name)}
     return out
 
 

@@ -8,6 +8,8 @@ nothing, and ``[[setting]]`` what a release changed or a recipe sets for some ru
     generation = "blackwell"  # of the device
     precision = "mxfp8"
     model = "openai/gpt-oss-120b"
+    models = ["microsoft/phi-2"]  # or one of several
+    devices = ["gb200"]
     tasks = ["lora", "adapter"]
     is_alone = true  # one device
     facts.fuses_experts = { value = true, from = "releases", at = "0.5.0" }
@@ -66,6 +68,10 @@ ASSUMED = {
 """Where no measured run says anything: some fifteen launches of 10 microseconds a layer, and a little of the rest."""
 
 
+OWN = frozenset({"step_s"})
+"""Seconds that long steps hide errors in: what a framework's runs say of them is nobody else's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
     """What a framework is used for: its settings may depend on it. A blank version is the newest release."""
@@ -91,7 +97,7 @@ def get_framework(name: str = "", device: Device | None = None, precision: str =
         base = get_framework(own.base, device, precision, use)
         return _with_own(base, own) if own.holds_on(device) and own.precision in ("", precision) else base
     found = file_called(FOLDER, "framework", name or DEFAULT_FRAMEWORK)
-    return _framework(found, device.generation if device else "", precision, use)
+    return _framework(found, *((device.generation, device.name) if device else ("", "")), precision, use)
 
 
 @cache
@@ -118,11 +124,22 @@ def _documented(name: str) -> tuple[str, Mapping[str, Fact]]:
     return raw.get("kernels", kernels), {**facts, **own}
 
 
-SETTING_KEYS = frozenset({"since", "until", "generation", "precision", "model", "tasks", "is_alone", "facts"})
+@cache
+def lineage(name: str) -> tuple[str, ...]:
+    """A framework and those that it is like, from the nearest to the farthest."""
+    if name not in framework_names():
+        return (name,)
+    raw = read_file(FOLDER, name)
+    return (name, *lineage(raw["like"])) if "like" in raw else (name,)
+
+
+SETTING_KEYS = frozenset({
+    "since", "until", "generation", "devices", "precision", "model", "models", "tasks", "is_alone", "facts",
+})  # fmt: skip
 
 
 @cache
-def _settings(name: str, generation: str, precision: str, use: Use) -> Mapping[str, Fact]:
+def _settings(name: str, generation: str, device: str, precision: str, use: Use) -> Mapping[str, Fact]:
     """What releases changed and recipes set, later entries over earlier ones; a file's own, not those of its like."""
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
@@ -132,17 +149,18 @@ def _settings(name: str, generation: str, precision: str, use: Use) -> Mapping[s
         if unknown := entry.keys() - SETTING_KEYS:
             raise FactError(f"{name}.toml: a setting has no {', '.join(sorted(unknown))}.")
         is_for = all(entry.get(key, value) == value for key, value in known.items())
-        is_for = is_for and use.task in entry.get("tasks", (use.task,))
+        is_for = is_for and use.task in entry.get("tasks", (use.task,)) and device in entry.get("devices", (device,))
+        is_for = is_for and use.model in entry.get("models", (use.model,))
         if is_for and is_past(entry.get("since", "0"), use.version) and is_before(entry.get("until", ""), use.version):
             out |= {key: parse_fact(f"{name}.toml", key, fact, sources) for key, fact in entry["facts"].items()}
     return out
 
 
 @cache
-def _framework(name: str, generation: str, precision: str, use: Use) -> Framework:
+def _framework(name: str, generation: str, device: str, precision: str, use: Use) -> Framework:
     kernels, facts = _documented(name)
     constants, spreads = _fitted(name, generation, precision)
-    facts = {**facts, **_settings(name, generation, precision, use), **constants}
+    facts = {**facts, **_settings(name, generation, device, precision, use), **constants}
     known = {f.name for f in fields(Framework)}
     if unknown := facts.keys() - known:
         raise FactError(f"{name}.toml: Framework has no {', '.join(sorted(unknown))}.")
@@ -162,18 +180,26 @@ def _fitted_entries() -> tuple[list[dict[str, Any]], dict[str, Source]]:
 
 
 def _fitted(name: str, generation: str, precision: str) -> tuple[dict[str, Fact], Mapping[str, Mapping[str, float]]]:
-    """Constants and spreads; each from the nearest entry that states it."""
+    """Constants and spreads; each from the nearest entry that states it.
+
+    Where none speaks of a framework, constants are those of the one that it is like.
+    """
     facts = {key: Fact(name=key, value=value, basis=Basis.ASSUMED) for key, value in ASSUMED.items()}
     spreads: dict[str, Mapping[str, float]] = {}
     entries, sources = _fitted_entries()
-    mine = [e for e in entries if _serves(e, name, generation, precision)]
-    for entry in sorted(mine, key=nearness):
+    line = lineage(name)
+    elders = [e for elder in line[:0:-1] for e in sorted(entries, key=nearness) if e["name"] == elder]
+    mine = sorted((e for e in entries if _serves(e, name, generation, precision)), key=nearness)
+    of_any, own = ([e for e in mine if bool(e["name"]) == is_own] for is_own in (False, True))
+    inherited = [e for e in elders if _serves(e, e["name"], generation, precision)]
+    for entry in (*of_any, *inherited, *own):
         if unknown := entry.get("constants", {}).keys() - ASSUMED.keys():
             raise FactError(f"{FITTED.name}: no such constant: {', '.join(sorted(unknown))}.")
         source, at = sources[entry["source"]], entry["at"]
         facts |= {key: Fact(name=key, value=float(value), basis=Basis.MEASURED, source=source, at=at)
-                  for key, value in entry.get("constants", {}).items()}  # fmt: skip
-        spreads |= entry.get("spread", {})
+                  for key, value in entry.get("constants", {}).items()
+                  if key not in OWN or entry["name"] in ("", name)}  # fmt: skip
+        spreads |= entry.get("spread", {}) if entry["name"] in ("", name) else {}
     return facts, spreads
 
 

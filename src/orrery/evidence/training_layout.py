@@ -108,8 +108,8 @@ def _recompute(row: Row, framework: Framework) -> tuple[Recompute, tuple[str, ..
     """What is computed again, and the modules where they are named: in the cell, beside it, or as the source does."""
     word = row.word("recompute").casefold()
     if not word:
-        row.default("recompute", framework.recompute)
-        return framework.recompute, ()
+        row.default("recompute", framework.recompute_modules or framework.recompute)
+        return framework.recompute, read_modules(framework.recompute_modules)
     if word not in get_args(Recompute):
         return "selective", read_modules(word)
     if word == "selective" and "offload" in row.word("recompute_as_published").casefold():

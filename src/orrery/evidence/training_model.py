@@ -20,8 +20,8 @@ NEAR_FRAC = 0.03
 """A stated parameter count this far off doubts sizes that a note calls defaults; this near confirms others."""
 
 
-T5_LAYERS = {512: 6, 768: 12, 1024: 24}
-"""Layers on either side of the published T5 models, by width. [raffel-2020]"""
+T5_LAYERS = {512: 6, 768: 12, 1024: 24, 2048: 24, 4096: 24}
+"""Layers on either side of the published T5 models and of their versions 1.1 (XL, XXL), by width. [raffel-2020]"""
 
 
 def _is_t5(name: str) -> bool:
@@ -128,7 +128,7 @@ def _of_shape(row: Row, name: str, found: Model | None) -> Model:
     if "encoder + " in row.word("note"):
         raise ScenarioError("an encoder-decoder with experts is not modelled")
     if _is_t5(name):
-        row.default("decoder", "as many tokens as the encoder")
+        row.default("decoder", "a quarter of the encoder's tokens (512 and 128 in the recipes)")
         return _t5(name, gated, **{k: shape[k] for k in ("num_layers", "hidden_size", "num_heads", "head_size",
                                                          "ffn_size", "vocab_size")})  # fmt: skip
     if "multi-latent-attention" in options:

@@ -23,7 +23,7 @@ from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Popularity
-from orrery.models.model import Model
+from orrery.models.model import Block, Model
 from orrery.scenario.expert_loads import expert_loads
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
@@ -46,7 +46,14 @@ LONGEST_INSTRUCTION_TOKENS = 1304
 """The longest sample of Alpaca, as LitGPT's fine-tuning scripts print it: what memory must hold."""
 
 CONTEXT_BYTES = 1.5e9
-"""Of a GPU's memory that the driver's context and communication libraries hold outside the allocator; assumed."""
+"""Of a GPU's memory that the driver's context and libraries hold outside the allocator at least; assumed."""
+
+T5_TOKENS_RATIO = 4
+"""Tokens before T5's decoder over those behind it: 512 and 128 in Megatron's and NeMo's recipes."""
+
+FEWEST_FRAC = 0.75
+"""Of six operations for each parameter of the linear layers that a token visits: whoever states fewer ran another
+model, or counted otherwise than anybody else."""
 
 CLEARLY = 1.1
 """A default is only overruled where it needs that much more memory than there is, and no sooner said not to fit."""
@@ -68,6 +75,7 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
     device = device_of(row)
     model = model_of(row)
     task = _task(row)
+    _check_operations(row, model, task)
     recipe = recipe_of(row, device)
     framework = framework_of(row, device, recipe, task, has_dropout=_has_dropout(row, model))
     seq_len = _seq_len(row, model, task)
@@ -82,6 +90,24 @@ def read_training_row(row: Row) -> tuple[TrainingJob, TrainingLayout]:
     if leaves_recompute_open(row, layout):
         layout = _as_little_again_as_fits(row, job, layout)
     return job, layout
+
+
+def _check_operations(row: Row, model: Model, task: Task) -> None:
+    """Refuse a row whose own rates leave a token far fewer operations than its model's linear layers have."""
+    tokens, flops = (row.number(c) for c in ("tokens_per_s_per_device", "model_flops_per_s_per_device"))
+    if not (tokens and flops) or task not in ("pretrain", "full_finetune"):
+        return
+    linear = 6.0 * sum(b.count * _active_parameters(b) for b in model.blocks)
+    if flops / tokens < FEWEST_FRAC * linear:
+        raise ScenarioError(
+            f"the row's own rates give {flops / tokens:.2g} operations a token; {model.name} takes {linear:.2g}"
+        )
+
+
+def _active_parameters(block: Block) -> float:
+    """Of a layer's linear layers, and of the experts that one token visits."""
+    routed = block.experts.experts_per_token * block.experts.num_parameters_each if block.experts else 0
+    return float(sum(x.num_parameters for x in block.linears) + routed)
 
 
 def _as_little_again_as_fits(row: Row, job: TrainingJob, layout: TrainingLayout) -> TrainingLayout:
@@ -124,9 +150,9 @@ def leaves_recompute_open(row: Row, layout: TrainingLayout) -> bool:
     return not row.word("recompute") and layout.num_devices > 1 and layout.recompute != "full"
 
 
-def usable_bytes(device: Device) -> float:
+def usable_bytes(device: Device, outside: float = 0.0) -> float:
     """What the allocator may fill: the rest is the driver's, and on GPUs its context and communication libraries."""
-    return USABLE_FRAC * device.memory_capacity_bytes - (CONTEXT_BYTES if device.kind == "gpu" else 0.0)
+    return USABLE_FRAC * device.memory_capacity_bytes - (max(CONTEXT_BYTES, outside) if device.kind == "gpu" else 0.0)
 
 
 @lru_cache(maxsize=4096)
@@ -139,6 +165,7 @@ def _job(
         model=model, cluster=cluster, framework=framework, recipe=recipe, seq_len=seq_len,
         global_batch=global_batch, task=task, adapter_rank=rank, longest_seq_len=longest, dispatcher=dispatcher,
         expert_loads=loads, base_weights=base_weights,
+        decoder_seq_len=seq_len // T5_TOKENS_RATIO if model.encoder else 0,
     )  # fmt: skip
 
 

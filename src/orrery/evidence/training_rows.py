@@ -24,7 +24,7 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import SoftmaxAttention
 from orrery.training.columns import columns_of
-from orrery.training.reported import reported_bytes
+from orrery.training.reported import RESERVED_RATIO, outside_bytes, reported_bytes
 from orrery.training.step import Steps, step_of
 from orrery.training.sureness import spread_of
 from orrery.training.worth import peak_flops_per_s
@@ -85,7 +85,9 @@ def _note(answers: Answers, table: Table, member: Read, steps: Steps, index: int
     memory = float(steps.memory_bytes[index])
     if any(c in table.columns for c in OUTCOME_COLUMNS) and not leaves_device(member.row):
         slack = CLEARLY if leaves_recompute_open(member.row, member.layout) else 1.0
-        fits = memory <= slack * usable_bytes(member.job.cluster.device)
+        device, outside = member.job.cluster.device, outside_bytes(member.job.framework, member.layout)
+        held = RESERVED_RATIO * memory if device.kind == "gpu" else memory  # compilers allocate nothing twice
+        fits = held <= slack * usable_bytes(device, outside)
         answers.predict_one(FITS, member.number, float(fits))
     answers.assumed.update(member.row.assumed)
     for metric in METRICS["training"]:
@@ -106,7 +108,7 @@ def metric_of(steps: Steps, index: int, metric: str, member: Read) -> float:
         return float(steps.tokens_per_s_per_device[index])
     if metric == "peak_memory_bytes":
         held = steps.last.total if is_last_rank(member.row) else steps.memory_bytes
-        return reported_bytes(float(held[index]), memory_tool(member.row, job.framework), layout)
+        return reported_bytes(float(held[index]), memory_tool(member.row, job.framework), job.framework, layout)
     flops = float(steps.model_flops[index])
     if counts_full_attention(member.row):
         flops += uncounted_flops(job)

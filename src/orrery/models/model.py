@@ -142,6 +142,7 @@ class Experts:
     ffn_size: int
     is_gated: bool = True
     has_bias: bool = False
+    is_clamped: bool = False  # what enters the activation is held within limits
 
     @property
     def num_parameters_each(self) -> int:

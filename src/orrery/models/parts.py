@@ -99,7 +99,7 @@ def moe(
     hidden_size: int, ffn_size: int, num_experts: int, experts_per_token: int, *,
     shared_ffn_size: int = 0, is_gated: bool = True, bias: bool = False, router_bias: bool = False,
     has_shared_gate: bool = False, shared_bias: bool = False, latent_size: int = 0,
-    correction_parameters: int = 0,
+    correction_parameters: int = 0, is_clamped: bool = False,
 ) -> Part:  # fmt: skip
     """A router, routed experts, and a shared expert of ``shared_ffn_size`` (0 = none) that every token passes.
 
@@ -125,7 +125,7 @@ def moe(
         linears=tuple(linears),
         experts=Experts(
             num_experts=num_experts, experts_per_token=experts_per_token, hidden_size=latent_size or hidden_size,
-            ffn_size=ffn_size, is_gated=is_gated, has_bias=bias,
+            ffn_size=ffn_size, is_gated=is_gated, has_bias=bias, is_clamped=is_clamped,
         ),
         other_parameters=correction_parameters,
         activation_elements=shared_ffn_size,

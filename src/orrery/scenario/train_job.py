@@ -205,7 +205,9 @@ def layout_of(question: TrainingQuestion) -> tuple[TrainingLayout, tuple[str, ..
         notes.append(f"sharding: {f.sharding} (as {f.name} does by default)")
     if "recompute" not in given:
         given["recompute"] = f.recompute
-        notes.append(f"recompute: {f.recompute} (as {f.name} does by default)")
+        if f.recompute_modules:
+            given["recompute_modules"] = read_modules(f.recompute_modules)
+        notes.append(f"recompute: {f.recompute_modules or f.recompute} (as {f.name} does by default)")
     if given.get("pp", 1) > 1 and "schedule" not in given:
         given["schedule"] = "interleaved" if given.get("vp", 1) > 1 else f.schedule
         notes.append(f"schedule: {given['schedule']} (default)")

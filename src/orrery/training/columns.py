@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class Columns:
     @property
     def expert_copies(self) -> Ints:
         """Ranks that hold the same experts."""
-        return np.maximum(1, self.tp * self.cp * self.dp // (self.ep * self.etp))
+        return _expert_copies(self)
 
     def only(self, rows: NDArray[np.bool_] | NDArray[np.intp] | slice) -> "Columns":
         """Some of the layouts."""
@@ -93,6 +94,11 @@ class Columns:
             context_kind="ring" if self.is_ring[row] else "all-to-all",
             is_sequence_parallel=bool(self.is_sequence_parallel[row]),
         )  # fmt: skip
+
+
+@lru_cache(maxsize=8)  # state, collectives and updates of the same layouts ask for them
+def _expert_copies(x: Columns) -> Ints:
+    return np.maximum(1, x.tp * x.cp * x.dp // (x.ep * x.etp))
 
 
 def columns_of(layouts: Sequence[TrainingLayout]) -> Columns:

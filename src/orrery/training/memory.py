@@ -69,25 +69,30 @@ def held_bytes(
     full, every = x.gathers_layers, stage.dense_parameters + stage.expert_parameters
     gradient = recipe.gradient_bytes or f.gradient_bytes
     weights, gradients, optimizer = _state(job, x, stage, copies)
-    if job.task not in FROZEN:
+    if job.task not in FROZEN and job.recipe.weight_copy_bytes:
         weights = weights + _narrow_copies(job, x, units, which, counts, copies)
+    elif job.base_format:
+        weights = weights + _kept_wide(job, x, units, which, has_head)
     longest = max(job.longest_seq_len, job.seq_len) / job.seq_len
     logits = longest * np.where(has_head, f.logits_bytes * units.head.logit_elements[which], 0.0)
     kept, moment = activations_of(job, x, units, which, counts, layers)
     sent = np.where((x.pp > 1) & ~has_head, units.layer.boundary_bytes[which], 0.0) * f.keeps_stage_outputs
-    activations = longest * in_flight * (kept + sent) + np.maximum(longest * moment - logits, 0.0)
+    moment = longest * moment + _widened(job, units, which, has_head)
+    activations = longest * in_flight * (kept + sent) + np.maximum(moment - logits, 0.0)
     gathered = (
         job.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )
     gathered = gathered + np.where(x.keeps_gathered, copies * job.gathered_weight_bytes * every, 0.0)
-    second = np.where(x.secondary_group > 0, job.gathered_weight_bytes * stage.dense_parameters, 0.0) / np.maximum(
-        x.secondary_group, 1
-    )
+    second = np.zeros(len(x))
+    if x.secondary_group.any():
+        held = np.where(x.secondary_group > 0, job.gathered_weight_bytes * stage.dense_parameters, 0.0)
+        second = held / np.maximum(x.secondary_group, 1)
     unsummed = np.where(full, gradient_bytes(job) * (stage.layer_dense_parameters + stage.layer_expert_parameters), 0.0)
     bucket = np.where((x.data_ranks > 1) & ~full, np.minimum(f.bucket_bytes, gradient * every), 0.0)
     bucket = bucket * (not f.has_flat_gradients)
-    arriving = expert_state_bytes(job, x) * moved_parameters(job, x, stage.layer_expert_parameters)
-    gathered = gathered + arriving  # one layer's at a time, beside those that still stand there
+    moved = moved_parameters(job, x, stage.layer_expert_parameters)
+    if moved.any():  # one layer's at a time, beside those that still stand there
+        gathered = gathered + expert_state_bytes(job, x) * moved
     loose = activations + logits + gathered + second + unsummed + bucket
     unread = np.where(x.sharding == 3, 0.0, _unread_gradients(job, units, which, counts))
     parts = {
@@ -103,6 +108,27 @@ def held_bytes(
         parts["update"] = np.maximum(parts["update"], whole)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
     return Held(parts=parts)
+
+
+def _kept_wide(
+    job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], has_head: NDArray[np.bool_]
+) -> Floats:
+    """What the embedding takes more than 4-bit weights, and the head where it is not quantised."""
+    apart = ~has_head | (x.pp == 1)  # the first stage, or the only one
+    wide = np.where(apart, units.embedding.parameters[which], 0.0)
+    if not job.framework.quantises_head and not job.model.is_head_tied:
+        wide = wide + np.where(has_head, units.head.parameters[which], 0.0)
+    return (WIDE_BYTES - weight_bytes(job)) * wide / np.where(x.sharding == 3, x.sharding_group, 1)
+
+
+def _widened(job: TrainingJob, units: Units, which: NDArray[np.int64], has_head: NDArray[np.bool_]) -> Floats:
+    """The largest frozen 4-bit weight in the 16 bits that its product reads."""
+    if not job.base_format:
+        return np.zeros(which.shape)
+    largest = np.max([shape.elements[which] for shape in units.shapes], axis=0)
+    if job.framework.quantises_head:
+        largest = np.maximum(largest, np.where(has_head, units.head.parameters[which], 0.0))
+    return WIDE_BYTES * largest
 
 
 def activations_of(

@@ -38,26 +38,27 @@ class Pace:
 def layer_pace(units: Units) -> Pace:
     """Of the average layer."""
     job, x, f = units.job, units.layer, units.job.framework
+    core, core_back = x.core_forward_s(f), x.core_backward_s(f)
     device_forward = (
-        f.matrix_ratio * (x.products.forward_s + x.experts.forward_s) + f.attention_ratio * x.attention_forward_s
+        f.matrix_ratio * (x.products.forward_s + x.experts.forward_s) + core
         + f.elementwise_ratio * (x.stream_forward_s + x.cast_forward_s)
     )  # fmt: skip
     device_inputs = (
         f.matrix_ratio * (x.products.input_gradient_s + x.experts.input_gradient_s)
-        + f.attention_ratio * x.attention_backward_s + f.elementwise_ratio * (x.stream_backward_s + x.cast_backward_s)
+        + core_back + f.elementwise_ratio * (x.stream_backward_s + x.cast_backward_s)
     )  # fmt: skip
     device_weights = f.matrix_ratio * (x.products.weight_gradient_s + x.experts.weight_gradient_s)
     tensor_forward, tensor_backward = tensor_exposed(units, network_ratio(units, units.choice.tp))
     span = network_ratio(units, units.choice.tp * units.choice.cp)
-    context_forward = _ring(units, span * x.context_forward_s, f.attention_ratio * x.attention_forward_s)
-    context_backward = _ring(units, span * x.context_backward_s, f.attention_ratio * x.attention_backward_s)
+    context_forward = _ring(units, span * x.context_forward_s, core)
+    context_backward = _ring(units, span * x.context_backward_s, core_back)
     expert_forward, expert_backward = expert_exposed(units, network_ratio(units, units.choice.ep * units.choice.etp))
     device_forward = device_forward + np.minimum(expert_forward, 0.0)  # loads that a technique evened out
     device_inputs = device_inputs + np.minimum(expert_backward, 0.0)
     expert_forward, expert_backward = np.maximum(expert_forward, 0.0), np.maximum(expert_backward, 0.0)
     busy = device_forward + tensor_forward + context_forward + expert_forward
     busy_back = device_inputs + device_weights + tensor_backward + context_backward + expert_backward
-    again = f.attention_ratio * x.attention_forward_s
+    again = core
     if f.selective == "operators":
         again = 0.5 * f.matrix_ratio * x.products.forward_s + f.elementwise_ratio * x.stream_forward_s
     launch = (0.0 if f.has_graphed_step else 1.0) * (

@@ -8,6 +8,7 @@ channel and neighbour a few megabytes.
 
 from typing import Literal
 
+from orrery.execution.train.framework import Framework
 from orrery.execution.train.layout import TrainingLayout
 
 Tool = Literal["allocated", "reserved", "device"]
@@ -16,18 +17,33 @@ Tool = Literal["allocated", "reserved", "device"]
 RESERVED_RATIO = 1.05
 """Of the allocator's peak: the mean of SimuMax's published runs on B200 that state both."""
 
-CONTEXT_BYTES = 5e8
-"""Of CUDA with the kernels of a training step loaded; assumed."""
+CONNECTION_BYTES = 4_194_304 + 4_915_200 + 524_288
+"""What NCCL receives into from one neighbour on one channel: NCCL_BUFFSIZE, and its two low-latency protocols'."""
 
-COMMUNICATOR_BYTES = 2.5e8
-"""Of one group of ranks: some 24 channels of about 10 MB (NCCL_BUFFSIZE of 4 MiB and its low-latency protocols) each
-way; assumed."""
+CHANNELS, CONNECTIONS = 24, 3
+"""Of a group inside and between nodes of eight devices on a switch; a ring receives from one neighbour, a tree from the
+rank above and the one below. Both are set up with the group."""
+
+COMMUNICATOR_BYTES = CHANNELS * CONNECTIONS * CONNECTION_BYTES
 
 
-def reported_bytes(allocated: float, tool: Tool, layout: TrainingLayout) -> float:
+def num_communicators(layout: TrainingLayout) -> int:
+    """Groups of ranks that a device is in.
+
+    One for each degree. More than one degree: all ranks together too, whose gradients have one norm. Stages: also the
+    first and the last, which share the embedding; and stages of cut layers all that hold one copy of the model.
+    """
+    degrees = sum(n > 1 for n in (layout.tp, layout.cp, layout.pp, layout.dp, layout.ep))
+    return degrees + (degrees > 1) + (layout.pp > 1) + (layout.pp > 1 and layout.tp > 1)
+
+
+def outside_bytes(framework: Framework, layout: TrainingLayout) -> float:
+    """What the driver and the communication library hold beside the allocator."""
+    return framework.context_bytes + num_communicators(layout) * COMMUNICATOR_BYTES
+
+
+def reported_bytes(allocated: float, tool: Tool, framework: Framework, layout: TrainingLayout) -> float:
     """What the tool says where the allocator's peak is ``allocated``."""
     if tool == "allocated":
         return allocated
-    groups = sum(n > 1 for n in (layout.tp, layout.cp, layout.pp, layout.dp, layout.ep))
-    outside = CONTEXT_BYTES + groups * COMMUNICATOR_BYTES if tool == "device" else 0.0
-    return RESERVED_RATIO * allocated + outside
+    return RESERVED_RATIO * allocated + (outside_bytes(framework, layout) if tool == "device" else 0.0)

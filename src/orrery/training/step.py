@@ -6,7 +6,7 @@ update. Nothing here depends on m or on the number of layers but through product
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,10 +128,11 @@ def stages(found: Units, x: Columns, which: Ints, kinds: StageKinds) -> tuple[St
             held = zip(counts, found.kinds, strict=True)
             return sum((n * getattr(kind, name)[which] for n, (_, kind) in held), np.zeros(len(x)))
 
+        own, routed = total("dense_parameters"), total("expert_parameters")
         return Stage(
-            dense_parameters=total("dense_parameters") + ends, expert_parameters=total("expert_parameters"),
-            layer_dense_parameters=dense, layer_expert_parameters=experts,
-            trained_parameters=total("trained_parameters") + (0.0 if is_frozen else ends),
+            dense_parameters=own + ends, expert_parameters=routed, layer_dense_parameters=dense,
+            layer_expert_parameters=experts,
+            trained_parameters=total("trained_parameters") if is_frozen else own + routed + ends,
         )  # fmt: skip
 
     return stage(kinds.first, bottom), stage(kinds.middle, np.zeros(len(x))), stage(kinds.last, top)
@@ -228,6 +229,7 @@ def _slowest(
     )
 
 
+@lru_cache(maxsize=8)  # time, memory and parameters of the same layouts ask for it
 def is_mirrored(x: Columns) -> Floats:
     """1 where ranks hold a stage of either end, as DualPipe's do."""
     mirrored = np.array([get_schedule(name).placement == "mirrored" for name in x.schedules])

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.attention import attention_times
+from orrery.execution.train.attention import attention_times, score_times
 from orrery.execution.train.cut import Choice, is_latent, product, tokens
-from orrery.execution.train.experts import expert_streams, expert_times, routed
-from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.experts import activation_s, expert_streams, expert_times
+from orrery.execution.train.job import TrainingJob, jobs_by_block
 from orrery.execution.train.modules import MODULES
 from orrery.execution.train.passes import elementwise_s
 from orrery.execution.train.products import product_times
@@ -29,9 +29,9 @@ class Again:
 
 def again_of(found: Units) -> Again:
     """Of the average layer; asked for only where a layout recomputes modules."""
-    job, choice = found.job, found.choice
+    choice = found.choice
     total = np.zeros((3, len(MODULES), choice.tp.size))
-    for block in (*job.model.encoder, *job.model.blocks):
+    for job, block in jobs_by_block(found.job):
         total += block.count / found.num_layers * _of_block(job, block, choice)
     return Again(products_s=total[0], attention_s=total[1], stream_s=total[2])
 
@@ -47,7 +47,10 @@ def _of_block(job: TrainingJob, block: Block, choice: Choice) -> Floats:
         for name in _holders(p.linear.role, block):
             out[0, at[name]] += time.forward_s
     if block.mixer:
-        out[1, at["core_attn"]] = attention_times(job, block.mixer, choice)[0]
+        scores = score_times(job, block.mixer, choice)
+        out[:, at["core_attn"]] = (
+            scores.products_s, attention_times(job, block.mixer, choice)[0], scores.stream_forward_s,
+        )  # fmt: skip
     t = tokens(job, choice)
     rows, width = np.maximum(t // choice.norm_ways, 1), job.model.hidden_size
     out[2, at["layernorm"]] = elementwise_s(job, "norm", rows, width) * (block.normed_elements / width)
@@ -57,9 +60,7 @@ def _of_block(job: TrainingJob, block: Block, choice: Choice) -> Floats:
             out[2, at[name]] = dense * (out[0, at[name]] > 0.0)
     if e := block.experts:
         out[0, at["moe"]] += expert_times(job, e, choice).forward_s
-        x = routed(job, e, choice)
-        rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
-        out[2, at["moe_act"]] = elementwise_s(job, "gated_activation" if e.is_gated else "add", rows, x.ffn_size)
+        out[2, at["moe_act"]] = activation_s(job, e, choice)
         out[2, at["moe"]] += expert_streams(job, e, choice).forward_s
     return out
 

@@ -1,6 +1,6 @@
 """The core of attention, forward and backward, with a fused kernel or through scores in memory."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from orrery import kernels
 from orrery.execution.train.cut import Choice, Ints, heads, tokens
 from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.passes import DROPOUT_RATIO
 from orrery.kernels.ops import AttentionPrefill, Elementwise, Gemm, LatentPrefill, Op, Recurrent
 from orrery.models.model import CompressedAttention, LatentAttention, Mixer, RecurrentMixer, SoftmaxAttention
 
@@ -16,9 +17,12 @@ Floats = NDArray[np.float64]
 BACKWARD_FLOPS_RATIO = 2.5
 """A fused backward pass makes the scores again and then four products where the forward pass made two. [dao-2022]"""
 
-UNFUSED_BACKWARD_RATIO = 2.0
-"""Without fusion: four products for two, and the softmax's gradient reads two matrices and writes one."""
+PRODUCTS_BACKWARD_RATIO = 2.0
+"""Without fusion: four products for two."""
 
+SOFTMAX_WORDS, WHOLE_WORDS, HALF_WORDS = 2.0, (2.0, 3.0), (1.5, 2.0)
+"""Words that pass for each score: a softmax reads and writes one, its gradient reads two and writes one. A kernel that
+masks what comes later reads only the half before it. [shoeybi-2019]"""
 
 RING_SHARE = 0.75
 """Of a rank's rows that a step of a causal ring after the first touches: all where keys come from before it, half where
@@ -28,11 +32,19 @@ COPY_RATIO = 4.0 / 3.0
 """Of a sum's three words: dealing out heads reads and writes each element once before it is sent and once after."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """Seconds of attention through scores in memory; arrays of the choices."""
+
+    products_s: Floats  # forward
+    stream_forward_s: Floats
+    stream_backward_s: Floats
+
+
 def attention_times(job: TrainingJob, mixer: Mixer, choice: Choice) -> tuple[Floats, Floats]:
-    """Forward and backward seconds of one layer on one device."""
+    """Forward and backward seconds of one layer's fused kernel on one device; 0 where there is none."""
     if isinstance(mixer, SoftmaxAttention) and not job.framework.has_fused_attention:
-        forward = _unfused(job, mixer, choice)
-        return forward, UNFUSED_BACKWARD_RATIO * forward
+        return np.zeros(choice.tp.shape), np.zeros(choice.tp.shape)
     ring = np.where(choice.is_ring, choice.cp, 1)
     packed = round(job.framework.packed_tokens)
     if isinstance(mixer, SoftmaxAttention) and packed and packed <= job.seq_len // int(choice.cp.max()):
@@ -147,19 +159,26 @@ def _op(job: TrainingJob, mixer: Mixer, choice: Choice, seq: int | Ints) -> Op:
     )  # fmt: skip
 
 
-def _unfused(job: TrainingJob, mixer: SoftmaxAttention, choice: Choice) -> Floats:
-    """Scores = Q K^T, one pass of scaling, mask, softmax (and dropout), and P V: whole matrices, causal or not."""
-    device, engine, wide = job.cluster.device, job.framework.kernels, job.recipe.wide_format
+def score_times(job: TrainingJob, mixer: Mixer | None, choice: Choice) -> Scores:
+    """Where no kernel fuses them: Q K^T and P V of whole matrices, causal or not, and what passes over the scores."""
+    zero = np.zeros(choice.tp.shape)
+    if not isinstance(mixer, SoftmaxAttention) or job.framework.has_fused_attention:
+        return Scores(products_s=zero, stream_forward_s=zero, stream_backward_s=zero)
+    wide = job.recipe.wide_format
     num_heads, _ = heads(mixer, choice.tp)
     batch, seq = choice.micro_batch * num_heads, job.seq_len
     rows = seq // choice.cp
     scores = Gemm(m=rows, n=seq, k=mixer.head_size, batch=batch, format=wide)
     mixed = Gemm(m=rows, n=mixer.value_head_size, k=seq, batch=batch, format=wide)
-    soft = Elementwise(kind="softmax", tokens=batch * rows, width=seq)
-    drops = np.zeros(choice.tp.shape)
-    if job.framework.has_dropout:  # reads a matrix, writes it again and a byte of mask an element
-        drops = kernels.predict(Elementwise(kind="add", tokens=batch * rows, width=seq), device, engine).time_s
-    return sum((kernels.predict(op, device, engine).time_s for op in (scores, soft, mixed)), drops)
+    soft = _predict(job, Elementwise(kind="softmax", tokens=batch * rows, width=seq)) / SOFTMAX_WORDS
+    ahead, back = HALF_WORDS if job.framework.is_fused and mixer.is_causal else WHOLE_WORDS
+    drops = zero
+    if job.framework.has_dropout:
+        drops = DROPOUT_RATIO * _predict(job, Elementwise(kind="add", tokens=batch * rows, width=seq))
+    return Scores(
+        products_s=_predict(job, scores) + _predict(job, mixed), stream_forward_s=ahead * soft + drops,
+        stream_backward_s=back * soft + drops,
+    )  # fmt: skip
 
 
 def attention_flops(job: TrainingJob, mixer: Mixer, choice: Choice) -> Floats:

@@ -6,6 +6,7 @@ Arrays have one entry a ``Choice``: degrees that decide what a layer costs. Ever
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,12 @@ class Product:
 
 def tokens(job: TrainingJob, choice: Choice) -> Ints:
     """Tokens of one micro-batch that pass through a device's linear layers."""
-    return np.maximum(choice.micro_batch * job.seq_len // choice.cp, 1)
+    return _tokens(choice, job.seq_len)
+
+
+@lru_cache(maxsize=32)  # everything that a layer costs asks for them
+def _tokens(choice: Choice, seq_len: int) -> Ints:
+    return np.maximum(choice.micro_batch * seq_len // choice.cp, 1)
 
 
 def is_latent(job: TrainingJob, product: Product) -> bool:
@@ -119,3 +125,10 @@ def held(block: Block, products: list[Product], choice: Choice) -> Held:
     if block.experts:
         experts = block.experts.num_experts * block.experts.num_parameters_each / (choice.ep * choice.etp)
     return Held(dense_parameters=dense, expert_parameters=np.asarray(experts, dtype=np.float64))
+
+
+def adapted(job: TrainingJob, products: list[Product]) -> list[Product]:
+    """Those beside which low-rank additions stand: into attention, or all but routers."""
+    if job.framework.adapts_all:
+        return [p for p in products if p.linear.role != "router"]
+    return [p for p in products if p.linear.role == "attention" and p.linear.shard == "column"]

@@ -37,13 +37,17 @@ DISPATCHERS = (GATHER, SEND, DEEPEP, HYBRIDEP)
 PERMUTE_RATIO = 2.0 / 3.0
 """Of a sum's three words: rows are read and written in another order."""
 
-BIASED_RATIO = 28.0 / 6.0
-"""Bytes over a sum's six: the bias of each expert times the 32-bit weight of each row (4 written), the sum with the
-row (2 and 4 read, 4 written), the parts of all experts put together (4, 4) and narrowed (4, 2)."""
+BIASED_EACH_RATIO, BIASED_ALL_RATIO = 14.0 / 6.0, 14.0 / 6.0
+"""Bytes over a sum's six. Kernels of each expert: its bias times the 32-bit weight of each row (4 written), the sum
+with the row (2 and 4 read, 4 written). Of all: their parts are put together (4, 4) and narrowed (4, 2)."""
 
-BIAS_GRADIENT_RATIO = 36.0 / 28.0
-"""And on the way back: widened (2, 4), the row's gradient narrowed (4, 2), those of bias and weight multiplied and
-summed (twice 4, 4, 4)."""
+BIAS_GRADIENT_EACH_RATIO, BIAS_GRADIENT_ALL_RATIO = 30.0 / 6.0, 10.0 / 6.0
+"""And on the way back, of each expert: the row's gradient narrowed (4, 2), those of bias and weight multiplied and
+summed (twice 4, 4, 4). Of all: widened (2, 4), the parts of rows put together (2, 2)."""
+
+CLAMPED_RATIO, CLAMPED_BACKWARD_RATIO = 8.0 / 3.0, 10.0 / 3.0
+"""Of a sum's three words, where the limits of a gated activation are passes before it: either half is read and written
+(2, 2), and both put together (4); on the way back each gradient is masked (3, 3) and both are put together (4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,9 +103,16 @@ def expert_streams(job: TrainingJob, experts: Experts, choice: Choice) -> Stream
     kind = "gated_activation" if experts.is_gated else "add"
     once = elementwise_s(job, kind, rows, x.ffn_size)
     ahead, back = (1.0, GATED_BACKWARD_RATIO) if experts.is_gated else (PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO)
-    added_s = BIASED_RATIO * _add_s(job, x.rows, experts.hidden_size) if experts.has_bias else 0.0
-    summed_s = BIAS_GRADIENT_RATIO * added_s
-    return Streams(forward_s=moved_s + ahead * once + added_s, backward_s=moved_s + back * once + summed_s)
+    forward_s, backward_s = moved_s + ahead * once, moved_s + back * once
+    if experts.is_clamped:
+        passed_s = _add_s(job, x.rows, x.ffn_size)
+        forward_s, backward_s = forward_s + CLAMPED_RATIO * passed_s, backward_s + CLAMPED_BACKWARD_RATIO * passed_s
+    if experts.has_bias:
+        all_s = _add_s(job, x.rows, experts.hidden_size)
+        each_s = x.local_experts * _add_s(job, x.rows / x.local_experts, experts.hidden_size)
+        forward_s = forward_s + BIASED_EACH_RATIO * each_s + BIASED_ALL_RATIO * all_s
+        backward_s = backward_s + BIAS_GRADIENT_EACH_RATIO * each_s + BIAS_GRADIENT_ALL_RATIO * all_s
+    return Streams(forward_s=forward_s, backward_s=backward_s)
 
 
 def expert_casts(job: TrainingJob, experts: Experts, choice: Choice) -> Streams:
@@ -128,5 +139,13 @@ def dispatcher_of(job: TrainingJob) -> str:
     return job.dispatcher or job.framework.dispatcher
 
 
-def _add_s(job: TrainingJob, rows: Floats, width: int) -> Floats:
+def activation_s(job: TrainingJob, experts: Experts, choice: Choice) -> Floats:
+    """Of the routed experts' activation alone, forward."""
+    x = routed(job, experts, choice)
+    rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
+    once = elementwise_s(job, "gated_activation" if experts.is_gated else "add", rows, x.ffn_size)
+    return once + CLAMPED_RATIO * _add_s(job, x.rows, x.ffn_size) if experts.is_clamped else once
+
+
+def _add_s(job: TrainingJob, rows: Floats, width: int | Ints) -> Floats:
     return elementwise_s(job, "add", np.maximum(np.rint(rows), 1.0).astype(np.int64), width)

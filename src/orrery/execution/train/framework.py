@@ -47,13 +47,18 @@ class Framework:
     fixed_bytes: float  # of each device: workspaces that the allocator counts
     update_bytes: float  # of each parameter that the device updates: what the optimizer makes and drops again
     has_flat_gradients: bool = False  # collectives use gradients where they lie, without buckets beside them
+    context_bytes: float = 5e8  # of the driver's context with the kernels of a step loaded
     reports_memory: Literal["allocated", "reserved", "device"] = "allocated"  # whose figure its logs print
     compiled_logits_bytes: float = 0.0  # of one logit where the loss is compiled; 0 = it is not
     compiles_loss_since: str = ""  # month from which a compiled run compiles its loss
     keeps_stage_outputs: bool = False  # a pipeline rank keeps what it sent on until the gradient comes back
     accumulates: bool = True  # a blank micro-batch may be less than a rank's share of the batch
+    recompute_modules: str = ""  # default where it is selective: attention,mlp,…
     names_modules: bool = False  # parts of a layer can be recomputed by name
     keeps_unread_gradients: bool = False  # Transformer Engine's fused sums leave a tensor for every size of weight
+    adapts_all: bool = False  # low-rank additions stand beside all linear layers, not only those into attention
+    drops_adapted: bool = False  # each addition keeps its input behind a dropout of its own, and the mask
+    quantises_head: bool = False  # frozen 4-bit weights include the head; the embedding stays in 16 bits everywhere
     keeps_frozen_inputs: bool = False  # products of quantised weights keep their inputs, though nothing reads them
     loads_whole: bool = False  # ranks hold all parameters beside their shards while a checkpoint is loaded
     selective: Literal["attention", "operators"] = "attention"  # what selective recomputation makes again
@@ -63,6 +68,7 @@ class Framework:
     overlaps_experts: bool = False  # the exchange of a micro-batch's tokens runs beside the products of another
     fuses_experts: bool = False  # products of all experts of a rank are one kernel, which also activates and casts
     has_graphed_step: bool = False  # the device replays a whole recorded step: nothing waits for launches
+    turns_stretched_apart: bool = False  # queries and keys whose rotation makes them longer turn in eager passes
     fuses_loss: bool = False  # cross entropy is one kernel over 16-bit logits, which its gradient takes the place of
     packed_tokens: float = 0.0  # of a sample where short ones are packed, no further than attention sees; 0 = not
     attention_format: str = ""  # of attention's products; "" = the 16 bits that a recipe keeps

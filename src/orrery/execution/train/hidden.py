@@ -13,7 +13,7 @@ from orrery.execution.train.cut import Choice, Product, product
 from orrery.execution.train.exchanges import ELEMENT_BYTES, collective_s, tensor_s
 from orrery.execution.train.expert_exchange import expert_s
 from orrery.execution.train.experts import expert_times
-from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.job import TrainingJob, jobs_by_block
 from orrery.execution.train.overlap import Pair
 from orrery.execution.train.placement import standing
 from orrery.execution.train.products import Passes, nothing, product_times
@@ -57,8 +57,8 @@ def tensor_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
     zero = np.zeros(ratio.shape)
     forward, inputs = mr * x.products.forward_s, mr * x.products.input_gradient_s
     weights = mr * x.products.weight_gradient_s
-    rest = f.attention_ratio * x.attention_forward_s + f.elementwise_ratio * x.stream_forward_s
-    rest_back = f.attention_ratio * x.attention_backward_s + f.elementwise_ratio * x.stream_backward_s
+    rest = x.core_forward_s(f) + f.elementwise_ratio * x.stream_forward_s
+    rest_back = x.core_backward_s(f) + f.elementwise_ratio * x.stream_backward_s
     ahead = _by_rank(units, technique, pair(forward, zero, x.tensor_forward_s, "forward_s", rest))
     back = _by_rank(units, technique, pair(inputs, weights, x.tensor_backward_s, "input_gradient_s", rest_back))
     return np.maximum(ahead - forward, 0.0), np.maximum(back - inputs - weights, 0.0)
@@ -81,18 +81,17 @@ def _by_rank(units: Units, technique: Technique, pair: Pair) -> Floats:
     return out
 
 
-def _blocks(units: Units) -> list[tuple[float, Block]]:
-    blocks = (*units.job.model.encoder, *units.job.model.blocks)
-    return [(b.count / units.num_layers, b) for b in blocks]
+def _blocks(units: Units) -> list[tuple[float, TrainingJob, Block]]:
+    return [(b.count / units.num_layers, job, b) for job, b in jobs_by_block(units.job)]
 
 
 @lru_cache(maxsize=64)  # both directions ask for the same pieces
 def _cut(units: Units, rows: int, columns: int) -> Passes:
     """All products of the average layer with tokens cut into ``rows`` pieces and weights into ``columns``."""
     total = nothing(units.choice)
-    for share, block in _blocks(units):
+    for share, job, block in _blocks(units):
         products = [_narrower(product(x, block.mixer, units.choice.tp), columns) for x in block.linears]
-        for times in product_times(units.job, products, units.choice, rows):
+        for times in product_times(job, products, units.choice, rows):
             total = total + times.times(share * columns)
     return total
 
@@ -104,8 +103,8 @@ def _narrower(p: Product, columns: int) -> Product:
 @lru_cache(maxsize=64)
 def _cut_tensor(units: Units, cuts: int) -> Floats:
     total = np.zeros(units.choice.tp.shape)
-    for share, block in _blocks(units):
-        total = total + share * tensor_s(units.job, block.num_reduces, units.choice, cuts)
+    for share, job, block in _blocks(units):
+        total = total + share * tensor_s(job, block.num_reduces, units.choice, cuts)
     return total
 
 
@@ -142,7 +141,7 @@ def expert_exposed(units: Units, ratio: Floats) -> tuple[Floats, Floats]:
 
     forward, inputs, zero = mr * x.experts.forward_s, mr * x.experts.input_gradient_s, np.zeros(ratio.shape)
     weights = mr * x.experts.weight_gradient_s
-    seen, seen_back = f.attention_ratio * x.attention_forward_s, f.attention_ratio * x.attention_backward_s
+    seen, seen_back = x.core_forward_s(f), x.core_backward_s(f)
     return answer(forward, zero, "forward_s", seen, 1.0), answer(inputs, weights, "input_gradient_s", seen_back, 2.0)
 
 

@@ -1,6 +1,7 @@
 """What is trained, on what, and how: everything but the layout is the same for all layouts of a search."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from orrery.execution.train.framework import Framework
@@ -9,12 +10,13 @@ from orrery.execution.train.recipe import Recipe
 from orrery.hardware.cluster import Cluster
 from orrery.hardware.device import Link
 from orrery.kernels.ops import Popularity
-from orrery.models.model import Model
+from orrery.models.model import Block, Model
 
 Task = Literal["pretrain", "full_finetune", "lora", "qlora", "adapter", "forward_backward"]
 """What is learnt: all weights, low-rank additions to frozen ones (in 16 or 4 bits), small adapters, or nothing."""
 
 FROZEN = frozenset({"lora", "qlora", "adapter"})
+LOW_RANK = frozenset({"lora", "qlora"})
 
 """Tasks whose base weights have no gradients."""
 
@@ -47,6 +49,7 @@ class TrainingJob:
     recipe: Recipe
     seq_len: int
     global_batch: int  # sequences
+    decoder_seq_len: int = 0  # of sequences behind an encoder; 0 = as long as what it reads
     task: Task = "pretrain"
     adapter_rank: int = 16
     longest_seq_len: int = 0  # where samples differ: what memory must hold; 0 = all are ``seq_len`` long
@@ -85,3 +88,16 @@ class TrainingJob:
     def num_micro_batches(self, layout: TrainingLayout) -> int:
         """Micro-batches that each data-parallel rank runs in one step."""
         return self.global_batch // (layout.dp * layout.micro_batch)
+
+
+@lru_cache(maxsize=256)
+def decoding(job: TrainingJob) -> TrainingJob:
+    """The job as the layers behind an encoder see it."""
+    is_apart = bool(job.decoder_seq_len and job.model.encoder)
+    return replace(job, seq_len=job.decoder_seq_len, decoder_seq_len=0) if is_apart else job
+
+
+def jobs_by_block(job: TrainingJob) -> tuple[tuple[TrainingJob, Block], ...]:
+    """All layers in their order, each with the job as it sees it."""
+    behind = decoding(job)
+    return (*((job, b) for b in job.model.encoder), *((behind, b) for b in job.model.blocks))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.cut import Choice, Product, heads, is_latent, tokens
+from orrery.execution.train.cut import Choice, Product, adapted, heads, is_latent, tokens
 from orrery.execution.train.experts import routed
-from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.job import FROZEN, LOW_RANK, TrainingJob
 from orrery.execution.train.working import module_bytes, widths, working_bytes
 from orrery.models.model import Block, CompressedAttention, LatentAttention, SoftmaxAttention
 
@@ -50,6 +50,7 @@ def kept(job: TrainingJob, block: Block, products: list[Product], choice: Choice
         scores = score * t * heads(block.mixer, choice.tp)[0] * job.seq_len
     everything = saved * inputs + element * wide + norms + masks + activations + cores + scores
     everything = everything + _apart(job, block, products, choice, t, element)
+    everything = everything + _dropped_bytes(job, products, t, element)
     everything = everything + saved * sum((t * p.k for p in _read_again(job, products) if is_latent(job, p)), 0.0 * t)
     each = widths(job, block, products, choice, stream)
     selective = everything - scores
@@ -92,11 +93,27 @@ def _mixed(block: Block, choice: Choice, t: Floats) -> Floats:
 
 
 def _read_again(job: TrainingJob, products: list[Product]) -> list[Product]:
-    """Products that keep their inputs for the backward pass: all, or where weights are frozen those beside adapters,
-    unless quantised products keep them for nothing."""
+    """Products that keep their inputs for the backward pass: all, or where weights are frozen those beside adapters and
+    the one that reads what attention keeps, unless quantised products keep them for nothing."""
     if job.task not in FROZEN or (job.base_format and job.framework.keeps_frozen_inputs):
         return products
-    return [p for p in products if p.linear.role == "attention"]
+    if _drops(job):
+        return [p for p in products if p.linear.role == "attention" and p.linear.shard == "row"]
+    return products if job.framework.adapts_all else [p for p in products if p.linear.role == "attention"]
+
+
+def _drops(job: TrainingJob) -> bool:
+    """Whether low-rank additions keep inputs of their own."""
+    return job.task in LOW_RANK and job.framework.drops_adapted
+
+
+def _dropped_bytes(job: TrainingJob, products: list[Product], t: Floats, element: float) -> Floats:
+    """What dropouts before low-rank additions keep: their output and a mask, apart for gate and up."""
+    total = 0.0 * t
+    for p in adapted(job, products) if _drops(job) else ():
+        ways = 2 if p.linear.name.endswith("gate_up") else 1
+        total = total + ways * (element + MASK_BYTES) * t * p.k * p.groups
+    return total
 
 
 def _inputs(

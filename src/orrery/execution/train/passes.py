@@ -26,6 +26,11 @@ PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO = 2.0 / 3.0, 1.0
 DROPOUT_RATIO = 2.5 / 3.0
 """Of a sum's three words: one in, one out, half a word of mask."""
 
+TURNED_APART_RATIO, TURNED_APART_BACKWARD_RATIO = 12.0 / 2.0, 17.0 / 2.0
+"""Of a fused rotation's two words. Half of a head is negated (1), put before the other half (2), both are multiplied by
+tables (2, 2), added (3), and put beside what does not turn (2). Back: two products (4), the half negated (1) and put
+behind the other (2), both added (3), laid into zeros (1, 2) and added to zeros for what does not turn (1, 3)."""
+
 BIAS_RATIO = 2.0 / 3.0
 WIDENING_RATIO = (NF4_BYTES / 2.0 + 1.0) / 3.0
 """Of a sum's three words: a 4-bit weight in, a 16-bit one out."""
@@ -80,8 +85,15 @@ def layer_streams(job: TrainingJob, block: Block, products: list[Product], choic
     if isinstance(block.mixer, SoftmaxAttention) and block.mixer.rotary:
         queries, keys = heads(block.mixer, choice.tp)
         turned = elementwise_s(job, "rope", t, (queries + keys) * block.mixer.head_size)
-        forward, backward = forward + turned, backward + turned
+        ahead, back = (TURNED_APART_RATIO, TURNED_APART_BACKWARD_RATIO) if _turns_apart(job) else (1.0, 1.0)
+        forward, backward = forward + ahead * turned, backward + back * turned
     return Streams(forward_s=forward, backward_s=backward)
+
+
+def _turns_apart(job: TrainingJob) -> bool:
+    """Whether a rotation that makes vectors longer has no fused kernel in this framework."""
+    rotation = job.model.rotation
+    return job.framework.turns_stretched_apart and rotation is not None and rotation.magnitude_ratio != 1.0
 
 
 def cast_streams(job: TrainingJob, products: list[Product], choice: Choice) -> Streams:

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.execution.train.attention import attention_flops, attention_times, context_streams
-from orrery.execution.train.cut import Choice, Product, held, product, tokens
+from orrery.execution.train.attention import (
+    PRODUCTS_BACKWARD_RATIO,
+    attention_flops,
+    attention_times,
+    context_streams,
+    score_times,
+)
+from orrery.execution.train.cut import Choice, Product, adapted, held, product, tokens
 from orrery.execution.train.exchanges import layer_exchanges
 from orrery.execution.train.expert_exchange import expert_s
 from orrery.execution.train.experts import expert_casts, expert_streams, expert_times
-from orrery.execution.train.job import FROZEN, TrainingJob
+from orrery.execution.train.framework import Framework
+from orrery.execution.train.job import FROZEN, TrainingJob, decoding, jobs_by_block
 from orrery.execution.train.kept import kept
 from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams, widening_s
 from orrery.execution.train.placement import by_ranks, is_in_order
@@ -40,6 +47,9 @@ class Layer:
     experts: Passes
     attention_forward_s: Floats
     attention_backward_s: Floats
+    score_products_s: Floats  # attention through scores in memory, forward
+    score_forward_s: Floats
+    score_backward_s: Floats
     stream_forward_s: Floats  # element-wise work
     stream_backward_s: Floats
     cast_forward_s: Floats
@@ -61,6 +71,17 @@ class Layer:
     boundary_bytes: Floats
     working_bytes: Floats
     module_bytes: Floats  # what recomputing each module saves; (modules, choices)
+
+    def core_forward_s(self, f: Framework) -> Floats:
+        """Seconds of attention's core as the framework runs it."""
+        scores = f.matrix_ratio * self.score_products_s + f.elementwise_ratio * self.score_forward_s
+        return f.attention_ratio * self.attention_forward_s + scores
+
+    def core_backward_s(self, f: Framework) -> Floats:
+        """And of its gradients."""
+        products = PRODUCTS_BACKWARD_RATIO * self.score_products_s
+        scores = f.matrix_ratio * products + f.elementwise_ratio * self.score_backward_s
+        return f.attention_ratio * self.attention_backward_s + scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,18 +124,25 @@ def units(job: TrainingJob, choice: Choice) -> Units:
     blocks = (*job.model.encoder, *job.model.blocks)
     num_layers = sum(b.count for b in blocks)
     cut = [[product(x, b.mixer, choice.tp) for x in b.linears] for b in blocks]
+    behind, before = decoding(job), len(job.model.encoder)
     top = [product(job.model.head, None, choice.tp)] if job.model.head else []
-    times = product_times(job, [p for products in (*cut, top) for p in products], choice)  # one call for all
+    if behind is job:  # one call for all
+        times = product_times(job, [p for products in (*cut, top) for p in products], choice)
+    else:
+        times = product_times(job, [p for products in cut[:before] for p in products], choice)
+        times = times + product_times(behind, [p for products in (*cut[before:], top) for p in products], choice)
     layers: list[Layer] = []
-    for block, products in zip(blocks, cut, strict=True):
+    for (seen, block), products in zip(jobs_by_block(job), cut, strict=True):
         mine, times = times[: len(products)], times[len(products) :]
-        layers.append(_layer(job, block, products, sum(mine, nothing(choice)), choice))
+        layers.append(_layer(seen, block, products, sum(mine, nothing(choice)), choice))
     below, above = ends_streams(job, choice)
+    if behind is not job:
+        above = ends_streams(behind, choice)[1]
     kinds = tuple((block.count, layer) for block, layer in zip(blocks, layers, strict=True))
     return Units(
         job=job, choice=choice, num_layers=num_layers, layer=_average([(n / num_layers, x) for n, x in kinds]),
         kinds=kinds, shapes=_shapes(blocks, cut, choice), embedding=_embedding(job, below, choice),
-        head=_head(job, above, top, times, choice),
+        head=_head(behind, above, top, times, choice),
     )  # fmt: skip
 
 
@@ -141,7 +169,7 @@ def _shapes(blocks: tuple[Block, ...], cut: list[list[Product]], choice: Choice)
 def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passes, choice: Choice) -> Layer:
     zero = np.zeros(choice.tp.shape)
     core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
-    context = context_streams(job, block.mixer, choice)
+    scores, context = score_times(job, block.mixer, choice), context_streams(job, block.mixer, choice)
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, products, choice)
     exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
     sent_s = expert_s(job, block, choice)
@@ -160,12 +188,13 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
     seen = attention_flops(job, block.mixer, choice) if block.mixer else zero
     trained = parameters.dense_parameters + parameters.expert_parameters
     if job.task in FROZEN:
-        adapted = [p for p in products if p.linear.role == "attention" and p.linear.shard == "column"]
-        widths = sum((p.linear.in_features + p.n * p.groups for p in adapted), np.zeros_like(choice.tp))
+        beside = adapted(job, products)
+        widths = sum((p.linear.in_features + p.n * p.groups for p in beside), np.zeros_like(choice.tp))
         trained = job.adapter_rank * widths.astype(np.float64)
     return Layer(
         products=total, experts=expert_times(job, block.experts, choice) if block.experts else nothing(choice),
-        attention_forward_s=core[0], attention_backward_s=core[1],
+        attention_forward_s=core[0], attention_backward_s=core[1], score_products_s=scores.products_s,
+        score_forward_s=scores.stream_forward_s, score_backward_s=scores.stream_backward_s,
         stream_forward_s=streams.forward_s + context[0], stream_backward_s=streams.backward_s + context[1],
         cast_forward_s=casts.forward_s + widened, cast_backward_s=casts.backward_s + widened,
         tensor_forward_s=exchanges.tensor_forward_s, tensor_backward_s=exchanges.tensor_backward_s,

@@ -1,4 +1,4 @@
-"""gpt-oss: attention sinks, a 128-token window in every other layer, biased experts of four a token."""
+"""gpt-oss: attention sinks, a 128-token window in every other layer, four biased experts a token, held within 7."""
 
 from orrery.models.decoder import Kind, Recipe, decoder, sizes, windows
 from orrery.models.family import Family
@@ -13,6 +13,7 @@ def _build(c: Fields, name: str) -> Model:
     experts = moe(
         s.hidden, c.size("intermediate_size"), c.size("num_local_experts", "num_experts", default=128),
         c.size("num_experts_per_tok", "experts_per_token", default=4), bias=True, router_bias=True,
+        is_clamped=True,
     )  # fmt: skip
     alternating = ["full_attention" if (i + 1) % 2 == 0 else "sliding_attention" for i in range(s.layers)]
     kinds = [
