@@ -45,7 +45,7 @@ def test_exit_codes(said):
     assert said("what-if", "fp8-weights", "--all", *SERVED)[0] == 2
     assert said("what-if", "zero-bubble-h1", *SERVED)[0] == 2
     assert said("what-if", "fp8-kv-cache", *SERVED, "--model", "llama-3.1-405b")[0] == 3
-    code, _, wrong = said("what-if", "two-pass", *SERVED)
+    code, _, wrong = said("what-if", "polynomial-softmax", *SERVED)
     assert code == 2
     assert "no command takes it" in wrong
 

@@ -51,10 +51,23 @@ COMMANDS: Mapping[str, str] = {
     "predictors.machine-score": "orrery experiment cpu-scores",
     "predictors.slowdown": "orrery experiment noisy-neighbours",
     "numerics.linear": "orrery experiment fp4-recipes",
+    "network.collective": "orrery kernel all-reduce --device NAME --devices N --message-bytes BYTES --variant {name}",
+    "numerics.attention": "orrery kernel attention --device NAME --query-tokens N --num-heads N --format fp8 "
+    "--tensors FILE",
 }
 """Seam -> the command that takes a technique there, or compares all of them, and is no comparison of deployments."""
 
+_SOFTMAX = "orrery kernel softmax --device NAME --tokens N --width N --variant "
+_GEMM = "orrery kernel gemm --device NAME --m N --n N --k N "
+
 APART: Mapping[str, str] = {
+    "pairwise": "orrery kernel all-to-all --device NAME --devices N --message-bytes BYTES --variant pairwise",
+    "two-pass": f"{_SOFTMAX}two-pass",
+    "three-pass-reload": f"{_SOFTMAX}reload",
+    "three-pass-recompute": f"{_SOFTMAX}recompute",
+    "matmul-bit-decomposed": f"{_GEMM}--weights bipolar2 --activations bipolar2",
+    "matmul-mixed-blocks": f"{_GEMM}--activations int4+int8 --wide-frac FRAC",
+    "matmul-ternary": f"{_GEMM}--weights ternary",
     "hardware-embedding": "orrery experiment few-shot-latency",
     "physics-refit": "orrery experiment few-shot-latency",
     "fp8-linear": "orrery experiment fp8-and-bf16",
