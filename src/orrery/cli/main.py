@@ -37,7 +37,7 @@ COMMANDS: dict[str, str] = {
     "show": "What is known: devices, models, formats, techniques, engines, frameworks, recipes, prices, …",
     "calibrate": "Make answers fit your own machine and your own runs, from a handful of measurements.",
     "check": "Score tables of measured runs against the model.",
-    "reproduce": "Papers' claims, run again: predicted, reported, verdict, and why.",
+    "reproduce": "Papers' claims, predicted here and now: reported, verdict, and why.",
     "papers": "The papers behind it all: find them, read them, and watch for new ones.",
 }
 """Name -> the line in the list of commands; each lives in ``orrery.cli.<name>``."""

@@ -14,7 +14,7 @@ FILTERS = (
     ("metric", "NAME", "With a claim on this metric: throughput_ratio, …"),
     ("kind", "NAME", "technique, system, measurement, theory, survey, model-release or benchmark-dataset."),
     ("fit", "NAME", "core, adjacent or catalogue."),
-    ("verdict", "WORD", "With a claim that repeats, or that misses; or none: nothing is run again."),
+    ("verdict", "WORD", "With a claim that is reproduced, or 'not reproduced'; or none: nothing is modeled."),
     ("year", "YEARS", "Of this year, or of 2020..2024, 2023.. or ..2021."),
 )
 """Name, placeholder and help of each; several names go by comma, and any of them will do."""

@@ -27,7 +27,7 @@ MOST_MISSING = 6
 """Reasons for what is not predicted, likewise."""
 
 PLOT_COLUMNS = 48
-STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
+STYLES = {"reproduced": "green", "not reproduced": "red"}
 
 
 def print_entry(entry: PaperEntry) -> None:
@@ -105,7 +105,7 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
     """What was reported, what came out, and why the rest is missing."""
     _head(out, "What it claims and what came out")
     if entry.missing:
-        out.print(f"Not run again: {entry.missing}", markup=False)
+        out.print(f"Not modeled: {entry.missing}", markup=False)
     shown = sorted(entry.claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))[:MOST_CLAIMS]
     if not shown:
         out.print("It claims no number.")
@@ -117,7 +117,7 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
     table.add_column("ratio")
     table.add_column("verdict", justify="left")
     for j in shown:
-        table.add_row(*_cells(j), Text(_verdict(j), style=STYLES[j.verdict]))
+        table.add_row(*_cells(j), Text(_verdict(j), style=STYLES.get(j.verdict, "dim")))
     out.print(table)
     if (more := len(entry.claims) - len(shown)) > 0:
         out.print(f"… {more} more; --json lists every one")
@@ -190,4 +190,4 @@ def print_fetched(entry: "Entry", told: "Understood") -> None:
         out.print(f"resembles: {name} ({confidence:.0%})", markup=False)
     for claim in told.claims:
         out.print(f"claims: {claim.text} ({claim.confidence_frac:.0%})", markup=False)
-    out.print("Nothing of it is run again: it has no paper file yet.", style="dim")
+    out.print("Nothing of it is modeled: it has no paper file yet.", style="dim")

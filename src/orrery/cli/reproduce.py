@@ -102,8 +102,8 @@ def print_claims(found: "Rerun") -> None:
 
     from orrery.cli.output import console
     from orrery.cli.sheet import Sheet
-    from orrery.evidence.amounts import amount
-    from orrery.evidence.judge.page import reported
+    from orrery.evidence.judge.page import predicted, reported
+    from orrery.evidence.verdict import VERDICTS
 
     out = console()
     table = Sheet()
@@ -112,14 +112,13 @@ def print_claims(found: "Rerun") -> None:
         table.add_column(column, justify="left" if column != "ratio" else "right", wraps=is_words, minor=minor)
     table.add_column("because", justify="left", minor=2)
     for j in found.judged:
-        predicted = "" if j.predicted is None else amount(j.predicted, j.claim.unit)
         ratio = "" if j.ratio is None else f"{j.ratio:.2f}"
-        style = STYLES[j.verdict]
-        table.add_row(j.paper, j.claim.id, reported(j), predicted, ratio, Text(j.verdict, style), j.because)
+        style = STYLES.get(j.verdict, "dim")
+        table.add_row(j.paper, j.claim.id, reported(j), predicted(j), ratio, Text(j.verdict, style), j.why)
     if found.judged:
         out.print(table)
     count = Counter(j.verdict for j in found.judged)
-    out.print(", ".join(f"{count[word]} {word}" for word in STYLES))
+    out.print(", ".join(f"{count[word]} {word}" for word in VERDICTS))
 
 
-STYLES = {"repeats": "green", "misses": "red", "reported only": "dim"}
+STYLES = {"reproduced": "green", "not reproduced": "red"}

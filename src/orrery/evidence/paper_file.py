@@ -29,6 +29,10 @@
     from = "paper"
     at = "section 6.2"
 
+    judged = { as = "anchored", because = "…" }             # one of JUDGED: why the verdict is not a plain one
+    assumed = { range = [1.2, 2.0], because = "…" }         # predicted at the ends of an assumption that decides
+    is_increase = true              # of a share: it may exceed one, so that nothing remains of it
+
     [[claim]]                       # a claim that is not run again has no set-up of need, and says why
     id = "accuracy"
     …
@@ -52,7 +56,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from orrery.base.arguments import typed
 from orrery.base.errors import MOST_LISTED, FactError, UnknownName, nearest
@@ -62,6 +66,12 @@ from orrery.evidence.library import FOLDER, TEXT, folder_name, own_papers_folder
 from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 
 TOLERANCE_FRAC = 0.2
+"""How far a prediction may be off and still count as the same; a claim may ask for less, and none for more."""
+
+Judged = Literal["no evidence", "sign only", "not counted", "anchored"]
+
+JUDGED: tuple[Judged, ...] = get_args(Judged)
+"""Verdicts that a claim's file can state, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +110,11 @@ class Claim:
     source: Source
     at: str
     reading: str = "value"  # one of READINGS
-    tolerance_frac: float = TOLERANCE_FRAC  # how far ours may be off and still count as the same
+    tolerance_frac: float = TOLERANCE_FRAC
+    judged: Judged | None = None  # a verdict other than a plain one
+    assumed: tuple[float, ...] = ()  # predicted at the ends of an assumption that decides
+    is_increase: bool = False  # of a share: it may exceed one
+    because: str = ""  # of ``judged`` and ``assumed``
     missing: str = ""  # why nothing is predicted for it; empty where something is
     note: str = ""
 
@@ -229,6 +243,10 @@ def _setups(file: str, tables: list[dict[str, Any]], sources: Mapping[str, Sourc
     return setups
 
 
+HELD = ("judged", "assumed", "is_increase")
+"""Keys of a claim that say how its verdict is found."""
+
+
 def _claim(
     file: str, table: dict[str, Any], setups: Mapping[str, Setup], sources: Mapping[str, Source]
 ) -> Claim:  # fmt: skip
@@ -236,7 +254,12 @@ def _claim(
     _needed(file, "a claim", table, ("id",))
     where = f"claim {table['id']}"
     needed = ("id", "metric", "reported", "unit", "from", "at")
-    _known(file, where, table, {*needed, "setup", "baseline", "reading", "tolerance_frac", "given", "missing", "note"})
+    _known(
+        file,
+        where,
+        table,
+        {*needed, "setup", "baseline", "reading", "tolerance_frac", "given", "missing", "note", *ADDED},
+    )
     _needed(file, where, table, needed if table.get("missing") else (*needed, "setup"))
     _words(file, where, table, {*needed, "setup", "baseline", "reading", "missing", "note"} - {"reported"})
     if table["from"] not in sources:
@@ -248,13 +271,36 @@ def _claim(
         here = {"from": table["from"], "at": table["at"]}
         lines: dict[str, Any] = {k: v if isinstance(v, dict) else {"value": v, **here} for k, v in given.items()}
         setup = Setup(name=setup.name, inputs={**setup.inputs, **_inputs(file, where, lines, sources)}, note=setup.note)
-    low, high = _range(file, where, table["reported"])
+    low, high = _range(file, where, table["reported"], "reported")
+    tolerance_frac = float(table.get("tolerance_frac", TOLERANCE_FRAC))
+    if not 0.0 <= tolerance_frac <= TOLERANCE_FRAC:
+        raise FactError(f"{file}: {where}: tolerance_frac is {tolerance_frac:g}; {TOLERANCE_FRAC:g} is the most.")
     return Claim(
         id=table["id"], metric=table["metric"], low=low, high=high, unit=table["unit"], setup=setup,
         baseline=table.get("baseline", ""), origin=table["from"], source=sources[table["from"]], at=table["at"],
-        reading=reading, tolerance_frac=float(table.get("tolerance_frac", TOLERANCE_FRAC)),
-        missing=table.get("missing", ""), note=table.get("note", ""),
+        reading=reading, tolerance_frac=tolerance_frac,
+        missing=table.get("missing", ""), note=table.get("note", ""), **_held(file, where, table),
     )  # fmt: skip
+
+
+def _held(file: str, where: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """How a claim's verdict is found, with the reasons."""
+    found: dict[str, Any] = {"is_increase": table.get("is_increase", False)}
+    _of_kind(file, where, table, "is_increase", bool, "true or false")
+    reasons: list[str] = []
+    for key, inner in (("judged", "as"), ("assumed", "range")):
+        if (given := table.get(key)) is not None:
+            _of_kind(file, where, table, key, dict, f'{{ {inner} = …, because = "…" }}')
+            _known(file, f"{where}: {key}", given, (inner, "because"))
+            _needed(file, f"{where}: {key}", given, (inner, "because"))
+            _words(file, f"{where}: {key}", given, ("because",))
+            reasons.append(given["because"])
+    if "judged" in table:
+        _one_of(file, where, "judged", table["judged"]["as"], JUDGED)
+        found["judged"] = table["judged"]["as"]
+    if "assumed" in table:
+        found["assumed"] = _range(file, where, table["assumed"]["range"], "the assumed range")
+    return {**found, "because": "; ".join(reasons)}
 
 
 def _sweep(file: str, table: dict[str, Any] | None, claims: Sequence[Claim]) -> Sweep | None:
@@ -287,11 +333,11 @@ def _setup(file: str, where: str, name: str, setups: Mapping[str, Setup]) -> Set
     return setups[name]
 
 
-def _range(file: str, where: str, reported: float | list[float]) -> tuple[float, float]:
+def _range(file: str, where: str, reported: float | list[float], what: str) -> tuple[float, float]:
     """One number twice, or the two ends of a range."""
     ends = reported if isinstance(reported, list) else [reported, reported]
     if len(ends) != 2 or not all(type(end) in (int, float) for end in ends) or ends[0] > ends[1]:
-        raise FactError(f"{file}: {where}: reported is {reported!r}; write a number, or [low, high].")
+        raise FactError(f"{file}: {where}: {what} is {reported!r}; write a number, or [low, high].")
     return float(ends[0]), float(ends[1])
 
 

@@ -1,46 +1,89 @@
-"""Whether a paper's number comes out of the house again."""
+"""What comes of holding a prediction against the number that a paper reports.
 
-from typing import Literal
+A verdict counts only where it could have failed. ``reproduced``: met, and not met with the technique switched off.
+``no evidence``: met, and so it would be with no effect at all. ``sign only``: the paper claims a direction alone,
+which comes out. ``not counted``: an echo of an input, a definition, what holds by construction. ``anchored``: clipped by,
+fitted to or worked out of the paper's own numbers. ``not modeled``: nothing is predicted.
+"""
+
+from typing import Literal, get_args
 
 from orrery.evidence.paper_file import Claim
 
-Verdict = Literal["repeats", "misses", "reported only"]
+Verdict = Literal[
+    "reproduced", "not reproduced", "no evidence", "sign only", "not counted", "anchored", "not modeled"
+]  # fmt: skip
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""All of them, those first that could have failed."""
 
 EXPLAINED_BEYOND_FRAC = 0.2
 """A difference above this is never left without the input or mechanism behind it."""
 
-
 NEAR_ZERO_FRAC = 0.05
 """Where zero is reported a relative tolerance says nothing; so many points are then the same."""
 
+NEUTRAL = {"ratio": 1.0, "frac": 0.0, "points": 0.0}
+"""What a comparison says, by its unit, where the technique changes nothing."""
 
-REDUCED = ("reduction", "saving", "saved")
-"""Words of metrics that say which share is gone."""
+
+def neutral(claim: Claim) -> float | None:
+    """The prediction at which nothing is gained or lost; None where the claim compares nothing."""
+    return NEUTRAL.get(claim.unit) if claim.baseline else None
 
 
 def verdict(claim: Claim, predicted: float | None) -> Verdict:
-    """``repeats``: the reported number, or range, is met to the claim's tolerance, as the paper means it.
-
-    "at least" and "less than" are bounds; "up to" is the best of several cases and is compared like a number, and so
-    are "mean" and "about". Where more than half is gone, what remains must be met as well: 99 % less is a hundredth,
-    and 95 % less a twentieth. Nothing predicted: the paper's number stands alone.
-    """
+    """What a prediction is worth: by its number, the whole range of its assumptions, and the number of no effect."""
     if predicted is None:
-        return "reported only"
-    is_floor, is_ceiling = claim.reading == "at least", claim.reading == "less than"
-    is_met = _is_met(predicted, claim.low, claim.high, claim.tolerance_frac, is_floor, is_ceiling)
-    is_large = claim.unit == "frac" and claim.low > 0.5 and any(word in claim.metric for word in REDUCED)
-    if is_large:
-        remains = 1.0 - predicted, 1.0 - claim.high, 1.0 - claim.low
-        is_met = is_met and _is_met(*remains, claim.tolerance_frac, is_ceiling, is_floor)
-    return "repeats" if is_met else "misses"
+        return "not modeled"
+    if claim.judged in ("not counted", "anchored"):
+        return claim.judged
+    if not all(is_met(claim, value) for value in (predicted, *claim.assumed)):
+        return "not reproduced"
+    if claim.judged == "no evidence":
+        return "no evidence"
+    if claim.judged == "sign only" or _is_sign(claim):
+        return "sign only"
+    nothing = neutral(claim)
+    return "reproduced" if nothing is None or not is_met(claim, nothing) else "no evidence"
 
 
-def _is_met(value: float, low: float, high: float, tolerance_frac: float, is_floor: bool, is_ceiling: bool) -> bool:
-    """Whether a value lies within a range, to a tolerance; a floor has no upper end, a ceiling no lower one."""
-    is_above = value >= low - (tolerance_frac * abs(low) or NEAR_ZERO_FRAC) or is_ceiling
-    is_below = value <= high + (tolerance_frac * abs(high) or NEAR_ZERO_FRAC) or is_floor
-    return is_above and is_below
+def is_met(claim: Claim, value: float) -> bool:
+    """Whether a number is what the paper reports.
+
+    Bounds have no tolerance. Else a fifth of the number: of a comparison's ratio, a fifth of the gain; of a share above
+    a half, what remains to one must be as near too.
+    """
+    if claim.reading == "at least":
+        return value >= claim.low
+    if claim.reading == "less than":
+        return value < claim.high
+    low, high = accepted(claim)
+    return low <= value <= high
+
+
+def accepted(claim: Claim) -> tuple[float, float]:
+    """The numbers that count as what is reported; a bound is met at its own side only."""
+    if claim.reading in ("at least", "less than"):
+        return claim.low, claim.high
+    base = NEUTRAL["ratio"] if claim.unit == "ratio" and claim.baseline else 0.0
+    low = claim.low - _near(claim.low - base, claim)
+    high = claim.high + _near(claim.high - base, claim)
+    if claim.unit == "frac" and 0.5 < claim.low <= claim.high <= 1.0 and not claim.is_increase:
+        low = max(low, claim.low - _near(1.0 - claim.low, claim))
+        high = min(high, claim.high + _near(1.0 - claim.high, claim))
+    return low, high
+
+
+def _near(effect: float, claim: Claim) -> float:
+    """How far off still counts as the same, by the size of an effect."""
+    return claim.tolerance_frac * abs(effect) or NEAR_ZERO_FRAC
+
+
+def _is_sign(claim: Claim) -> bool:
+    """Whether a claim is a bound at the number of no effect: it says which is better, not by how much."""
+    end = {"at least": claim.low, "less than": claim.high}.get(claim.reading)
+    return end is not None and end == NEUTRAL.get(claim.unit)
 
 
 def ratio(claim: Claim, predicted: float) -> float:

@@ -105,7 +105,7 @@ def _techniques(names: Sequence[str]) -> tuple[Mechanism, ...]:
 def _curve(paper: Paper, card: Scorecard | None) -> tuple[Reading | None, str]:
     """The paper's sweep, read: from the scorecard, else computed here and now; or why there is none."""
     if paper.missing:
-        return None, "the paper is not run again"
+        return None, "the paper is not modeled"
     if paper.sweep is None:
         return None, "its file names no input to vary"
     try:

@@ -10,8 +10,8 @@ from orrery.evidence.find.document import Document
 MOST_LISTED = 20
 """Names that an error spells out."""
 
-VERDICTS = ("repeats", "misses", "none")
-"""A paper has a claim that repeats, one that misses, or none that is run again."""
+VERDICTS = ("reproduced", "not reproduced", "none")
+"""A paper has a claim that is reproduced, one that is not, or none that is modeled."""
 
 _YEARS = re.compile(r"(\d{4})?\s*(\.\.)?\s*(\d{4})?")
 

@@ -7,9 +7,7 @@ from orrery.base.errors import FactError
 from orrery.base.sources import Fact
 from orrery.evidence.paper_file import Claim, Paper, Setup, Sweep
 from orrery.evidence.prediction import predict
-
-NEUTRAL = {"ratio": 1.0, "frac": 0.0, "points": 0.0}
-"""What a comparison says, by its unit, where the technique changes nothing."""
+from orrery.evidence.verdict import neutral
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,7 @@ class Curve:
     @property
     def neutral(self) -> float | None:
         """The prediction at which nothing is gained or lost; None where the claim compares nothing."""
-        return NEUTRAL.get(self.claim.unit) if self.claim.baseline else None
+        return neutral(self.claim)
 
 
 def across(paper: Paper) -> Curve:

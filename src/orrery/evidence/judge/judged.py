@@ -14,7 +14,7 @@ OWN = "a paper of your own: no mechanism of orrery has been tied to its claims"
 
 
 class Unjudged(OrreryError):
-    """A paper's reproduction that says too little or too much: claims nobody made, misses that nothing explains."""
+    """A paper's reproduction that says too little or too much: claims nobody made, differences left unexplained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +37,19 @@ class Judged:
         found = math.nan if self.predicted is None else ratio(self.claim, self.predicted)
         return None if math.isnan(found) else found
 
+    @property
+    def why(self) -> str:
+        """How the number comes about, after what its file says of the verdict."""
+        return f"{self.claim.because.capitalize()}. {self.because}" if self.claim.because else self.because
+
     def to_json(self) -> dict[str, object]:
         """One object of ``orrery reproduce --json``."""
         c = self.claim
         return {
             "paper": self.paper, "claim": c.id, "metric": c.metric, "unit": c.unit, "baseline": c.baseline,
             "reported": c.low if c.low == c.high else [c.low, c.high], "reading": c.reading,
-            "predicted": self.predicted, "ratio": self.ratio, "verdict": self.verdict, "because": self.because,
+            "predicted": self.predicted, "assumed_range": list(c.assumed), "ratio": self.ratio,
+            "verdict": self.verdict, "verdict_because": c.because, "because": self.because,
         }  # fmt: skip
 
 
@@ -63,7 +69,7 @@ def _judged(paper: Paper, claim: Claim, found: Prediction | None) -> Judged:
         return Judged(paper=paper.key, claim=claim, predicted=None, because=claim.missing)
     is_off = abs(ratio(claim, found.predicted) - 1.0) > EXPLAINED_BEYOND_FRAC
     because = found.because
-    if found.differs and (is_off or verdict(claim, found.predicted) == "misses"):
+    if found.differs and (is_off or verdict(claim, found.predicted) == "not reproduced"):
         because = f"{because}. Differs by {found.differs}"
     return Judged(paper=paper.key, claim=claim, predicted=found.predicted, because=because)
 
@@ -77,9 +83,10 @@ def _is_complete(paper: Paper, found: Mapping[str, Prediction]) -> None:
         "predicted, though its file says what is missing": found.keys() & missing,
         "neither predicted nor said to be missing": claims.keys() - found.keys() - missing,
         "no number": {c for c, p in found.items() if not math.isfinite(p.predicted)},
-        "missed, and nothing says why": {
+        "far off, and nothing says why": {
             c for c, p in found.items()
-            if c in claims and verdict(claims[c], p.predicted) == "misses" and not p.differs
+            if c in claims and verdict(claims[c], p.predicted) == "not reproduced" and not p.differs
+            and abs(ratio(claims[c], p.predicted) - 1.0) > EXPLAINED_BEYOND_FRAC
         },
     }  # fmt: skip
     if said := [f"{', '.join(sorted(ids))}: {what}" for what, ids in wrong.items() if ids]:

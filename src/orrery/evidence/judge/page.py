@@ -8,33 +8,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from orrery.evidence.amounts import amount
 from orrery.evidence.judge.judged import Judged
 from orrery.evidence.paper_file import Paper, get_paper
-from orrery.evidence.verdict import Verdict
+from orrery.evidence.verdict import VERDICTS, Verdict
 
 INTRO = """# Papers, run again
 
-What papers on AI compute report, beside what orrery predicts for the set-ups that they state. Nothing is fitted to the
-reported numbers: set-ups, with the place of every fact, are in `src/orrery_papers/KEY/paper.toml`, and what a paper
-leaves open stands there under `[unstated]` with what is assumed for it. The predictions are computed by `predict.py`
-beside it; `orrery reproduce --all` runs them all, writes this page and the scorecard that every change of the code is
-held against (`src/orrery/evidence/accuracy.toml`).
+What papers on AI compute report, beside what orrery predicts for the set-ups that they state. Set-ups, with the place
+of every fact, are in `src/orrery_papers/KEY/paper.toml`, and what a paper leaves open stands there under `[unstated]`
+with what is assumed for it. The predictions are computed by `predict.py` beside it; `orrery reproduce --all` runs them all,
+writes this page and the scorecard that every change of the code is held against
+(`src/orrery/evidence/accuracy.toml`).
 
-*repeats*: within the claim's tolerance (20 % unless its file says otherwise) of the reported number or range; bounds
-("at least", "less than") from their side only; of a reduction by more than half, what remains must be as near.
-*misses*: outside; the last column says which input or mechanism explains it, as far as we know. *reported only*:
-nothing here predicts it, and the list says what is missing.
+A verdict counts where it could have failed:
+
+- *reproduced*: within a fifth of the reported number or range, and not so with the technique switched off (1.0x, 0 %).
+  Of a speed-up the fifth is of the gain (2.0x is met from 1.8x to 2.2x), of a share above a half what
+  remains to one must be as near, and bounds ("at least", "less than") have no tolerance. Where an assumption decides,
+  all of its range must be met. Nothing is fitted to the reported numbers of these rows.
+- *not reproduced*: outside; the last column says which input or mechanism explains it, as far as we know.
+
+These could not have failed, and count for nothing:
+
+- *no evidence*: met, and met with no effect too.
+- *sign only*: the paper says which is better, not by how much, and so it comes out.
+- *not counted*: an echo of an input, a definition, a count of a list, what holds by construction.
+- *anchored*: clipped by, fitted to or worked out of the paper's own numbers.
+- *not modeled*: nothing here predicts it, and the list says what is missing.
 
 ![Predicted against reported, on logarithmic axes, one point a claim](papers.svg)
 """
 
-SUMMARY = "| paper | fit | claims | repeats | misses | reported only |\n" + "|---" * 2 + "|---:" * 4 + "|"
+SUMMARY = f"| paper | fit | claims | {' | '.join(VERDICTS)} |\n" + "|---" * 2 + "|---:" * (1 + len(VERDICTS)) + "|"
+
+COUNTED: tuple[Verdict, ...] = ("reproduced", "not reproduced")
+"""Verdicts that could have failed."""
 
 HEAD = (
     "| claim | set-up | reported | predicted | ratio | verdict | how, and what explains a difference |\n"
     + "|---" * 7
     + "|"
 )
-
-VERDICTS: tuple[Verdict, ...] = ("repeats", "misses", "reported only")
 
 
 def page(judged: Sequence[Judged], keys: Sequence[str]) -> str:
@@ -54,23 +66,26 @@ def page(judged: Sequence[Judged], keys: Sequence[str]) -> str:
 
 
 def _order(layer: str, papers: Mapping[str, Paper], claims: Mapping[str, Sequence[Judged]]) -> tuple[int, str]:
-    """Layers with most claims run again come first."""
+    """Layers with most claims that are modeled come first."""
     told = sum(j.predicted is not None for key, js in claims.items() if papers[key].layer == layer for j in js)
     return -told, layer
 
 
 def totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[Judged]]) -> str:
-    """The library in three sentences."""
+    """The library in five sentences; the papers that count come first."""
     count = Counter(j.verdict for js in claims.values() for j in js)
     core = [key for key, paper in papers.items() if paper.fit == "core"]
-    again = [key for key in core if any(j.predicted is not None for j in claims[key])]
-    repeat = [key for key in core if any(j.verdict == "repeats" for j in claims[key])]
-    off = sorted(abs(j.ratio - 1.0) for js in claims.values() for j in js if j.ratio is not None)
+    tried = [key for key in papers if any(j.verdict in COUNTED for j in claims[key])]
+    held = [key for key in papers if any(j.verdict == "reproduced" for j in claims[key])]
+    counted = [j for js in claims.values() for j in js if j.verdict in COUNTED]
+    off = sorted(abs(j.ratio - 1.0) for j in counted if j.ratio is not None)
+    rest = ", ".join(f"{count[word]} {word}" for word in VERDICTS if word not in COUNTED)
     return (
-        f"{len(papers)} papers make {sum(count.values()):,} claims: {count['repeats']} repeat, {count['misses']} miss, "
-        f"{count['reported only']} are reported only. Of {len(core)} core papers {len(again)} are run again, and "
-        f"{len(repeat)} have at least one claim that repeats. The median difference from what is reported is "
-        f"{_percentile(off, 0.5):.1%}, the 90th percentile {_percentile(off, 0.9):.0%}."
+        f"{len(held)} papers ({len(set(held) & set(core))} of {len(core)} core ones) have a verdict that could have "
+        f"failed and did not, of {len(tried)} with a verdict that could have failed. {len(papers)} papers make "
+        f"{sum(count.values()):,} claims: {count['reproduced']} are reproduced, {count['not reproduced']} are not; of "
+        f"the others {rest}. The median difference of those that count is {_percentile(off, 0.5):.1%}, the 90th "
+        f"percentile {_percentile(off, 0.9):.0%}."
     )
 
 
@@ -95,11 +110,11 @@ def section(paper: Paper, claims: Sequence[Judged]) -> str:
     rest = [j for j in claims if j.predicted is None]
     out = [f"### {paper.title}", "", f"[{paper.year}]({paper.link}). {paper.mechanism}", ""]
     if paper.missing:
-        out += [f"Not run again: {paper.missing}", ""]
+        out += [f"Not modeled: {paper.missing}", ""]
     if told:
         out += [HEAD, *(_row(j) for j in told), ""]
     if rest:
-        out += ["Reported only:", "", *(f"- `{j.claim.id}` ({reported(j)}): {j.because}" for j in rest), ""]
+        out += ["Not modeled:", "", *(f"- `{j.claim.id}` ({reported(j)}): {j.because}" for j in rest), ""]
     return "\n".join(out)
 
 
@@ -107,10 +122,18 @@ def _row(j: Judged) -> str:
     assert j.predicted is not None
     cells = (
         f"`{j.claim.id}`" + (f" against {j.claim.baseline}" if j.claim.baseline else ""),
-        j.claim.setup.name, f"{reported(j)} ({j.claim.at})", f"**{amount(j.predicted, j.claim.unit)}**",
-        "" if j.ratio is None else f"{j.ratio:.2f}", j.verdict, j.because,
+        j.claim.setup.name, f"{reported(j)} ({j.claim.at})", f"**{predicted(j)}**",
+        "" if j.ratio is None else f"{j.ratio:.2f}", j.verdict, j.why,
     )  # fmt: skip
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def predicted(j: Judged) -> str:
+    """What is predicted, and the range of an assumption that decides it; empty where nothing is."""
+    if j.predicted is None:
+        return ""
+    ends = " to ".join(_once(amount(x, j.claim.unit) for x in j.claim.assumed))
+    return amount(j.predicted, j.claim.unit) + (f" ({ends})" if ends else "")
 
 
 def reported(j: Judged) -> str:

@@ -31,7 +31,7 @@ def _panel(title: str, unit: str, judged: Sequence[tuple[Judged, float]]) -> Pai
         [predicted for _, predicted in judged],
         unit,
         [_told(j, predicted) for j, predicted in judged],
-        [j.verdict == "misses" for j, _ in judged],
+        [j.verdict == "not reproduced" for j, _ in judged],
     )
 
 

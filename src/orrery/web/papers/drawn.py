@@ -8,6 +8,7 @@ from orrery.drawing import Reading as Row
 from orrery.evidence.amounts import amount, input_name, input_text, metric_name
 from orrery.evidence.find.crossing import LOGARITHMIC_RATIO, Reading
 from orrery.evidence.judge.judged import Judged
+from orrery.evidence.verdict import accepted
 from orrery.web.papers.said import said
 
 LEAST_ROWS, MOST_ROWS = 2, 24
@@ -61,7 +62,7 @@ def _unit(name: str) -> str:
 
 
 def claims(judged: Sequence[Judged]) -> tuple[str, ...]:
-    """A drawing for each unit: what is reported with the room in which a prediction repeats it, and the prediction."""
+    """A drawing for each unit: what is reported with its tolerance, and the prediction."""
     units: dict[str, list[Judged]] = {}
     for j in judged:
         if j.predicted is not None:
@@ -84,6 +85,6 @@ def _claims(unit: str, judged: Sequence[Judged]) -> str:
 
 
 def _row(j: Judged) -> Row:
-    low, high, near = j.claim.low, j.claim.high, j.claim.tolerance_frac
-    ends = low - near * abs(low), high + near * abs(high)
+    low, high = j.claim.low, j.claim.high
+    ends = accepted(j.claim)
     return Row(said(j.claim.id, 60), (low + high) / 2.0, *ends, j.predicted)

@@ -8,8 +8,9 @@ from orrery.evidence.amounts import amount, metric_name
 from orrery.evidence.find.citation import bibtex
 from orrery.evidence.find.entry import PaperEntry, entry_of
 from orrery.evidence.judge.judged import Judged
-from orrery.evidence.judge.page import VERDICTS, reported
+from orrery.evidence.judge.page import reported
 from orrery.evidence.paper_file import Paper
+from orrery.evidence.verdict import VERDICTS
 from orrery.web.papers import drawn
 from orrery.web.papers.index import Index
 from orrery.web.papers.said import link, said
@@ -91,5 +92,5 @@ def claim_row(j: Judged) -> ClaimRow:
         id=said(j.claim.id, 80), what=said(metric_name(j.claim.metric) + against, 160), reported=reported(j),
         at=said(j.claim.at, 120), predicted="" if j.predicted is None else amount(j.predicted, j.claim.unit),
         ratio="" if j.ratio is None else f"{round(j.ratio, 2) + 0.0:.2f}", verdict=j.verdict,
-        because=said(j.because, MOST_WORDS), note=said(j.claim.note, MOST_WORDS),
+        because=said(j.why, MOST_WORDS), note=said(j.claim.note, MOST_WORDS),
     )  # fmt: skip

@@ -62,9 +62,9 @@ def item_of(document: Document, marked: Marked, because: Sequence[str] = ()) -> 
 
 
 def verdicts(key: str) -> tuple[tuple[str, int], ...]:
-    """How many claims of a paper repeat, and how many miss, by the checked-in scorecard."""
+    """How many claims of a paper are reproduced, and how many are not, by the checked-in scorecard."""
     count = Counter(scored.verdict for scored in read_scorecard().papers.get(key, {}).values())
-    return tuple((word, count[word]) for word in ("repeats", "misses") if count[word])
+    return tuple((word, count[word]) for word in ("reproduced", "not reproduced") if count[word])
 
 
 def item_of_hit(hit: Hit, marked: Marked) -> Item:

@@ -73,6 +73,10 @@ def _latest(document: Document) -> tuple[int, str, str]:
     return -(document.year or 0), document.layer, document.key
 
 
+NONE = (("reproduced", 0), ("not reproduced", 0))
+"""Verdicts of a paper that has none."""
+
+
 def rows(index: Index, asked: Asked) -> list[dict[str, str | int | None]]:
     """All that is asked for, as plain data."""
     if asked.query:
@@ -82,7 +86,7 @@ def rows(index: Index, asked: Asked) -> list[dict[str, str | int | None]]:
         documents = sorted(kept(index.documents(asked.has_new), asked.filters), key=_latest)
     return [
         {"key": d.key, "title": d.title, "year": d.year, "layer": d.layer, "kind": d.kind, "fit": d.fit, "url": d.url,
-         **{f"num_{word}": num for word, num in (("repeats", 0), ("misses", 0), *verdicts(d.key))}}
+         **{f"num_{word.replace(' ', '_')}": num for word, num in (*NONE, *verdicts(d.key))}}
         for d in documents
     ]  # fmt: skip
 

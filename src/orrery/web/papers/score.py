@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from orrery.base.errors import ScenarioError
 from orrery.evidence.find.filters import Filters, kept
 from orrery.evidence.judge.judged import Judged
-from orrery.evidence.judge.page import VERDICTS, totals
+from orrery.evidence.judge.page import totals
 from orrery.evidence.judge.plot import draw
 from orrery.evidence.judge.scorecard import recorded
 from orrery.evidence.paper_file import get_paper
-from orrery.evidence.verdict import Verdict
+from orrery.evidence.verdict import VERDICTS, Verdict
 from orrery.web.papers.entry_view import ClaimRow, claim_row
 from orrery.web.papers.index import Index
 
@@ -64,7 +64,7 @@ def _off(j: Judged) -> float:
     """How far a prediction is from what is reported, in powers; what is not predicted comes last."""
     if j.predicted is None:
         return -1.0
-    if j.ratio is None or j.verdict == "repeats":  # a bound may be passed by far
+    if j.ratio is None or j.verdict != "not reproduced":  # a bound may be passed by far
         return 0.0
     return abs(math.log(j.ratio)) if j.ratio > 0.0 else math.inf
 
