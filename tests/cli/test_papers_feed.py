@@ -163,7 +163,7 @@ def test_own_paper_files_are_checked_kept_and_found(said, tmp_path, library):
     assert said("papers", "add", own)[0] == 0, "the same once more"
     code, out, err = said("reproduce", "our-runs", "--json")
     (claim,) = json.loads(out)["claims"]
-    assert (code, claim["verdict"], claim["predicted"]) == (0, "reported only", None)
+    assert (code, claim["verdict"], claim["predicted"]) == (0, "not modeled", None)
     assert "a paper of your own" in claim["because"]
     assert "Wrote" not in err
     own.write_text(OWN.replace("2026\n", "2025\n"))

@@ -154,7 +154,7 @@ def test_every_claim_has_a_value_a_unit_and_a_place(key):
         assert claim.reading in READINGS
         assert claim.at
         assert claim.source.title
-        assert 0 < claim.tolerance_frac <= 1
+        assert 0 < claim.tolerance_frac <= 0.2
         assert re.fullmatch(r"[a-z0-9_]+", claim.metric)
         assert claim.unit != "frac" or claim.high <= 1, claim.id
 

@@ -31,36 +31,93 @@ def claim_of(**changes: object) -> Claim:
     return replace(base, **{"reading": "value", "tolerance_frac": 0.2, **changes})  # type: ignore[arg-type]
 
 
+YES, NO, NONE, SIGN = "reproduced", "not reproduced", "no evidence", "sign only"
+
+
 @pytest.mark.parametrize(
     ("reading", "low", "high", "predicted", "expected"),
     [
-        ("value", 2.0, 2.0, 2.39, "repeats"), ("value", 2.0, 2.0, 2.41, "misses"), ("value", 2.0, 2.0, 1.59, "misses"),
-        ("value", 1.5, 1.7, 1.6, "repeats"), ("value", 1.5, 1.7, 1.25, "repeats"), ("value", 1.5, 1.7, 1.1, "misses"),
-        ("at least", 2.0, 2.0, 9.0, "repeats"), ("at least", 2.0, 2.0, 1.5, "misses"),
-        ("less than", 2.0, 2.0, 0.1, "repeats"), ("less than", 2.0, 2.0, 2.5, "misses"),
-        ("up to", 2.0, 2.0, 1.0, "misses"), ("about", 0.0, 0.0, 0.04, "repeats"), ("about", 0.0, 0.0, 0.06, "misses"),
-        ("value", -1.0, -1.0, -1.1, "repeats"), ("value", -1.0, -1.0, -1.3, "misses"),
+        # A fifth of the gain: 2.0x gains 1.0, so 1.8 to 2.2; 1.5 to 1.7 is 1.4 to 1.84; 0.5x loses 0.5, so 0.4 to 0.6.
+        ("value", 2.0, 2.0, 2.19, YES), ("value", 2.0, 2.0, 2.21, NO), ("value", 2.0, 2.0, 1.79, NO),
+        ("value", 1.5, 1.7, 1.41, YES), ("value", 1.5, 1.7, 1.39, NO), ("value", 1.5, 1.7, 1.85, NO),
+        ("value", 0.5, 0.5, 0.59, YES), ("value", 0.5, 0.5, 0.61, NO), ("value", 1.2, 1.2, 1.0, NO),
+        # Bounds have no tolerance.
+        ("at least", 2.0, 2.0, 9.0, YES), ("at least", 2.0, 2.0, 1.99, NO), ("at least", 2.0, 2.0, 2.0, YES),
+        ("less than", 0.5, 0.5, 0.1, YES), ("less than", 0.5, 0.5, 0.51, NO), ("less than", 0.5, 0.5, 0.5, NO),
+        # A bound at no effect tests a sign; a bound beyond it is met with no effect too.
+        ("at least", 1.0, 1.0, 3.0, SIGN), ("at least", 1.0, 1.0, 0.99, NO), ("less than", 1.0, 1.0, 0.4, SIGN),
+        ("at least", 0.9, 0.9, 1.5, NONE), ("less than", 2.0, 2.0, 0.1, NONE), ("less than", 2.0, 2.0, 2.5, NO),
+        # Where no effect is reported, or lies in the range, no effect is no evidence.
+        ("value", 1.0, 1.0, 1.04, NONE), ("value", 1.0, 1.0, 1.06, NO), ("value", 0.9, 1.5, 1.2, NONE),
+        ("up to", 2.0, 2.0, 1.0, NO), ("about", 2.0, 2.0, 1.9, YES),
     ],
 )  # fmt: skip
-def test_verdict(reading: str, low: float, high: float, predicted: float, expected: str) -> None:
-    assert verdict(claim_of(reading=reading, low=low, high=high), predicted) == expected
+def test_the_verdict_of_a_speed_up(reading: str, low: float, high: float, predicted: float, expected: str) -> None:
+    assert verdict(claim_of(reading=reading, low=low, high=high, unit="ratio", baseline="vllm"), predicted) == expected
 
 
 @pytest.mark.parametrize(
-    ("reading", "predicted", "expected"),
+    ("unit", "baseline", "low", "predicted", "expected"),
     [
-        ("value", 0.989, "repeats"), ("value", 0.985, "misses"), ("value", 0.995, "misses"),
-        ("at least", 0.999, "repeats"), ("at least", 0.95, "misses"), ("less than", 0.95, "repeats"),
+        # Without a baseline nothing can be switched off, and a fifth is of the number: 2.0 is met from 1.6 to 2.4.
+        ("ratio", "", 2.0, 2.39, YES), ("ratio", "", 2.0, 2.41, NO), ("ratio", "", 1.0, 1.1, YES),
+        ("s", "", 0.1, 0.119, YES), ("s", "", 0.1, 0.121, NO), ("s", "", -1.0, -1.19, YES), ("s", "", -1.0, -1.3, NO),
+        ("frac", "", 0.0, 0.04, YES), ("frac", "", 0.0, 0.06, NO), ("frac", "vllm", 0.0, 0.04, NONE),
+        ("frac", "vllm", 0.3, 0.25, YES), ("frac", "vllm", 0.3, 0.23, NO), ("points", "vllm", 0.04, 0.0, NO),
+        ("points", "vllm", 0.0, 0.03, NONE),
     ],
 )  # fmt: skip
-def test_of_a_large_reduction_what_remains_must_be_met(reading: str, predicted: float, expected: str) -> None:
-    claim = claim_of(reading=reading, low=0.99, high=0.99, unit="frac", metric="energy_reduction")
+def test_the_verdict_by_unit(unit: str, baseline: str, low: float, predicted: float, expected: str) -> None:
+    assert verdict(claim_of(low=low, high=low, unit=unit, baseline=baseline), predicted) == expected
+
+
+@pytest.mark.parametrize(
+    ("reading", "reported", "predicted", "expected"),
+    [
+        # 0.99 leaves 0.01, so 0.988 to 0.992; 0.8 leaves 0.2, so 0.76 to 0.84; 1.0 leaves nothing, so five points.
+        ("value", 0.99, 0.989, YES), ("value", 0.99, 0.987, NO), ("value", 0.99, 0.993, NO),
+        ("value", 0.8, 0.765, YES), ("value", 0.8, 0.924, NO), ("about", 1.0, 0.96, YES), ("about", 1.0, 0.94, NO),
+        # A half or less is held by its number alone: 0.5 is met from 0.4 to 0.6.
+        ("value", 0.5, 0.41, YES), ("value", 0.5, 0.61, NO),
+        ("at least", 0.99, 0.999, YES), ("at least", 0.99, 0.95, NO), ("less than", 0.99, 0.95, YES),
+    ],
+)  # fmt: skip
+def test_of_a_large_share_what_remains_must_be_met(
+    reading: str, reported: float, predicted: float, expected: str
+) -> None:
+    claim = claim_of(reading=reading, low=reported, high=reported, unit="frac", baseline="", metric="a_name")
     assert verdict(claim, predicted) == expected
-    assert verdict(replace(claim, metric="accuracy"), 0.95) == "repeats"
+    assert verdict(replace(claim, metric="energy_reduction"), predicted) == expected, "whatever it is called"
 
 
-def test_verdict_without_a_prediction_is_what_was_reported() -> None:
-    assert verdict(claim_of(), None) == "reported only"
+def test_an_increase_by_more_than_half_leaves_nothing_over() -> None:
+    claim = claim_of(low=0.75, high=0.75, unit="frac", baseline="bf16")
+    assert verdict(claim, 0.88) == NO
+    assert verdict(replace(claim, is_increase=True), 0.88) == YES
+    assert verdict(replace(claim, low=1.5, high=1.5), 1.7) == YES, "more than all of it can only be an increase"
+
+
+def test_all_of_an_assumed_range_must_be_met() -> None:
+    claim = claim_of(low=2.0, high=2.0, unit="ratio", baseline="vllm")
+    assert verdict(replace(claim, assumed=(1.85, 2.15)), 2.0) == YES
+    assert verdict(replace(claim, assumed=(1.5, 2.15)), 2.0) == NO
+
+
+@pytest.mark.parametrize("word", ["not counted", "anchored"])
+def test_what_its_file_takes_out_counts_neither_way(word: str) -> None:
+    claim = claim_of(low=2.0, high=2.0, unit="ratio", baseline="vllm", judged=word)
+    assert [verdict(claim, x) for x in (2.0, 9.0)] == [word, word]
+    assert verdict(claim, None) == "not modeled"
+
+
+@pytest.mark.parametrize("word", [SIGN, NONE])
+def test_what_its_file_weakens_can_still_fail(word: str) -> None:
+    claim = claim_of(low=2.0, high=2.0, unit="ratio", baseline="vllm", judged=word)
+    assert [verdict(claim, x) for x in (2.0, 9.0)] == [word, NO]
+
+
+def test_a_verdict_without_a_prediction() -> None:
+    assert verdict(claim_of(), None) == "not modeled"
 
 
 def test_ratio_is_to_the_nearer_end_of_a_range() -> None:

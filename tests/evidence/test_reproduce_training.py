@@ -21,14 +21,14 @@ def claim_of(key: str, name: str) -> Claim:
 def test_a_batch_leaves_the_activations_that_were_reported() -> None:
     claim = claim_of("fuyou", "activations-13b")
     made = fuyou.work(claim.setup)
-    assert verdict(claim, made.num_layers * made.activation_bytes) == "repeats"
+    assert verdict(claim, made.num_layers * made.activation_bytes) == "reproduced"
 
 
 def test_a_stage_computed_twice_takes_a_third_longer() -> None:
     """One more forward pass beside one forward and two backward."""
     assert checkfree.answer(claim_of("checkfree", "step-of-redundant")) == pytest.approx(4 / 3)
     claim = claim_of("checkfree", "rollback-10")
-    assert verdict(claim, checkfree.answer(claim)) == "repeats"
+    assert verdict(claim, checkfree.answer(claim)) == "reproduced"
 
 
 def test_slices_hide_sums_of_a_small_case() -> None:

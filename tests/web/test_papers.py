@@ -21,6 +21,7 @@ from orrery.evidence.feed.marks import read_marks
 from orrery.evidence.feed.store import Store
 from orrery.evidence.understanding.meaning import Meaning
 from orrery.evidence.understanding.meant import named, understood_paper
+from orrery.evidence.verdict import VERDICTS
 from orrery.web.app import application
 from orrery.web.papers.meaning import deployment_of, form_of, question, shown
 from orrery.web.place import place_at
@@ -89,7 +90,7 @@ def test_a_search_finds_by_meaning_and_says_why(client):
     assert titles(found)[0].startswith("Taming Throughput-Latency Tradeoff")
     assert "Found by: " in found.text
     assert "<html" not in found.text  # only the part that is swapped
-    assert re.search(r'badge good">\d+ repeat', found.text)
+    assert re.search(r'badge good">\d+ reproduced', found.text)
 
 
 def test_filters_narrow_and_a_wrong_one_is_said_in_its_place(client):
@@ -106,7 +107,7 @@ def test_a_list_is_handed_out(client):
     papers = client.get("/papers?layer=moe&format=json").json()["papers"]
     assert [row["key"] for row in rows] == [paper["key"] for paper in papers]
     assert {paper["layer"] for paper in papers} == {"moe"}
-    assert {"num_repeats", "num_misses"} <= papers[0].keys()
+    assert {"num_reproduced", "num_not_reproduced"} <= papers[0].keys()
 
 
 def test_new_papers_are_found_beside_the_library(client, library):
@@ -251,14 +252,14 @@ def test_the_scorecard_counts_every_claim_and_narrows(client):
     whole = client.get("/papers/scorecard?format=json").json()["claims"]
     page = client.get("/papers/scorecard").text
     assert f"{len(whole)} claims" in page
-    misses = client.get("/papers/scorecard?layer=moe&verdict=misses&format=json").json()["claims"]
+    misses = client.get("/papers/scorecard?layer=moe&verdict=not reproduced&format=json").json()["claims"]
     assert 0 < len(misses) < len(whole)
-    assert {claim["verdict"] for claim in misses} == {"misses"}
-    narrowed = client.get("/papers/scorecard?layer=moe&verdict=misses", headers=HTMX).text
+    assert {claim["verdict"] for claim in misses} == {"not reproduced"}
+    narrowed = client.get("/papers/scorecard?layer=moe&verdict=not reproduced", headers=HTMX).text
     assert f"{len(misses)} claims" in narrowed
     assert "<svg" in narrowed
     rows = list(csv.DictReader(io.StringIO(client.get("/papers/scorecard?layer=moe&format=csv").text)))
-    assert {row["verdict"] for row in rows} <= {"repeats", "misses", "reported only"}
+    assert {row["verdict"] for row in rows} <= set(VERDICTS)
     assert client.get("/papers/scorecard?verdict=maybe").status_code == 422
     assert client.get("/papers/scorecard?format=svg").text.startswith("<svg")
 

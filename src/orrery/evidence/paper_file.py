@@ -254,12 +254,8 @@ def _claim(
     _needed(file, "a claim", table, ("id",))
     where = f"claim {table['id']}"
     needed = ("id", "metric", "reported", "unit", "from", "at")
-    _known(
-        file,
-        where,
-        table,
-        {*needed, "setup", "baseline", "reading", "tolerance_frac", "given", "missing", "note", *ADDED},
-    )
+    others = {"setup", "baseline", "reading", "tolerance_frac", "given", "missing", "note"}
+    _known(file, where, table, {*needed, *others, *HELD})
     _needed(file, where, table, needed if table.get("missing") else (*needed, "setup"))
     _words(file, where, table, {*needed, "setup", "baseline", "reading", "missing", "note"} - {"reported"})
     if table["from"] not in sources:

@@ -2,8 +2,8 @@
 
 A verdict counts only where it could have failed. ``reproduced``: met, and not met with the technique switched off.
 ``no evidence``: met, and so it would be with no effect at all. ``sign only``: the paper claims a direction alone,
-which comes out. ``not counted``: an echo of an input, a definition, what holds by construction. ``anchored``: clipped by,
-fitted to or worked out of the paper's own numbers. ``not modeled``: nothing is predicted.
+which comes out. ``not counted``: an echo of an input, a definition, what holds by construction. ``anchored``: clipped
+by, fitted to or worked out of the paper's own numbers. ``not modeled``: nothing is predicted.
 """
 
 from typing import Literal, get_args

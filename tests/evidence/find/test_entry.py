@@ -15,7 +15,9 @@ from orrery.evidence.judge.scorecard import Scorecard, Scored
 from orrery.evidence.paper_file import get_paper
 
 CARD = Scorecard(
-    papers={"two-pass-softmax": {"speedup-avx2": Scored(predicted=0.2, ratio=1.11, verdict="repeats", because="so")}},
+    papers={
+        "two-pass-softmax": {"speedup-avx2": Scored(predicted=0.2, ratio=1.11, verdict="reproduced", because="so")}
+    },
     curves={},
 )
 
@@ -42,9 +44,9 @@ def test_a_mechanism_without_a_technique_file_is_named_apart(finder):
 
 def test_claims_stand_beside_what_came_out(entry):
     by_id = {judged.claim.id: judged for judged in entry.claims}
-    assert by_id["speedup-avx2"].verdict == "repeats"
+    assert by_id["speedup-avx2"].verdict == "reproduced"
     assert by_id["speedup-avx2"].predicted == 0.2
-    assert by_id["speedup-avx512"].verdict == "reported only"
+    assert by_id["speedup-avx512"].verdict == "not modeled"
 
 
 def test_the_curve_is_read(entry):
@@ -65,7 +67,7 @@ def test_a_paper_that_is_not_run_again_says_so():
     found = entry_of(paper, card=CARD)
     assert found.missing == "a processor that nobody describes"
     assert found.curve is None
-    assert found.no_curve == "the paper is not run again"
+    assert found.no_curve == "the paper is not modeled"
 
 
 def test_it_becomes_json(entry):

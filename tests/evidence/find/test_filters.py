@@ -56,7 +56,7 @@ def test_what_is_left(filters, left):
         ({"year": ".."}, "is no year"),
         ({"year": "2020 2021"}, "is no year"),
         ({"year": "2024..2020"}, "write 2020..2024"),
-        ({"verdict": "wrong"}, "none of repeats, misses, none"),
+        ({"verdict": "wrong"}, "none of reproduced, not reproduced, none"),
     ],
 )
 def test_what_nobody_carries_is_refused(filters, said):
@@ -70,6 +70,9 @@ def test_papers_by_verdict(monkeypatch):
     def line(word):
         return Scored(predicted=1.0, ratio=1.0, verdict=word, because="so")
 
-    card = Scorecard(papers={"a": {"x": line("repeats"), "y": line("misses")}, "b": {"x": line("misses")}}, curves={})
+    card = Scorecard(
+        papers={"a": {"x": line("reproduced"), "y": line("not reproduced")}, "b": {"x": line("not reproduced")}},
+        curves={},
+    )
     monkeypatch.setattr("orrery.evidence.judge.scorecard.read_scorecard", lambda: card)
-    assert [keys(verdict=word) for word in ("repeats", "misses", "none")] == ["a", "ab", "c"]
+    assert [keys(verdict=word) for word in ("reproduced", "not reproduced", "none")] == ["a", "ab", "c"]

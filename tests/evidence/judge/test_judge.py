@@ -62,7 +62,7 @@ def test_every_claim_is_judged_in_the_order_of_the_file(quick: tuple[Judged, ...
         (lambda p: p[1:], "neither predicted nor said to be missing"),
         (lambda p: [*p, replace(p[0], claim="nobodys")], "nobodys: predicted, though nobody claims it"),
         (lambda p: [replace(p[0], predicted=float("nan")), *p[1:]], "no number"),
-        (lambda p: [replace(p[0], predicted=1e-9, differs=""), *p[1:]], "missed, and nothing says why"),
+        (lambda p: [replace(p[0], predicted=1e-9, differs=""), *p[1:]], "far off, and nothing says why"),
     ],
 )
 def test_a_reproduction_that_says_too_little_or_too_much_is_refused(change, says, monkeypatch) -> None:
@@ -180,9 +180,9 @@ def test_a_claim_that_is_gone_or_new_has_moved(scorecard: Path, quick: tuple[Jud
 def test_the_page_has_every_claim_and_what_is_missing(quick: tuple[Judged, ...]) -> None:
     lost = replace(quick[0], predicted=None, because="its cluster is nowhere described")
     text = page([lost, *quick[1:]], ("holmes",))
-    assert text.count("| repeats |") == 1 + sum(j.verdict == "repeats" for j in quick[1:])
+    assert text.count("| reproduced |") == 1 + sum(j.verdict == "reproduced" for j in quick[1:])
     assert f"- `{lost.claim.id}` ({reported(lost)}): its cluster is nowhere described" in text
-    assert "1 are reported only" in text
+    assert "1 not modeled" in text
 
 
 def test_the_picture_has_a_point_for_each_positive_claim(quick: tuple[Judged, ...]) -> None:

@@ -14,8 +14,8 @@ INTRO = """# Papers, run again
 
 What papers on AI compute report, beside what orrery predicts for the set-ups that they state. Set-ups, with the place
 of every fact, are in `src/orrery_papers/KEY/paper.toml`, and what a paper leaves open stands there under `[unstated]`
-with what is assumed for it. The predictions are computed by `predict.py` beside it; `orrery reproduce --all` runs them all,
-writes this page and the scorecard that every change of the code is held against
+with what is assumed for it. The predictions are computed by `predict.py` beside it; `orrery reproduce --all` runs them
+all, writes this page and the scorecard that every change of the code is held against
 (`src/orrery/evidence/accuracy.toml`).
 
 A verdict counts where it could have failed:
