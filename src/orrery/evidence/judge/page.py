@@ -83,8 +83,8 @@ def totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[Judged]]) 
     return (
         f"{len(held)} papers ({len(set(held) & set(core))} of {len(core)} core ones) have a verdict that could have "
         f"failed and did not, of {len(tried)} with a verdict that could have failed. {len(papers)} papers make "
-        f"{sum(count.values()):,} claims: {count['reproduced']} are reproduced, {count['not reproduced']} are not; of "
-        f"the others {rest}. The median difference of those that count is {_percentile(off, 0.5):.1%}, the 90th "
+        f"{sum(count.values()):,} claims: {count['reproduced']} are reproduced, {count['not reproduced']} are not; the "
+        f"others: {rest}. The median difference of those that count is {_percentile(off, 0.5):.1%}, the 90th "
         f"percentile {_percentile(off, 0.9):.0%}."
     )
 
