@@ -3,7 +3,7 @@
 import pytest
 
 from orrery.base.errors import OutOfRange
-from orrery.execution.engines import EngineFrame
+from orrery_papers.ngpc.engines import EngineFrame
 
 
 def test_engines_help_until_the_rest_sets_the_pace():

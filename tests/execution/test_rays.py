@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orrery.catalog.devices import get_device
-from orrery.execution.rays import RayBatch, composited, joined
+from orrery_papers.nerf_xl.rays import RayBatch, composited, joined
 
 
 def drawn(rays, samples):

@@ -5,10 +5,10 @@ import pytest
 
 from orrery.engine.streams import stream
 from orrery.fleet.decentral.registry import get_compressor
-from orrery.fleet.decentral.ring_election import rounds
 from orrery.fleet.decentral.saddle import compressed, extragradient, game
 from orrery.training.local_updates import get_local_updates
 from orrery.training.replica import Replica
+from orrery_papers.node_averaged_complexity.ring_election import rounds
 
 
 def send(name, vector, **knobs):

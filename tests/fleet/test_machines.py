@@ -9,9 +9,9 @@ from orrery.fleet.fabric import num_switches
 from orrery.fleet.ownership import Owned, Terms
 from orrery.fleet.reduction import HostedNode, host_reduce, memory_passes, ring_reduce
 from orrery.fleet.stages import Stage, Work, cheapest
-from orrery.fleet.wall_draw import draw, mixed
 from orrery.training.small.techniques import backpropagation
 from orrery.training.small.work import Sizes
+from orrery_papers.mixed_precision_carbon.wall_draw import draw, mixed
 
 NODE = HostedNode(
     num_devices=8, bus_bytes_per_s=24e9, num_devices_per_port=1, port_bytes_per_s=60e9, host_memory_bytes_per_s=1e12,

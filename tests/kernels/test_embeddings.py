@@ -2,7 +2,7 @@
 
 import pytest
 
-from orrery.kernels.sparse.embeddings import SparseProjection, WalkTraining
+from orrery_papers.fastrp.embeddings import SparseProjection, WalkTraining
 
 
 def test_walks_count_pairs_and_inner_nodes():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orrery.kernels.clustering.medoids import best_swaps, built, eager_swaps, loss
+from orrery_papers.fasterpam.medoids import best_swaps, built, eager_swaps, loss
 
 
 def drawn(count=40, seed=3):

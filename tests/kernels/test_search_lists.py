@@ -2,7 +2,7 @@
 
 import pytest
 
-from orrery.kernels.search.lists import InvertedLists, SearchDevice
+from orrery_papers.faiss_gpu.lists import InvertedLists, SearchDevice
 
 DEVICE = SearchDevice(flops_per_s=1e12, bandwidth_bytes_per_s=1e11, num_lookups_per_s=1e11)
 INDEX = InvertedLists(num_vectors=1e6, num_features=32, num_lists=1000, code_bytes=8)

@@ -3,7 +3,7 @@
 import pytest
 
 from orrery.catalog.devices import get_device
-from orrery.network.strided import canonical, copied_s, packed_s, packed_to_host_s, sent_by_copies_s, sent_s
+from orrery_papers.tempi.strided import canonical, copied_s, packed_s, packed_to_host_s, sent_by_copies_s, sent_s
 
 V100 = get_device("v100-sxm-16gb")
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.numerics.arithmetic import fingerprint
 from orrery.numerics.arithmetic.accumulation import PLATFORMS, Platform, fused_sum, product
 from orrery.numerics.arithmetic.seam import accumulated
+from orrery_papers.hspi import fingerprint
 
 
 def operands(seed, m=16, n=16, k=128):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orrery.predictors.cells.latency import PASS, plan
-from orrery.predictors.cells.vision import NETWORKS, fixed
+from orrery_papers.efficientvit_msra.vision import NETWORKS, fixed
 
 ONLY = np.zeros((1, 1), np.int64)
 

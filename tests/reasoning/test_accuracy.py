@@ -12,8 +12,8 @@ from orrery.reasoning.budget import Split, Trial, growth
 from orrery.reasoning.choice import Choice
 from orrery.reasoning.coverage import Difficulty, coverage, gain_frac, saturation_tries
 from orrery.reasoning.frontier import best_within, cheapest, frontier
-from orrery.reasoning.regret import Stream
 from orrery.reasoning.vote import Checker, WrongAnswers, checked_frac, majority_frac
+from orrery_papers.meta_rl_finetuning.regret import Stream
 
 
 def test_tries_and_rounds_obey_one_law():

@@ -8,7 +8,7 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.predictors.cells.pool import bench
-from orrery.predictors.cells.vision import fixed
+from orrery_papers.efficientvit_msra.vision import fixed
 
 ONLY = np.zeros((1, 1), np.int64)
 DIFFERS = (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.search.lists import InvertedLists, SearchDevice
+from orrery_papers.faiss_gpu.lists import InvertedLists, SearchDevice
 
 DIFFERS = (
     "kernels are taken at their roofs: look-ups meet in the same banks, lists of unlike length leave processors idle, "

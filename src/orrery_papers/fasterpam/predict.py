@@ -7,7 +7,7 @@ import numpy as np
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.clustering.medoids import Floats, Swapped, best_swaps, built, eager_swaps, loss
+from orrery_papers.fasterpam.medoids import Floats, Swapped, best_swaps, built, eager_swaps, loss
 
 DRAWN = ("num_clustered_points", "num_point_features", "num_true_groups")
 

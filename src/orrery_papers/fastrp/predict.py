@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
-from orrery.kernels.sparse.embeddings import SparseProjection, WalkTraining
+from orrery_papers.fastrp.embeddings import SparseProjection, WalkTraining
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

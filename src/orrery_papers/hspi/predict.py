@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.numerics.arithmetic import fingerprint
 from orrery.numerics.arithmetic.accumulation import PLATFORMS, product
+from orrery_papers.hspi import fingerprint
 
 Points = dict[str, NDArray[np.float64]]
 LEARNT, NAMED = 1, 2  # seeds

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
 from orrery.reasoning.coverage import Difficulty
-from orrery.reasoning.regret import Stream
+from orrery_papers.meta_rl_finetuning.regret import Stream
 
 DIFFERS = "the baseline, which does not write at full length on every question; and how success really grows"
 

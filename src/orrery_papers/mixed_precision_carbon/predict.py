@@ -6,9 +6,9 @@ from orrery.base.knobs import NoKnobs
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
-from orrery.fleet.wall_draw import draw, mixed
 from orrery.training.small.techniques import backpropagation
 from orrery.training.small.work import Sizes
+from orrery_papers.mixed_precision_carbon.wall_draw import draw, mixed
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

@@ -7,7 +7,7 @@ import numpy as np
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.rays import RayBatch, composited, joined
+from orrery_papers.nerf_xl.rays import RayBatch, composited, joined
 
 NUM_DRAWN_RAYS = 256
 

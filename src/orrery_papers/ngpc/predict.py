@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.engines import EngineFrame
+from orrery_papers.ngpc.engines import EngineFrame
 
 DIFFERS = (
     "each application has its own share: where engines are few those with a small share gain more, and where the rest "

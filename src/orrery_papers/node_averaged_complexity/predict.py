@@ -5,7 +5,7 @@ from math import log
 
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import Prediction
-from orrery.fleet.decentral.ring_election import rounds
+from orrery_papers.node_averaged_complexity.ring_election import rounds
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

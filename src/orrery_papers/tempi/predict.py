@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from orrery.catalog.devices import get_device
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.network.strided import Strided, canonical, copied_s, packed_s, sent_by_copies_s, sent_s
+from orrery_papers.tempi.strided import Strided, canonical, copied_s, packed_s, sent_by_copies_s, sent_s
 
 STRIDE_BYTES = 1024
 """Between runs, from start to start: a row of the allocation."""

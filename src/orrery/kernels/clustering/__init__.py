@@ -1,1 +1,0 @@
-"""Clusterings by swaps, run on real distances, with their operations counted."""
