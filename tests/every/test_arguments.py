@@ -68,6 +68,7 @@ def bases(tmp_path_factory):
         "train_rl": ((), REWARDED), "train_rl_plan": ((), {**REWARDED, "devices": 2}),
         "compare_runs": (([table],), {}), "fit_trace": ((orrery.load_trace("chat"),), {}),
         "get_paper": (("distserve",), {}),
+        "plan_disaggregated": ((scenario,), {"max_devices": 1}), "what_if": (("fp8-weights", scenario), {}),
         "requests_of": ((orrery.load_trace("chat"),), {"count": 5}), "read_scenario": ((SERVED,), {}),
         "report_of": ((None,), {}),
     }  # fmt: skip

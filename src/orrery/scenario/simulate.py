@@ -16,6 +16,8 @@ from orrery.planner.money import BUSY_FRAC, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe, deployment_json
 from orrery.scenario.attainment import Attained, attained
+from orrery.scenario.levers.found import of_service
+from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.objectives import percentile_limits, request_limits_s
 from orrery.scenario.requests import is_spread, requests_for
 from orrery.scenario.schema import Scenario, merged
@@ -119,7 +121,9 @@ def simulate(
     answer = answer_of(
         asked, service, found, (*notes, *requests.notes, *_spread_notes(asked), *_load_notes(asked, service))
     )
-    return replace(answer, seconds=time.perf_counter() - started)
+    given = asked.written()
+    idle = idle_notes(given, of_service(service, answer.summary, given))
+    return replace(answer, notes=(*answer.notes, *idle), seconds=time.perf_counter() - started)
 
 
 def _spread_notes(scenario: Scenario) -> tuple[str, ...]:

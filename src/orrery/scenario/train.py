@@ -14,6 +14,8 @@ from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.training.nearby import cheapest_fit, nearest_sensible
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import CannotBe
+from orrery.scenario.levers.found import of_job
+from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import check_is_rl
 from orrery.scenario.schema import Scenario, merged
@@ -143,7 +145,7 @@ def _trained(asked: Scenario) -> TrainAnswer | OffloadAnswer | CannotBe:
         near = nearest_sensible(job, layout)
         raise ScenarioError(said + (f" The nearest layout that works: {near}." if near else ""))
     steps, ranks = costed(job, layout)
-    notes = (*question.notes, *layout_notes)
+    notes = (*question.notes, *layout_notes, *idle_notes(asked.written(), of_job(job, layout)))
     if missing := _missing_memory(asked, job, layout, ranks):
         return CannotBe(infeasible=missing, notes=notes)
     tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)

@@ -13,6 +13,7 @@ from orrery.base.errors import OrreryError, ScenarioError
 from orrery.scenario.ask import CannotBe
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers import get_lever, levers
+from orrery.scenario.levers.idle import NOTED
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.setting import Setting
 from orrery.scenario.what_if import Comparer, what_if
@@ -256,6 +257,23 @@ def test_each_technique_of_an_experiment_is_in_it():
         if lever.command.startswith("orrery experiment"):
             text = studies[lever.command.split()[2]]
             assert f'"{lever.name}"' in text, f"{lever.name}: {lever.command}"
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_a_note_of_no_effect_is_true(data):
+    """Where a plain command says that a technique changes no number, leaving it out changes none."""
+    name = data.draw(st.sampled_from([n for n in ASKABLE if set(get_lever(n).on) & set(NOTED)]))
+    lever = get_lever(name)
+    base = dict(TRAINING | {"tp": 1, "pp": 4, "sharding": "zero1"} if lever.is_training else SERVING)
+    if not lever.is_training:
+        base |= {"replicas": data.draw(st.integers(1, 2)), "tp": data.draw(st.sampled_from([1, 2]))}
+        base["concurrency"] = data.draw(st.sampled_from([1, 4, 64, 300]))
+    question = lever.questions[0]
+    having = PLAIN[question](**base, **lever.on)
+    if any("no effect on this deployment" in note for note in having.notes):
+        for key in ("step_time_s", "output_throughput", "p99_ttft_ms", "mean_tpot_ms", "energy_j"):
+            assert having.to_json().get(key) == PLAIN[question](**base).to_json().get(key), (name, key)
 
 
 def test_json_is_as_scripts_rely_on():

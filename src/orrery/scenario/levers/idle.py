@@ -29,6 +29,16 @@ def idle_because(settings: Mapping[str, object], found: Found) -> str:
     return ""
 
 
+NOTED = ("overlap", "router", "lend_cache", "transfer", "queue", "preemption", "tensor_overlap")
+"""Settings of which the plain commands say that they change no number, where one of the reasons below holds."""
+
+
+def idle_notes(given: Mapping[str, object], found: Found) -> tuple[str, ...]:
+    """A note for every technique that was asked for and changes no number of this deployment."""
+    whys = ((name, idle_because({name: given[name]}, found)) for name in NOTED if name in given)
+    return tuple(f"{name} = {given[name]}: no effect on this deployment: {why}" for name, why in whys if why)
+
+
 def _nothing(value: str, found: Found) -> str:
     return ""
 

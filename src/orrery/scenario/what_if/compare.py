@@ -9,6 +9,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.train.job import TrainingJob
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
+from orrery.scenario.levers.found import of_job, of_service
 from orrery.scenario.levers.idle import OTHERWISE, Found, idle_because
 from orrery.scenario.levers.lever import Lever, Question
 from orrery.scenario.levers.registry import flag
@@ -227,21 +228,14 @@ def found_in(side: Side) -> Found:
     """What a side has that techniques act on."""
     about, answer, given = side.about, side.answer, side.settings
     if isinstance(about, TrainingJob):
-        layout = answer.layout
-        return Found(
-            tp=layout.tp, pp=layout.pp, dp=layout.dp * layout.cp, ep=layout.ep,
-            has_experts=any(b.experts for b in about.model.blocks),
-        )  # fmt: skip
-    layout = about.layout if isinstance(about, Deployment) else None
-    pools = answer.service.pools if isinstance(answer, SimulatedAnswer) else ()
+        return of_job(about, answer.layout)
+    if isinstance(answer, SimulatedAnswer):
+        return of_service(answer.service, answer.summary, given)
+    if not isinstance(about, Deployment):
+        return Found()
+    layout = about.layout
     return Found(
-        tp=max((p.deployment.layout.tp for p in pools), default=layout.tp if layout else 1),
-        pp=layout.pp if layout else 1, dp=layout.dp if layout else 1,
-        replicas=sum(p.replicas for p in pools) or 1, has_pools=len(pools) > 1,
-        has_experts=bool(isinstance(about, Deployment) and any(b.experts for b in about.model.blocks)),
-        has_host_cache="host_cache_bytes" in given, swaps=given.get("preemption") == "swap",
-        waiting=answer.summary.waiting_mean_requests if pools else 1.0,
-        preemptions=answer.summary.preemptions if pools else 1,
+        tp=layout.tp, pp=layout.pp, dp=layout.dp, has_experts=any(b.experts for b in about.model.blocks)
     )  # fmt: skip
 
 

@@ -1,0 +1,30 @@
+"""What answers of the plain commands say of what techniques act on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.execution.train.job import TrainingJob
+from orrery.execution.train.layout import TrainingLayout
+from orrery.scenario.levers.idle import Found
+from orrery.serving.metrics import Summary
+from orrery.serving.simulation.service import Service
+
+
+def of_job(job: TrainingJob, layout: TrainingLayout) -> Found:
+    """Of a training job."""
+    return Found(
+        tp=layout.tp, pp=layout.pp, dp=layout.dp * layout.cp, ep=layout.ep,
+        has_experts=any(b.experts for b in job.model.blocks),
+    )  # fmt: skip
+
+
+def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> Found:
+    """Of a simulated run."""
+    pools, layout = service.pools, service.pools[-1].deployment.layout
+    return Found(
+        tp=max(p.deployment.layout.tp for p in pools), pp=layout.pp, dp=layout.dp,
+        replicas=sum(p.replicas for p in pools), has_pools=len(pools) > 1,
+        has_experts=any(b.experts for b in pools[-1].deployment.model.blocks),
+        has_host_cache="host_cache_bytes" in given, swaps=given.get("preemption") == "swap",
+        waiting=summary.waiting_mean_requests, preemptions=summary.preemptions,
+    )  # fmt: skip
