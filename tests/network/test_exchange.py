@@ -6,7 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.network import TokenExchange, predict, spread
-from orrery.network.exchange import workers_of
+from orrery.network.exchange import exchange_plan, time_of, token_bytes, workers_of
+from orrery.network.group import Group
+from orrery.network.routing import Routing
+from orrery.network.techniques import per_device
 
 LIBRARIES = ("deepep-low-latency", "tensorrt-llm-two-sided")
 libraries = st.sampled_from(LIBRARIES)
@@ -81,3 +84,80 @@ def test_few_experts_leave_most_of_the_device_idle(make_device):
 def test_the_interval_is_wider_between_nodes(make_device):
     device = make_device()
     assert spread(ask(n=16), device).high_80_ratio > spread(ask(n=8), device).high_80_ratio
+
+
+@pytest.mark.parametrize(
+    ("kind", "library", "format", "each"),
+    [
+        ("moe_dispatch", "deepep-low-latency", "bf16", 1.03125),  # fp8, and 4 bytes of scale for 128 channels
+        ("moe_dispatch", "tensorrt-llm-two-sided", "bf16", 2.0),
+        ("moe_dispatch", "tensorrt-llm-two-sided", "fp8", 1.0),
+        ("moe_combine", "deepep-low-latency", "fp8", 2.0),  # results are summed in bf16
+        ("moe_prepare", "deepep-low-latency", "bf16", 0.0),  # counts only
+    ],
+)
+def test_bytes_of_a_copy(kind, library, format, each):
+    assert token_bytes(kind, library, 4096, format) == 4096 * each
+
+
+def test_nobody_to_send_to_has_an_empty_plan(make_device):
+    group = Group(kind="all_to_all", num_devices=1, per_node=1)
+    plan = exchange_plan(
+        Routing(group=group, num_experts=8, experts_per_token=2), "moe_dispatch", 1e3, make_device(), {}
+    )
+    numbers = plan.latency_s, plan.slope_s_per_tokens, plan.roof_s_per_tokens, plan.sent_bytes_per_tokens
+    assert (plan.name, plan.exponent_ratio, numbers) == ("none", 1.0, (0.0, 0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(("topology", "crowd"), [("switch", 1.0), ("mesh", 7 / 3)])
+def test_one_exchange_by_hand(make_device, topology, crowd):
+    """Two nodes of four, 16 experts, 3 a token, 1000 bytes a copy. Of 3 copies 3/8 x 3 stay on the node's links, half
+    cross. All 3 are copied once more in memory, at 0.2 each. A mesh of 7 links with 4 members has 3 of them in use.
+    """
+    device = make_device(topology=topology)
+    group = Group(kind="all_to_all", num_devices=8, per_node=4, topology=topology, links=7)
+    routing = Routing(group=group, num_experts=16, experts_per_token=3)
+    constants = {
+        "launch_s": 1e-5, "expert_s": 2e-8, "token_s": 1.6e-6, "wire_rate_frac": 0.5, "staging_ratio": 0.2,
+        "scaleout_rate_frac": 0.9, "per_expert": 1.0,
+    }  # fmt: skip
+    plan = exchange_plan(routing, "moe_dispatch", 1000.0, device, constants)
+    near = (3 * 3 / 8 + 0.2 * 3) * crowd * 1000 / (0.5 * 400e9)
+    far = 3 * 4 / 8 * 1000 / (0.9 * 50e9)
+    assert plan.slope_s_per_tokens == pytest.approx(1.6e-6 / 16 + max(near, far))  # a block for each of 16 experts
+    assert plan.latency_s == pytest.approx(1e-5 + 16 * 2e-8 + 5e-6)  # the link's own step between nodes
+    assert plan.roof_s_per_tokens == pytest.approx(1000 * max(9 / 8 * crowd / 400e9, 3 / 2 / 50e9))
+    assert plan.sent_bytes_per_tokens == pytest.approx(1000 * (9 / 8 + 3 / 2))
+    assert plan.exponent_ratio == 1.0
+    inside = Group(kind="all_to_all", num_devices=4, per_node=4, topology=topology, links=7)
+    alone = exchange_plan(
+        Routing(group=inside, num_experts=16, experts_per_token=3), "moe_dispatch", 1000.0, device, constants
+    )
+    assert alone.slope_s_per_tokens == pytest.approx(1e-7 + (3 * 3 / 4 + 0.6) * crowd * 1000 / (0.5 * 400e9))
+    assert alone.latency_s == pytest.approx(1e-5 + 16 * 2e-8)
+
+
+@pytest.mark.parametrize(("num_sms", "workers"), [(0, 20), (24, 24)])
+def test_a_throughput_kernel_has_the_units_that_it_is_given(make_device, num_sms, workers):
+    """132 units, of which it takes so many: 1/(0.5 rate) + 132 / (workers x 0.8 rate) a byte; eight in one node."""
+    group = Group(kind="all_to_all", num_devices=8, per_node=8)
+    routing = Routing(group=group, num_experts=8, experts_per_token=1)
+    constants = {
+        "launch_s": 1e-5, "token_s": 1e-6, "wire_rate_frac": 0.5, "sm_rate_frac": 0.8, "per_device": 1.0,
+        "overlap_power": 2.0,
+    }  # fmt: skip
+    plan = exchange_plan(routing, "moe_dispatch", 1e4, make_device(), constants, num_sms)
+    per_byte = 1 / (0.5 * 400e9) + 132 / (workers * 0.8 * 400e9)
+    assert plan.slope_s_per_tokens == pytest.approx(1e-6 / workers + 7 / 8 * 1e4 * per_byte)
+    tokens = 8.0
+    joined = (plan.latency_s**2 + (tokens * plan.slope_s_per_tokens) ** 2) ** 0.5
+    assert time_of(plan, np.array([tokens])) == pytest.approx([joined])
+
+
+def test_copies_across_three_nodes():
+    """Six devices, two a node, 6 experts, 1 a token: of one node hit on average, two thirds are other nodes."""
+    group = Group(kind="all_to_all", num_devices=6, per_node=2)
+    copies = per_device.rule(Routing(group=group, num_experts=6, experts_per_token=1))
+    assert copies.across_ratio == pytest.approx(2 / 3)
+    assert (copies.inside_ratio, copies.local_ratio) == (pytest.approx(1 / 2), pytest.approx(1.0))
+    assert copies.num_out_steps == 2 * 2  # counts, and the end: log2 of three nodes, rounded up

@@ -39,3 +39,17 @@ def test_a_large_object_goes_by_the_device_and_copies_lose_to_both_ways():
     data = canonical(64, [(100_000, 4096)])
     assert packed_s(data, V100, 10e-6) < packed_to_host_s(data, V100, 10e-6)
     assert sent_by_copies_s(data, V100, 10e-6) > 1000 * sent_s(data, V100, 10e-6)
+
+
+def test_one_message_by_hand():
+    """1000 runs of 40 bytes, 4096 apart: 2 sectors of 32 each, so 64 kB in and 40 kB out at 900 GB/s; to the host the
+    slower of reading and the host's link. Both sides pack, and 40 kB cross the network once.
+    """
+    data, rate = canonical(40, [(1000, 4096)]), V100.memory_bandwidth_bytes_per_s
+    device_s = 1e-5 + (64_000 + 40_000) / rate
+    host_s = 1e-5 + max(64_000 / rate, 40_000 / V100.host.each_way_bytes_per_s)
+    wire_s = V100.scaleout.latency_s + 40_000 / V100.scaleout.each_way_bytes_per_s
+    assert packed_s(data, V100, 1e-5) == pytest.approx(device_s)
+    assert packed_to_host_s(data, V100, 1e-5) == pytest.approx(host_s)
+    assert sent_s(data, V100, 1e-5) == pytest.approx(2 * min(device_s, host_s) + wire_s)
+    assert sent_by_copies_s(data, V100, 1e-5) == pytest.approx(2 * 1000 * (1e-5 + 40 / rate) + wire_s)

@@ -1,0 +1,181 @@
+"""Who takes part, how the links are shared, and what one plan costs: worked out on a few devices."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from orrery.network import Collective, predict, spread
+from orrery.network.collective import coefficients
+from orrery.network.group import Group, group_of
+from orrery.network.plan import Candidate, candidates, undominated
+from orrery.network.techniques import in_switch, pairwise, torus_ring, tree
+
+FAST, SLOW = 400e9, 50e9  # bytes/s of the links of the fixture's device
+
+
+def test_nodes_are_counted_whole_and_a_mesh_leaves_links_idle():
+    """13 devices in nodes of 4 touch 4 nodes. On a mesh of 7 links, 3 members use 2 of them: 3.5 times less."""
+    assert Group(kind="all_reduce", num_devices=13, per_node=4).num_nodes == 4
+    assert Group(kind="all_reduce", num_devices=12, per_node=4).num_nodes == 3
+    mesh = {"kind": "all_reduce", "topology": "mesh", "links": 7}
+    crowding = [Group(num_devices=n, per_node=g, **mesh).crowding_ratio for n, g in ((3, 8), (16, 8), (16, 3), (1, 8))]
+    assert crowding == [3.5, 1.0, 3.5, 1.0]
+    assert Group(kind="all_reduce", num_devices=3, per_node=8, topology="switch", links=7).crowding_ratio == 1.0
+
+
+@pytest.mark.parametrize(
+    ("link_devices", "told", "stride", "n", "per_node"),
+    [
+        (8, 0, 1, 16, 8),  # the device's own
+        (8, 4, 1, 16, 4),  # as told
+        (8, 0, 1, 2, 2),  # no more than take part
+        (8, 0, 2, 16, 4),  # every second device of eight
+        (8, 0, 16, 4, 1),  # fewer than one of a node: each alone
+        (16, 4, 1, 64, 4),  # sixteen may stand in one chassis, so what is told holds
+        (17, 4, 1, 64, 17),  # seventeen may not: the link runs between chassis
+    ],
+)
+def test_how_many_of_a_group_share_a_fast_domain(make_device, link_devices, told, stride, n, per_node):
+    device = make_device(num_devices=link_devices)
+    assert group_of("all_reduce", n, told, device, stride=stride).per_node == per_node
+
+
+def test_only_a_bus_keeps_devices_from_each_others_memory(make_device):
+    switch, bus = make_device(), make_device(topology="bus")
+    assert group_of("all_reduce", 4, 0, switch).has_peer_to_peer
+    assert not group_of("all_reduce", 4, 0, bus).has_peer_to_peer
+    assert group_of("all_reduce", 4, 0, bus, has_peer_to_peer=True).has_peer_to_peer
+    assert group_of("all_reduce", 4, 0, bus).links == 7
+
+
+@pytest.mark.parametrize(("n", "per_node", "times"), [(2, 8, 1.0), (4, 8, 4.0), (8, 8, 16.0), (16, 8, 16.0)])
+def test_copies_through_the_hosts_memory_crowd_as_the_square(make_device, n, per_node, times):
+    """Pairs have a path each; of n devices in a box n / 2 pairs share it: (n / 2)^2 with a contention of 2."""
+    constants = {"launch_s": 0.0, "bulk_step_s": 0.0, "bulk_rate_frac": 1.0, "contention_ratio": 2.0}
+    group = Group(kind="all_gather", num_devices=n, per_node=per_node, topology="bus", has_peer_to_peer=False)
+    (ring,) = [c for c in candidates(group, make_device(), constants) if c.name == "ring, bulk"]
+    far = (n - 1) / n / per_node / SLOW if n > per_node else 0.0
+    assert ring.slope_s_per_bytes == pytest.approx(max((n - 1) / n * times / FAST, far))
+
+
+def test_constants_that_were_not_measured_are_their_neutral_values(make_device):
+    """Two nodes of two, all-gather round a ring: 2 hops inside, 1 across (5 us, the link's own), 3/4 S inside over
+    400 GB/s and 3/8 S across over 50 GB/s, the slower. No start, no peers, nothing staged, no cut into pieces.
+    """
+    group = Group(kind="all_gather", num_devices=4, per_node=2)
+    constants = {"launch_s": 1e-6, "bulk_step_s": 1e-7, "bulk_rate_frac": 1.0}
+    (ring,) = [c for c in candidates(group, make_device(), constants) if c.name == "ring, bulk"]
+    assert ring.latency_s == pytest.approx(1e-6 + 2 * 1e-7 + 5e-6)
+    assert ring.slope_s_per_bytes == ring.roof_s_per_bytes == pytest.approx(3 / 8 / SLOW)
+    assert ring.root_s2_per_bytes == 0.0
+    assert ring.wire_ratio == pytest.approx(3 / 4 + 3 / 8)
+    one = Group(kind="all_reduce", num_devices=4, per_node=4)
+    fused = {"launch_s": 1e-6, "one_shot_step_s": 1e-7, "one_shot_rate_frac": 1.0}
+    (shot,) = [c for c in candidates(one, make_device(), fused) if c.name == "one-shot"]
+    assert shot.latency_s == pytest.approx(1e-6 + 1e-7)
+
+
+def _line(latency_s, slope, root=0.0):
+    return Candidate(
+        name="", latency_s=latency_s, slope_s_per_bytes=slope, root_s2_per_bytes=root, roof_s_per_bytes=0.0,
+        wire_ratio=0.0,
+    )  # fmt: skip
+
+
+def test_what_is_worse_at_every_size_is_left_out():
+    quick, wide, worse = _line(1.0, 3.0), _line(2.0, 1.0), _line(2.0, 2.0, 1.0)
+    assert undominated((worse, wide, quick, quick)) == (quick, wide)
+    rooted = _line(1.0, 3.0, 4.0)
+    assert undominated((rooted, quick)) == (quick,)
+    assert rooted.time_s(9.0) == 1.0 + 27.0 + 6.0
+
+
+@pytest.mark.parametrize("topology", ["switch", "mesh", "torus-2d", "torus-3d"])
+def test_two_neighbours_use_the_link_between_them(topology):
+    """On a switch the whole rate; on a mesh of 7 links one of them; on a torus one of two directions a dimension."""
+    pair = Group(kind="send_recv", num_devices=2, per_node=2, topology=topology, links=7)
+    traffic = pairwise.rule(pair)
+    assert (traffic.num_steps, traffic.num_out_steps, traffic.out_ratio) == (1, 0, 0.0)
+    assert traffic.wire_ratio == {"switch": 1.0, "mesh": 7.0, "torus-2d": 4.0, "torus-3d": 6.0}[topology]
+    across = pairwise.rule(Group(kind="send_recv", num_devices=2, per_node=1, topology=topology, links=7))
+    assert (across.num_steps, across.wire_ratio, across.num_out_steps, across.out_ratio) == (0, 0.0, 1, 1.0)
+
+
+def test_all_to_all_on_a_torus_and_on_a_mesh():
+    """A torus of 8 x 8: 2 x 8 / 4 = 4 hops a byte; of 2 x 2 one hop. A mesh of 7 links, 3 members: 3.5 times 2/3."""
+    hops = {n: pairwise.rule(_all_to_all(n, n, topology="torus-2d")).wire_ratio * n / (n - 1) for n in (4, 64)}
+    assert hops == {4: pytest.approx(1.0), 64: pytest.approx(4.0)}
+    assert pairwise.rule(_all_to_all(3, 3, topology="mesh", links=7)).wire_ratio == pytest.approx(2 / 3 * 3.5)
+    alone, inside, both = (pairwise.rule(_all_to_all(4, g)) for g in (1, 4, 2))
+    assert [(t.num_steps, t.num_out_steps) for t in (alone, inside, both)] == [(0, 1), (1, 0), (1, 1)]
+
+
+def _all_to_all(n, per_node, **more):
+    return Group(kind="all_to_all", num_devices=n, per_node=per_node, **more)
+
+
+def test_torus_rings_stay_in_one_torus_of_more_than_one_dimension():
+    def rule(**more):
+        return torus_ring.rule(Group(kind="all_gather", **more))
+
+    assert rule(num_devices=16, per_node=16, topology="torus-2d").num_steps == 2 * 3
+    assert rule(num_devices=16, per_node=64, topology="torus-2d").num_steps == 2 * 3
+    assert rule(num_devices=17, per_node=17, topology="torus-2d").num_steps == 2 * 4  # a box of 5 x 5 at least
+    assert rule(num_devices=32, per_node=16, topology="torus-2d") is None
+    assert rule(num_devices=16, per_node=16, topology="switch") is None
+    assert rule(num_devices=16, per_node=16, topology="torus-3d").wire_ratio == pytest.approx(15 / 16)
+
+
+def test_trees_and_switches_between_nodes():
+    """Five nodes of four: 3 levels. A sum goes up and down both (2 x 3 inside, 6 across), a broadcast only down."""
+    up, down = (tree.rule(Group(kind=kind, num_devices=20, per_node=4)) for kind in ("all_reduce", "broadcast"))
+    assert (up.num_steps, up.num_out_steps, up.wire_ratio, up.out_ratio) == (6, 6, 2, 2.0 / 4)
+    assert (down.num_steps, down.num_out_steps, down.wire_ratio, down.out_ratio) == (3, 3, 1, 1.0 / 4)
+    assert tree.rule(Group(kind="all_reduce", num_devices=4, per_node=4)) is None
+    assert tree.rule(Group(kind="all_reduce", num_devices=5, per_node=1)).wire_ratio == 0
+    switch = in_switch.rule(Group(kind="all_reduce", num_devices=12, per_node=4, has_reduction=True))
+    assert (switch.num_steps, switch.num_out_steps) == (2, 4)  # ceil(log2 3) up, and as many down
+    assert (switch.wire_ratio, switch.staged_ratio) == (1.25, 0.25)
+    assert switch.out_ratio == pytest.approx(1.5 / 4)  # three nodes send 3/2 S at most
+    assert in_switch.rule(Group(kind="all_reduce", num_devices=8, per_node=2, has_reduction=True)) is None
+
+
+def test_a_byte_is_something_and_a_plan_of_one_is_nothing(make_device):
+    """One byte pays all latencies; coefficients of a group of one have no rows."""
+    device = make_device()
+    byte, kilobyte = (predict(Collective(kind="all_gather", num_devices=8, message_bytes=s), device) for s in (1, 1e3))
+    assert 0.0 < byte.time_s < kilobyte.time_s
+    host_s, rows = coefficients(Collective(kind="all_gather", num_devices=1, message_bytes=0), device)
+    assert (host_s, rows.shape) == (0.0, (0, 3))
+    host_s, rows = coefficients(Collective(kind="all_gather", num_devices=8, message_bytes=0), device)
+    size = 1e6
+    least = min(a + b * size + math.sqrt(c * size) for a, b, c in rows)
+    assert predict(Collective(kind="all_gather", num_devices=8, message_bytes=size), device).time_s == least
+
+
+def test_every_second_device_of_eight_makes_nodes_of_four(make_device):
+    """Without a word the stride is one: eight neighbours share a node, and the same eight by twos take two."""
+    device = make_device()
+    plain, one, two, four = (
+        predict(Collective(kind="all_gather", num_devices=8, message_bytes=1e9, **more), device).time_s
+        for more in ({}, {"stride": 1}, {"stride": 2}, {"devices_per_node": 4})
+    )
+    assert plain == one < two == four
+
+
+@pytest.mark.parametrize(("n", "log_widths"), [(8, 1.0), (12, 1.5), (16, 2.0)])
+def test_how_much_wider_an_interval_becomes(make_device, n, log_widths):
+    """Measured 0.9 to 1.1 in a node of eight with up to eight devices. Twelve in one domain: log widths x 1.5; sixteen
+    in two nodes: x 2.
+    """
+    device = make_device(num_devices=12 if n == 12 else 8)
+    size = 12 if n == 12 else 0
+    found = spread(Collective(kind="all_gather", num_devices=n, message_bytes=1e6, devices_per_node=size), _to(device))
+    assert math.log(found.high_80_ratio) == pytest.approx(log_widths * math.log(1.1))
+    assert math.log(found.low_80_ratio) == pytest.approx(log_widths * math.log(0.9))
+
+
+def _to(device, most=8.0):
+    found = {key: replace(c, range={"num_devices": (2.0, most)}) for key, c in device.calibrations.items()}
+    return replace(device, calibrations=found)
