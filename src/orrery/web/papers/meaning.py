@@ -127,6 +127,8 @@ class Shown:
     ratio: str
     effect: str  # better, worse or the same; empty where nothing was computed
     because: str
+    between: str = ""  # the 80 % interval of the ratio
+    measure: tuple[str, ...] = ()  # what must be measured
 
 
 def shown(answer: Mapping[str, Any]) -> tuple[Shown, ...]:
@@ -141,6 +143,8 @@ def _shown(m: Meaning) -> Shown:
         before=amount(m.before, unit) if m.before is not None else "",
         after=amount(m.after, unit) if m.after is not None else "",
         ratio="" if m.ratio is None else f"{m.ratio:.2f} times", effect=_effect(m.before, m.after, unit),
+        between="" if m.low_80 is None or m.high_80 is None else f"{m.low_80:.2f} to {m.high_80:.2f} times",
+        measure=tuple(m.must_be_measured),
     )  # fmt: skip
 
 
