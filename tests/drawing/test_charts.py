@@ -241,7 +241,7 @@ def test_parity_marks_misses_by_shape_and_says_how_far_off(read):
     assert "claims: 3 pairs, half of them within a factor of 1." in drawing.desc
     assert "rows: 3 pairs, half of them within a factor of 1.1." in drawing.desc
     assert [t for t in drawing.tooltips if t in "xyz"] == ["x", "z", "y"]
-    assert {"repeats", "misses", "within a factor of 1.2"} <= set(drawing.words)
+    assert {"any other verdict", "not reproduced", "within a factor of 1.2"} <= set(drawing.words)
     first, last = [e for e in drawing.all("circle") if e.get("r") == "3.6"]
     left, right = float(first.get("cx")), float(last.get("cx"))
     assert right - left == pytest.approx(float(first.get("cy")) - float(last.get("cy")), abs=0.2)

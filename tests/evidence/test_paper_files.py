@@ -250,6 +250,12 @@ def test_a_setup_builds_on_another_and_a_claim_on_its_setup(tmp_path):
         ('at = "section 6"', "", r"claim faster: needs at"),
         ('unit = "ratio"', 'unit = "x"', r"claim faster: unit 'x' is none of"),
         ('unit = "ratio"', 'unit = "ratio"\nreading = "roughly"', r"reading 'roughly' is none of"),
+        ('unit = "ratio"', 'unit = "ratio"\ntolerance_frac = 0.3', r"tolerance_frac is 0.3; 0.2 is the most"),
+        ('unit = "ratio"', 'unit = "ratio"\njudged = { as = "echo", because = "x" }', r"judged 'echo' is none of"),
+        ('unit = "ratio"', 'unit = "ratio"\njudged = { as = "anchored" }', r"claim faster: judged: needs because"),
+        ('unit = "ratio"', 'unit = "ratio"\njudged = "anchored"', r"judged is 'anchored'; write"),
+        ('unit = "ratio"', 'unit = "ratio"\nassumed = { range = [2, 1], because = "x" }', r"the assumed range is \[2, 1\]"),
+        ('unit = "ratio"', 'unit = "ratio"\nis_increase = 1', r"is_increase is 1; write true or false"),
         ("reported = [2.0, 4.6]", "reported = [4.6, 2.0]", r"write a number, or \[low, high\]"),
         ("reported = [2.0, 4.6]", 'reported = "4.6"', r"write a number, or \[low, high\]"),
         ("reported = [2.0, 4.6]", "reported = [true, true]", r"write a number, or \[low, high\]"),
@@ -263,6 +269,12 @@ def test_what_cannot_be_trusted_is_refused(tmp_path, old, new, says):
     assert old in GOOD
     with pytest.raises(FactError, match=says):
         read_paper(written(tmp_path, GOOD.replace(old, new, 1)))
+
+
+def test_a_claim_says_how_its_verdict_is_found(tmp_path):
+    lines = 'judged = { as = "anchored", because = "one" }\nassumed = { range = [1.5, 3], because = "two" }'
+    (claim,) = read_paper(written(tmp_path, GOOD.replace('unit = "ratio"', f'unit = "ratio"\n{lines}'))).claims
+    assert (claim.judged, claim.assumed, claim.because, claim.is_increase) == ("anchored", (1.5, 3.0), "one; two", False)
 
 
 def test_an_unknown_paper_is_told_its_neighbours():

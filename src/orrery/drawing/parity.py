@@ -78,7 +78,7 @@ def _keys(panels: Sequence[Pairs], tolerance_ratio: float) -> list[tuple[str, st
     band = f'<g class="orr-k8">{rect(-8, -5, 16, 10, "b")}</g>'
     keys = [(band, f"within a factor of {tolerance_ratio:g}")]
     if any(any(p.misses) for p in panels):
-        keys = [(_dot(0, 0, False), "repeats"), (_dot(0, 0, True), "misses"), *keys]
+        keys = [(_dot(0, 0, False), "any other verdict"), (_dot(0, 0, True), "not reproduced"), *keys]
     return keys
 
 
