@@ -3,7 +3,8 @@
     python tools/mutants/run.py --floors kernels network --count 60
 
 draws that many changes of each floor by seed, besides those of planted.toml, and runs for each the tests that reach the
-line, in plain Python. A change that no test sees is listed; equivalent.toml names those that change no answer, and why.
+line. Compiled rooms stay compiled, but for one whose source was changed, which runs as plain Python. A change that no
+test sees is listed; equivalent.toml names those that change no answer, and why.
 Ends with status 1 where fewer than 80 % of a floor's other changes are seen.
 """
 
@@ -14,11 +15,13 @@ import os
 import py_compile
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,14 +58,36 @@ class Outcome:
 
 
 class Tree:
-    """A copy of the sources in which changes are made, with its bytecode checked by content."""
+    """A copy of the sources in which changes are made, with its bytecode checked by content.
+
+    The extension of a compiled room holds the digests of its sources, so a change to one makes that room plain Python.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.source = folder / "src"
-        ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.c")
+        ignored = shutil.ignore_patterns("__pycache__", "*.c")
         shutil.copytree(ROOT / "src", self.source, ignore=ignored)
         checked = py_compile.PycInvalidationMode.CHECKED_HASH
         compileall.compile_dir(self.source, quiet=2, workers=1, invalidation_mode=checked)
+
+    @contextmanager
+    def plain(self, floor: str) -> Iterator[None]:
+        """Run every compiled room that has a source on a floor as plain Python meanwhile: its lines are seen then."""
+        away = [path for path in self.source.rglob("*.so") if self._is_made_of(path.parent.name, floor)]
+        for path in away:
+            path.rename(path.with_suffix(".away"))
+        try:
+            yield
+        finally:
+            for path in away:
+                path.with_suffix(".away").rename(path)
+
+    def _is_made_of(self, room: str, floor: str) -> bool:
+        """Whether the extension of a room was compiled from a source on a floor."""
+        told = f"from orrery.{room} import _compiled as c; print(any(p.startswith('{floor}/') for p in c.SOURCES))"
+        environ = environment(self.source, self.source)
+        found = subprocess.run([sys.executable, "-c", told], env=environ, capture_output=True, text=True, check=False)
+        return found.stdout.strip() != "False"
 
     def path(self, change: Change) -> Path:
         """The file that a change is in."""
@@ -70,9 +95,9 @@ class Tree:
 
 
 def environment(source: Path, scratch: Path) -> dict[str, str]:
-    """Variables under which tests run: plain Python, the copy first, and nothing written beside the repository."""
+    """Variables under which tests run: the copy first, and nothing written beside the repository."""
     return os.environ | {
-        "PYTHONPATH": str(source), "ORRERY_PLAIN": "1", "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"), "OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
 
@@ -157,7 +182,8 @@ def survey(floor: str, count: int, seed: int, scratch: Path) -> list[Outcome]:
     """What comes of every change drawn for a floor."""
     known = tomllib.loads((HERE / "equivalent.toml").read_text(encoding="utf-8"))
     tree = Tree(scratch)
-    covering = measure(floor, tree.source, scratch, environment(tree.source, scratch))
+    with tree.plain(floor):
+        covering = measure(floor, tree.source, scratch, environment(tree.source, scratch))
     if not _passes(sorted(covering.tests()), tree, scratch, LONGEST_S):
         raise SystemExit(f"tests/{floor} fails before anything was changed; nothing can be learned from it.")
     outcomes: list[Outcome] = []
