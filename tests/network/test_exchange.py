@@ -58,7 +58,9 @@ def test_arrays_say_what_numbers_say(make_device):
     device, tokens = make_device(), np.array([1, 17, 4096])
     together = predict(ask(tokens=tokens), device)
     for i, t in enumerate(tokens):
-        assert together.time_s[i] == pytest.approx(predict(ask(tokens=int(t)), device).time_s, rel=1e-12)
+        alone = predict(ask(tokens=int(t)), device)
+        for name in ("time_s", "wire_s", "latency_s", "sent_bytes"):
+            assert getattr(together, name)[i] == pytest.approx(getattr(alone, name), rel=1e-12)
 
 
 def test_one_copy_a_device_saves_bytes_when_experts_share_devices(make_device):

@@ -3,13 +3,14 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from orrery.network import Collective, predict, spread
 from orrery.network.collective import coefficients
 from orrery.network.group import Group, group_of
 from orrery.network.plan import Candidate, candidates, undominated
-from orrery.network.techniques import in_switch, pairwise, torus_ring, tree
+from orrery.network.techniques import hierarchical, in_switch, pairwise, torus_ring, tree
 
 FAST, SLOW = 400e9, 50e9  # bytes/s of the links of the fixture's device
 
@@ -179,3 +180,28 @@ def test_how_much_wider_an_interval_becomes(make_device, n, log_widths):
 def _to(device, most=8.0):
     found = {key: replace(c, range={"num_devices": (2.0, most)}) for key, c in device.calibrations.items()}
     return replace(device, calibrations=found)
+
+
+def test_hierarchies_on_links_that_are_shared():
+    """Two domains of four, all-gather: 3/4 S inside, on a torus through one of two dimensions, on a mesh through 3 of 7
+    links; 1/2 of S/4 across.
+    """
+    torus, mesh = (
+        hierarchical.rule(Group(kind="all_gather", num_devices=8, per_node=4, topology=topology, links=7))
+        for topology in ("torus-2d", "mesh")
+    )
+    assert (torus.wire_ratio, torus.num_steps) == (3 / 4 * 2, 3)
+    assert mesh.wire_ratio == pytest.approx(3 / 4 * 7 / 3)
+    assert (mesh.out_ratio, mesh.num_out_steps) == (1 / 2 / 4, 1)
+
+
+def test_in_one_node_nothing_crosses_the_network():
+    switch = in_switch.rule(Group(kind="all_reduce", num_devices=4, per_node=4, has_reduction=True))
+    assert (switch.num_out_steps, switch.out_ratio) == (0, 0.0)
+
+
+@pytest.mark.parametrize("size", [0, np.array([0.0, 1e6])], ids=["number", "array"])
+def test_nothing_is_sent_in_no_time(make_device, size):
+    found = predict(Collective(kind="all_gather", num_devices=8, message_bytes=size), make_device())
+    parts = [np.ravel(part)[0] for part in (found.time_s, found.wire_s, found.latency_s, found.sent_bytes)]
+    assert parts == [0.0, 0.0, 0.0, 0.0]
