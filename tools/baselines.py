@@ -119,11 +119,11 @@ def _sequences(deployment: Deployment, workload: Workload) -> float:
         1.0 if isinstance(memory, Infeasible) else memory.sequences(workload.input_tokens + workload.output_tokens / 2)
     )
     limit = max(1.0, min(room, float(deployment.engine.max_num_seqs))) * deployment.layout.dp
-    asked = {
+    requested = {
         "static": float(workload.batch_size), "closed": float(workload.concurrency),
         "offline": float(workload.num_requests or limit), "open": workload.request_rate_per_s,
     }  # fmt: skip
-    return max(1.0, min(asked[workload.mode], limit))
+    return max(1.0, min(requested[workload.mode], limit))
 
 
 def run_metric(constants: Floats, run: Run, metric: str) -> float:

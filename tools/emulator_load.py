@@ -42,8 +42,8 @@ class Client:
 
     def __init__(self, address: str, num_streams: int, num_tokens: int) -> None:
         host, port = address.removeprefix("http://").split(":")
-        asked = {"model": NAME, "prompt": " ".join(["the"] * 64), "max_tokens": num_tokens, "ignore_eos": True}
-        body = json.dumps(asked | {"stream": True}).encode()
+        requested = {"model": NAME, "prompt": " ".join(["the"] * 64), "max_tokens": num_tokens, "ignore_eos": True}
+        body = json.dumps(requested | {"stream": True}).encode()
         head = f"POST /v1/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
         self._request = head.encode() + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
         self._where, self._num_streams = (host, int(port)), num_streams
@@ -79,11 +79,11 @@ class Client:
     @contextmanager
     def idle(self, count: int) -> Generator[None]:
         """So many further connections, each of which is answered at the start and again at the end."""
-        kept = [self._opened() for _ in range(count)]
-        assert all(map(is_well, kept))
+        retained = [self._opened() for _ in range(count)]
+        assert all(map(is_well, retained))
         yield
-        assert all(map(is_well, kept)), "a connection was lost"
-        for connection in kept:
+        assert all(map(is_well, retained)), "a connection was lost"
+        for connection in retained:
             connection.close()
 
     def _opened(self) -> socket.socket:

@@ -44,8 +44,8 @@ def left_over(table: Table, draws: int, count: int) -> dict[str, tuple[Floats, F
         drawn = sorted(np.random.default_rng(seed).choice(len(everything.table), count, replace=False).tolist())
         few = ServingRuns(everything.table.take(drawn))
         whole = fit(few, few.constants, np.ones(len(few.cells)), lambda: None)
-        kept = keep(whole, known_share(whole) <= OPEN)
-        after = errors_of(everything, kept.values(few.start), lambda: None)
+        retained = keep(whole, known_share(whole) <= OPEN)
+        after = errors_of(everything, retained.values(few.start), lambda: None)
         for cell, b, a in zip(everything.cells, before, after, strict=True):
             if cell.run not in drawn and base_metric(cell.metric) in out:
                 out[base_metric(cell.metric)].append((abs(np.expm1(b)), abs(np.expm1(a))))
@@ -59,10 +59,10 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--runs", type=int, default=10)
-    asked = parser.parse_args()
-    for path in sorted(asked.data.glob("*.csv")):
+    requested = parser.parse_args()
+    for path in sorted(requested.data.glob("*.csv")):
         for key, rows in services(read_table(path)):
-            found = left_over(rows, asked.draws, asked.runs)
+            found = left_over(rows, requested.draws, requested.runs)
             words = [f"{m}: {np.median(b):6.1%} -> {np.median(a):6.1%}" for m, (b, a) in found.items()]
             print(f"{path.stem} {key[0]} {key[1]} {key[3]} {key[5]} tp{key[6]} {len(rows)} rows  " + "  ".join(words),
                   flush=True)  # fmt: skip

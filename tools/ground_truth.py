@@ -72,18 +72,18 @@ def main() -> None:
     parser.add_argument("--suite", default="quick")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--from-table", action="store_true", help="measure nothing; read docs/data/ground-truth.csv")
-    asked = parser.parse_args()
-    if asked.from_table:
+    requested = parser.parse_args()
+    if requested.from_table:
         return _write_errors(_read())
     calibrated: list[DeviceAnswer] = []
     rows: list[VerifiedRow] = []
-    for repeat in range(asked.repeats):
+    for repeat in range(requested.repeats):
         with tempfile.TemporaryDirectory() as folder:
             box = Path(folder) / "box.toml"
             calibrated.append(calibrate_device(box, backend="numpy", measurements=10))
-            rows += verify_device(box, suite=asked.suite).rows
-        print(f"{repeat + 1} of {asked.repeats}", flush=True)
-    found = Verified(device="box", suite=asked.suite, rows=tuple(rows))
+            rows += verify_device(box, suite=requested.suite).rows
+        print(f"{repeat + 1} of {requested.repeats}", flush=True)
+    found = Verified(device="box", suite=requested.suite, rows=tuple(rows))
     write_atomically(TABLE, _table(found))
     write_atomically(PAGE, _page(calibrated, found))
     _write_errors(found)

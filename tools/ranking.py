@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from orrery.evidence.find.library_cache import library
 from orrery.evidence.find.ranking import Query, mean_reciprocal_rank, read_queries, reciprocal_rank
 from orrery.evidence.find.search import Finder, Kind
-from orrery.evidence.find.shelf import library
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "papers-library.md"
@@ -28,17 +28,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Say how well papers are found.")
     parser.add_argument("--weights", action="store_true", help="try weights on the queries that set them")
     parser.add_argument("--misses", action="store_true", help="list queries whose paper does not come first")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     documents = library()
     finder, known = Finder(documents), {document.key for document in documents}
-    queries = [query for query in read_queries(QUERIES) if known & set(query.wanted)]
-    if asked.weights:
+    queries = [query for query in read_queries(QUERIES) if known & set(query.relevant)]
+    if requested.weights:
         for weight in WEIGHTS:
             print(f"{weight:.1f}  {mean_reciprocal_rank(finder, queries[::2], words_frac=weight):.3f}")
-    elif asked.misses:
+    elif requested.misses:
         for query in queries:
             if (found := reciprocal_rank(finder, query)) < 1.0:
-                print(f"{found:.2f}  {query.text}  ({', '.join(query.wanted)})")
+                print(f"{found:.2f}  {query.text}  ({', '.join(query.relevant)})")
     else:
         text = table(finder, queries, len(documents))
         print(text)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from orrery.base.errors import OrreryError
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.numerics.draws import draw
 from orrery.numerics.recipes import techniques
 from orrery.numerics.recipes.format_grid import grid

@@ -41,15 +41,15 @@ FLAG = re.compile(r"^--[a-z][a-z0-9_-]+$")
 
 def sources(engine: str, where: Path) -> Iterator[tuple[str, str]]:
     """(path, text) of the files that declare flags."""
-    wanted = [re.compile(p) for p in FILES[engine]]
+    requested = [re.compile(p) for p in FILES[engine]]
     if where.is_dir():
         for path in sorted(where.rglob("*.py")):
-            if any(w.search(path.relative_to(where).as_posix()) for w in wanted):
+            if any(w.search(path.relative_to(where).as_posix()) for w in requested):
                 yield path.relative_to(where).as_posix(), path.read_text(encoding="utf-8")
         return
     with zipfile.ZipFile(where) as wheel:
         for name in sorted(wheel.namelist()):
-            if any(w.search(name) for w in wanted):
+            if any(w.search(name) for w in requested):
                 yield name, wheel.read(name).decode()
 
 

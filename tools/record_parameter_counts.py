@@ -26,10 +26,10 @@ NOT_SHAPES = ("quantization_config", "architectures", "auto_map", "torch_dtype",
 
 def plain(config: dict[str, Any]) -> dict[str, Any]:
     """The config with its shape-giving keys only, in nested tables too."""
-    kept = {k: plain(v) if isinstance(v, dict) else v for k, v in config.items() if k not in NOT_SHAPES}
-    if "model_type" in kept:
-        kept["model_type"] = SAME_SHAPE.get(kept["model_type"], kept["model_type"])
-    return kept
+    retained = {k: plain(v) if isinstance(v, dict) else v for k, v in config.items() if k not in NOT_SHAPES}
+    if "model_type" in retained:
+        retained["model_type"] = SAME_SHAPE.get(retained["model_type"], retained["model_type"])
+    return retained
 
 
 def build(config: dict[str, Any]) -> Any:

@@ -248,9 +248,9 @@ def main() -> None:
     if not (data / "kernels").is_dir():
         raise SystemExit(f"There are no measured tables under {data}; give their folder with --data.")
     scored, counts = score_tables(data)
-    kept = read_tables()
-    left_out, truth = kept.get(LEFT_OUT, {}).get(STEP, {}), kept.get(GROUND_TRUTH, {})
-    campaigns = kept.get(BY_CAMPAIGN, {})
+    retained = read_tables()
+    left_out, truth = retained.get(LEFT_OUT, {}).get(STEP, {}), retained.get(GROUND_TRUTH, {})
+    campaigns = retained.get(BY_CAMPAIGN, {})
     write_tables(accuracy(scored, counts, left_out, truth, campaigns))
     write_atomically(ROOT / "docs" / "scorecard.svg", draw(scored))
     write_atomically(ROOT / "docs" / "scorecard.md", write_page(scored, counts, left_out, truth, campaigns))

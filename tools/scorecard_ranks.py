@@ -24,9 +24,9 @@ def rank_correlations(s: Scored, who: str = "ours") -> list[float]:
         if len(layouts) < FEWEST_LAYOUTS:
             continue
         here = [rows & (s.words["layout"] == x) for x in layouts]
-        true, said = (np.array([np.median(tokens[h] / v[h]) for h in here]) for v in (s.measured, predicted))
-        has_order = min(np.ptp(true), np.ptp(said)) > 0.0
-        out.append(float(np.corrcoef(ranks(true), ranks(said))[0, 1]) if has_order else 0.0)
+        true, text = (np.array([np.median(tokens[h] / v[h]) for h in here]) for v in (s.measured, predicted))
+        has_order = min(np.ptp(true), np.ptp(text)) > 0.0
+        out.append(float(np.corrcoef(ranks(true), ranks(text))[0, 1]) if has_order else 0.0)
     return out
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-MOST_BYTES = 250_000
+MAX_BYTES = 250_000
 """Of one picture."""
 
 NO_BROWSER = "No browser: install Chromium, Chrome or Edge, or name one in ORRERY_BROWSER."
@@ -118,8 +118,8 @@ def main() -> None:
         started = play.chromium.launch(executable_path=program, args=FLAGS)
         for picture in PICTURES:
             png = packed(take(started, address, picture))
-            if len(png) > MOST_BYTES:
-                sys.exit(f"{picture.name} has {len(png):,} bytes, more than {MOST_BYTES:,}.")
+            if len(png) > MAX_BYTES:
+                sys.exit(f"{picture.name} has {len(png):,} bytes, more than {MAX_BYTES:,}.")
             (IMAGES / f"{picture.name}.png").write_bytes(png)
             print(f"{picture.name}.png: {len(png):,} bytes")
         started.close()

@@ -25,7 +25,7 @@ from orrery.base.files import write_atomically
 from orrery.evidence.feed.page import read_page
 from orrery.evidence.feed.text import title_key
 from orrery.evidence.paper_file import get_paper, paper_keys
-from orrery.evidence.understanding.claims import LEAST_CONFIDENCE_FRAC, candidates
+from orrery.evidence.understanding.claims import MIN_CONFIDENCE_FRAC, candidates
 from orrery.evidence.understanding.layer import counted, softmax, vector_of
 from orrery.evidence.understanding.techniques import compared, described, likeness
 from orrery.evidence.understanding.weights import FILE
@@ -34,7 +34,7 @@ from understanding_labels import Paper, labelled, matches
 PAGE = Path(__file__).parents[1] / "docs" / "new-papers.md"
 START, END = "<!-- understanding:start -->", "<!-- understanding:end -->"
 FOLDS, TIMES = 4, 5
-LEAST_PAPERS = 2
+MIN_PAPERS = 2
 """A word that fewer papers have is not learned."""
 
 SVM_C, CLAIM_C = 1.0, 0.3
@@ -47,13 +47,13 @@ def main() -> None:
     parser.add_argument("pages", type=Path)
     parser.add_argument("labels", type=Path)
     parser.add_argument("--no-write", action="store_true", help="Measure only.")
-    asked = parser.parse_args()
-    papers = labelled(_read(asked.pages), json.loads(asked.labels.read_text(encoding="utf-8")))
+    requested = parser.parse_args()
+    papers = labelled(_read(requested.pages), json.loads(requested.labels.read_text(encoding="utf-8")))
     layers, sharpness, layer_lines = measure_layers(papers)
     curve, technique_lines = measure_techniques(papers)
     report = "\n".join([*layer_lines, "", *measure_claims(papers), "", *technique_lines])
     print(report)
-    if not asked.no_write:
+    if not requested.no_write:
         write_weights(papers, layers, sharpness, curve)
         text = PAGE.read_text(encoding="utf-8")
         before, rest = text.split(START, 1)
@@ -72,7 +72,7 @@ def _read(folder: Path) -> dict[str, tuple[str, str]]:
 def _vocabulary(counts: Sequence[Counter[str]]) -> tuple[dict[str, int], np.ndarray]:
     """Words that enough papers have, and how rare they are."""
     num_with = Counter(word for count in counts for word in count)
-    words = sorted(word for word, n in num_with.items() if n >= LEAST_PAPERS)
+    words = sorted(word for word, n in num_with.items() if n >= MIN_PAPERS)
     rarities = np.array([np.log((1 + len(counts)) / (1 + num_with[w])) + 1.0 for w in words], dtype=np.float32)
     return {word: i for i, word in enumerate(words)}, rarities
 
@@ -106,16 +106,16 @@ def _layer_lines(
     layers: Sequence[str], index: np.ndarray, values: np.ndarray, sharpness: float, num: Counter[str]
 ) -> list[str]:
     chances = softmax(values, sharpness)
-    said, sure = chances.argmax(axis=1), chances.max(axis=1)
+    text, sure = chances.argmax(axis=1), chances.max(axis=1)
     lines = [
         f"**Layers**, of {sum(num.values())} papers ({FOLDS} folds, {TIMES} times over): the layer is right for "
-        f"{np.mean(said == index):.0%}; among the three likeliest for "
+        f"{np.mean(text == index):.0%}; among the three likeliest for "
         f"{np.mean([t in np.argsort(-c)[:3] for t, c in zip(index, chances, strict=True)]):.0%}.",
         "", "| layer | papers | precision | recall | F1 |", "|---|---|---|---|---|",
     ]  # fmt: skip
     table = []
     for i, layer in enumerate(layers):
-        hit, named, real = np.sum((said == i) & (index == i)), np.sum(said == i), np.sum(index == i)
+        hit, named, real = np.sum((text == i) & (index == i)), np.sum(text == i), np.sum(index == i)
         precision, recall = hit / max(1, named), hit / real
         table.append((precision, recall, 2 * precision * recall / max(1e-9, precision + recall), num[layer]))
         lines.append(f"| {layer} | {num[layer]} | {precision:.2f} | {recall:.2f} | {table[-1][2]:.2f} |")
@@ -125,7 +125,7 @@ def _layer_lines(
     lines += ["", "| confidence said | share of papers | right |", "|---|---|---|"]
     for low, high in ((0.0, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
         inside = (sure >= low) & (sure < high)
-        right = f"{np.mean(said[inside] == index[inside]):.0%}" if inside.any() else "-"
+        right = f"{np.mean(text[inside] == index[inside]):.0%}" if inside.any() else "-"
         lines.append(f"| {low:.1f} to {min(high, 1.0):.1f} | {inside.mean():.0%} | {right} |")
     return lines
 
@@ -139,7 +139,7 @@ def _fit_claims(examples: Sequence[Sequence[tuple[Any, bool]]]) -> dict[str, flo
     """A weight a feature that stands with two numbers or more."""
     flat = [example for paper in examples for example in paper]
     num_with = Counter(f for c, _ in flat for f in c.features)
-    names = sorted(f for f, n in num_with.items() if n >= LEAST_PAPERS)
+    names = sorted(f for f, n in num_with.items() if n >= MIN_PAPERS)
     place = {name: i for i, name in enumerate(names)}
     rows = np.zeros((len(flat), len(names)))
     for row, (candidate, _) in enumerate(flat):
@@ -159,12 +159,12 @@ def measure_claims(papers: Sequence[Paper]) -> list[str]:
         weights = _fit_claims([examples[i] for i in fit])
         for i in test:
             every = [c.claim for c in candidates(papers[i].abstract, weights)]
-            kept = [c for c in every if c.confidence_frac >= LEAST_CONFIDENCE_FRAC]
+            retained = [c for c in every if c.confidence_frac >= MIN_CONFIDENCE_FRAC]
             truth = papers[i].claims
-            named, raw_named = named + len(kept), raw_named + len(every)
-            hit += sum(any(matches(c, t) for t in truth) for c in kept)
+            named, raw_named = named + len(retained), raw_named + len(every)
+            hit += sum(any(matches(c, t) for t in truth) for c in retained)
             raw_hit += sum(any(matches(c, t) for t in truth) for c in every)
-            found += sum(any(matches(c, t) for c in kept) for t in truth)
+            found += sum(any(matches(c, t) for c in retained) for t in truth)
             raw_found += sum(any(matches(c, t) for c in every) for t in truth)
             for c in every:
                 bins.setdefault(min(4, int(c.confidence_frac * 5)), []).append(any(matches(c, t) for t in truth))
@@ -175,7 +175,7 @@ def measure_claims(papers: Sequence[Paper]) -> list[str]:
         "", "| | read as claims | precision | recall | recall of all |", "|---|---|---|---|---|",
         f"| every number with a unit | {raw_named} | {raw_hit / raw_named:.2f} | {raw_found / listed:.2f} | "
         f"{raw_found / total:.2f} |",
-        f"| **confidence {LEAST_CONFIDENCE_FRAC:g} or more** | {named} | **{hit / named:.2f}** | "
+        f"| **confidence {MIN_CONFIDENCE_FRAC:g} or more** | {named} | **{hit / named:.2f}** | "
         f"**{found / listed:.2f}** | {found / total:.2f} |",
         "", "| confidence said | numbers | claims |", "|---|---|---|",
     ]  # fmt: skip
@@ -188,24 +188,27 @@ def measure_techniques(papers: Sequence[Paper]) -> tuple[tuple[float, float], li
     """How often the likest techniques are ones that a paper's own file names, when that file is left out."""
     filed = {title_key(p.title): p for key in paper_keys() if (p := get_paper(key)) and p.techniques}
     names = {d.name for d in described()}
-    told: list[list[tuple[float, bool]]] = []
+    description: list[list[tuple[float, bool]]] = []
     for paper in papers:
         if (own := filed.get(title_key(paper.title))) is None or not names & set(own.techniques):
             continue
         others = [p for p in filed.values() if p is not own]
         likest = likeness(paper.title, paper.abstract, compared(described(), others))[:3]
-        told.append([(score, name in own.techniques) for name, score in likest])
-    flat = np.array([pair for three in told for pair in three])
+        description.append([(score, name in own.techniques) for name, score in likest])
+    flat = np.array([pair for three in description for pair in three])
     model = LogisticRegression(C=10.0).fit(flat[:, :1], flat[:, 1])
     curve = (float(model.coef_[0, 0]), float(model.intercept_[0]))
     sure = 1.0 / (1.0 + np.exp(-(curve[0] * flat[:, 0] + curve[1])))
-    first = np.mean([three[0][1] for three in told])
+    first = np.mean([three[0][1] for three in description])
     lines = [
-        f"**Techniques**, of {len(told)} papers whose file names a technique of orrery ({len(names)} in all), each "
+        f"**Techniques**, of {len(description)} papers whose file names a technique of orrery ({len(names)} "
+        f"in all), each "
         f"file left out in turn: the likest technique is one of the paper's for {first:.0%}, one of the likest three "
-        f"for {np.mean([any(hit for _, hit in three) for three in told]):.0%}.",
-        "", "| confidence said | techniques | right |", "|---|---|---|",
-    ]  # fmt: skip
+        f"for {np.mean([any(hit for _, hit in three) for three in description]):.0%}.",
+        "",
+        "| confidence said | techniques | right |",
+        "|---|---|---|",
+    ]
     for low, high in ((0.0, 0.15), (0.15, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1.01)):
         inside = (sure >= low) & (sure < high)
         right = f"{flat[inside, 1].mean():.0%}" if inside.any() else "-"

@@ -71,27 +71,27 @@ def _stated(claim: Mapping[str, Any]) -> Stated | None:
 
 def _unit(words: str) -> tuple[str, float] | None:
     """The rules' name for a reader's unit, and what one of it is in SI."""
-    said = words.lower()
-    if re.match(r"%? ?points?$|% points?\b", said):
+    text = words.lower()
+    if re.match(r"%? ?points?$|% points?\b", text):
         return "points", 0.01
-    if said.startswith("%"):
+    if text.startswith("%"):
         return "frac", 0.01
-    if re.match(r"x\b", said):
+    if re.match(r"x\b", text):
         return "ratio", 1.0
-    if said.startswith("orders of mag"):
+    if text.startswith("orders of mag"):
         return "orders_of_magnitude", 1.0
-    if said in TIMES_S:
-        return "s", TIMES_S[said]
-    if said in SIMPLE:
-        return SIMPLE[said]
-    if found := re.match(r"([kmgtpe])flop", said):
+    if text in TIMES_S:
+        return "s", TIMES_S[text]
+    if text in SIMPLE:
+        return SIMPLE[text]
+    if found := re.match(r"([kmgtpe])flop", text):
         return "flops_per_s", PREFIXES[found[1]]
-    if found := re.match(r"([kmgtp])i?b(/s)?$", said):
+    if found := re.match(r"([kmgtp])i?b(/s)?$", text):
         return "bytes_per_s" if found[2] else "bytes", PREFIXES[found[1]]
     scale = 1.0
-    if found := re.match(rf"({'|'.join(SCALES)})\b\s*", said):
-        scale, said = SCALES[found[1]], said[found.end() :]
+    if found := re.match(rf"({'|'.join(SCALES)})\b\s*", text):
+        scale, text = SCALES[found[1]], text[found.end() :]
     for start, unit in (("param", "parameters"), ("tokens/s", "tokens_per_s"), ("token", "tokens")):
-        if said.startswith(start):
+        if text.startswith(start):
             return unit, scale
-    return ("devices", scale) if re.search(r"\b(?:gpu|npu|device|node|gcd|worker|server)s?\b", said) else None
+    return ("devices", scale) if re.search(r"\b(?:gpu|npu|device|node|gcd|worker|server)s?\b", text) else None

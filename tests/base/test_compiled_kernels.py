@@ -16,7 +16,7 @@ ROOMS = ("kernels", "numerics", "planner")
 
 def run(path: Path, **environment: str) -> tuple[str, dict[str, np.ndarray]]:
     """Which way the battery ran, and its answers."""
-    said = subprocess.run(
+    message = subprocess.run(
         [sys.executable, str(BATTERY), str(path)],
         env=os.environ | environment,
         check=True,
@@ -24,7 +24,7 @@ def run(path: Path, **environment: str) -> tuple[str, dict[str, np.ndarray]]:
         text=True,
     )
     with np.load(path) as found:
-        return said.stdout.split()[0], dict(found)
+        return message.stdout.split()[0], dict(found)
 
 
 @pytest.mark.skipif(

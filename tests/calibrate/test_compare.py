@@ -11,7 +11,7 @@ from orrery.calibrate.compare.compare import compare_runs, compare_tables
 from orrery.calibrate.compare.read import read_measured
 from orrery.calibrate.compare.registry import get_cause
 from orrery.calibrate.compare.run import predict
-from orrery.cli.calibrate_compare import COMMAND
+from orrery.cli.calibrate_compare import command
 from orrery.evidence.check import check_table
 from orrery.evidence.tables import Table
 
@@ -220,11 +220,11 @@ def test_the_command_shows_bars_causes_and_checks_and_prints_one_object(tmp_path
     path = tmp_path / "mine.csv"
     names = [c for c in rows[0] if c != "device"]
     path.write_text("\n".join(",".join(cells) for cells in [names, *([row[c] for c in names] for row in rows)]))
-    shown = CliRunner().invoke(COMMAND, [str(path), "--device", "h100-sxm"])
+    shown = CliRunner().invoke(command, [str(path), "--device", "h100-sxm"])
     assert shown.exit_code == 0, shown.output
     for words in ("slow-memory", "check: nvidia-smi", "run 1 (batch 1, 512+128) tpot_s", "Cannot be it here"):
         assert words in shown.output
-    told = CliRunner().invoke(COMMAND, [str(path), "--device", "h100-sxm", "--json"])
-    assert json.loads(told.stdout)["suspects"][0]["cause"] == "slow-memory"
+    result = CliRunner().invoke(command, [str(path), "--device", "h100-sxm", "--json"])
+    assert json.loads(result.stdout)["suspects"][0]["cause"] == "slow-memory"
     with pytest.raises(ScenarioError, match="device"):
-        CliRunner().invoke(COMMAND, [str(path)], catch_exceptions=False)
+        CliRunner().invoke(command, [str(path)], catch_exceptions=False)

@@ -94,17 +94,17 @@ def test_healthy_runs_with_five_per_cent_noise_name_nothing(deployment):
 )
 def test_what_the_simulator_serves_with_a_fault_is_recognised_from_its_result_files(settings, cause, tmp_path):
     """Unlike the clients of rows that are checked, those of `orrery simulate` never pause."""
-    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": "vllm", "engine_version": "0.11.0"}
+    requested = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": "vllm", "engine_version": "0.11.0"}
     paths = []
     for number, (concurrency, prompt, answer) in enumerate(((1, 512, 128), (96, 512, 128), (64, 3000, 200))):
         found = orrery.simulate(
-            **asked, **settings, concurrency=concurrency, input_tokens=prompt, output_tokens=answer,
+            **requested, **settings, concurrency=concurrency, input_tokens=prompt, output_tokens=answer,
             num_requests=max(20, 5 * concurrency), seed=number,
         ).to_json()  # fmt: skip
-        kept = {k: v for k, v in found.items() if k not in ("deployment", "settings", "counters", "notes")}
+        retained = {k: v for k, v in found.items() if k not in ("deployment", "settings", "counters", "notes")}
         paths.append(tmp_path / f"{number}.json")
-        paths[-1].write_text(json.dumps(kept))
-    answer = compare_runs(paths, asked)
+        paths[-1].write_text(json.dumps(retained))
+    answer = compare_runs(paths, requested)
     if not cause:
         assert answer.verdict == "within the interval"
     else:

@@ -9,11 +9,11 @@ import pytest
 from orrery.calibrate.compare import causes
 from orrery.calibrate.compare.cells import Cell, covariance, kind_of, towards_slower
 from orrery.calibrate.compare.fit import Fitted
+from orrery.calibrate.compare.likelihood import chance_of_nothing, scores, shares
 from orrery.calibrate.compare.problem import Problem
 from orrery.calibrate.compare.read import read_measured
 from orrery.calibrate.compare.registry import known_causes
 from orrery.calibrate.compare.run import predict
-from orrery.calibrate.compare.weigh import chance_of_nothing, scores, shares
 from orrery.evidence.metrics import METRICS
 from orrery.evidence.tables import Table
 
@@ -48,7 +48,7 @@ def test_a_fault_makes_no_run_faster_and_a_worse_one_none_faster_still(cause):
         for severity in cause.ladder([run]):
             if (changed := cause.change(run, severity)) is None:
                 continue
-            assert cause.said(run, severity)
+            assert cause.describe(run, severity)
             if isinstance(found := predict(changed, [metric]), dict):
                 times.append(found[metric].value)
         milder = np.maximum.accumulate(times) if not cause.is_stepwise else np.full(len(times), times[0])

@@ -62,9 +62,9 @@ def test_ten_measurements_of_a_gpu_bring_its_predictions_nearer(name: str) -> No
 def error(search: Search, truth: np.ndarray) -> float:
     """Mean |log error| over the pool, weighted as the search weights it."""
     known, _ = search.unknowns.predict(search.pool, truth)
-    said, _ = search.unknowns.predict(search.pool, search.believed.mean)
+    message, _ = search.unknowns.predict(search.pool, search.believed.mean)
     weights = [work.weight_frac for work in search.pool]
-    return float(np.average(np.abs(np.log(said / known)), weights=weights))
+    return float(np.average(np.abs(np.log(message / known)), weights=weights))
 
 
 def test_ten_measurements_halve_the_error_and_beat_ten_drawn_ones(box: Device, searching) -> None:
@@ -111,10 +111,10 @@ def test_intervals_of_what_was_not_measured_hold_about_as_often_as_they_say(box:
             search.add(work, time(work))
         own = search.calibrations(1.0, "")
         known, _ = search.unknowns.predict(search.pool, truth)
-        said, _ = search.unknowns.predict(search.pool, search.believed.mean)
+        message, _ = search.unknowns.predict(search.pool, search.believed.mean)
         inside += [
             own[w.key].spread.low_80_ratio <= k / s <= own[w.key].spread.high_80_ratio
-            for w, k, s in zip(search.pool, known, said, strict=True)
+            for w, k, s in zip(search.pool, known, message, strict=True)
         ]
     assert 0.75 < np.mean(inside) <= 1.0
 

@@ -32,7 +32,7 @@ def written(tmp_path: Path, box, searching) -> Path:
     search: Search = searching(box)
     device = replace(box, calibrations=search.calibrations(1.2, "10 measurements"))
     path = tmp_path / "my-box.toml"
-    write_device(path, device, facts_of(device, NumpyBackend(), RUN).said, {"busy": None, "cores": 2}, RUN)
+    write_device(path, device, facts_of(device, NumpyBackend(), RUN).stated, {"busy": None, "cores": 2}, RUN)
     return path
 
 
@@ -83,12 +83,12 @@ def test_a_file_that_is_there_is_kept_unless_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [({"minutes": 0.0}, "minutes"), ({"measurements": 2}, "at least 4"), ({"formats": ("fp4",)}, "fp4"),
      ({"table": "rows.txt"}, r"\.csv")],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused_before_measuring(tmp_path: Path, words, said) -> None:
-    with pytest.raises(ScenarioError, match=said):
+def test_what_cannot_be_meant_is_refused_before_measuring(tmp_path: Path, words, message) -> None:
+    with pytest.raises(ScenarioError, match=message):
         calibrate_device(tmp_path / "box.toml", **{"backend": "numpy", **words})
     assert not list(tmp_path.iterdir())
 
@@ -110,12 +110,12 @@ def test_a_missing_fact_is_said_and_nothing_written(tmp_path: Path, box) -> None
 
 
 def test_facts_of_other_sources_keep_them(tmp_path: Path, box) -> None:
-    said = dict(facts_of(box, NumpyBackend(), RUN).said)
+    message = dict(facts_of(box, NumpyBackend(), RUN).stated)
     sheet = Source(title="A data sheet", url="https://example.org/sheet")
-    said["power_limit_w"] = Fact(
+    message["power_limit_w"] = Fact(
         name="power_limit_w", value=65.0, basis=Basis.STATED, source=sheet, at='page 3, "TDP"'
     )  # fmt: skip
-    write_device(tmp_path / "box.toml", replace(box, calibrations={}), said, {}, RUN)
+    write_device(tmp_path / "box.toml", replace(box, calibrations={}), message, {}, RUN)
     fact = get_device(str(tmp_path / "box.toml")).facts["power_limit_w"]
     assert (fact.value, fact.source, fact.at) == (65.0, sheet, 'page 3, "TDP"')
 
@@ -165,8 +165,8 @@ def test_the_host_law_takes_arrays_and_stays_above_the_roofs(box) -> None:
 def test_a_restless_machine_widens_every_answer_on_it(written: Path, tmp_path: Path) -> None:
     restless = tmp_path / "restless.toml"
     restless.write_text(written.read_text().replace("[conditions]", "[conditions]\nwiden_ratio = 1.5"))
-    asked = {"model": "llama-3.2-1b", "weights": "fp32", "input_tokens": 64, "output_tokens": 8, "batch": 1}
-    quiet, wide = (estimate(device=str(path), **asked) for path in (written, restless))
+    requested = {"model": "llama-3.2-1b", "weights": "fp32", "input_tokens": 64, "output_tokens": 8, "batch": 1}
+    quiet, wide = (estimate(device=str(path), **requested) for path in (written, restless))
     assert wide.estimate.tpot_s == pytest.approx(quiet.estimate.tpot_s)
     before, after = quiet.estimate.intervals, wide.estimate.intervals
     device = get_device(str(written))
@@ -188,11 +188,14 @@ def test_a_restless_machine_widens_every_answer_on_it(written: Path, tmp_path: P
 
 
 def test_a_measured_device_brings_its_engine(written: Path) -> None:
-    asked = {"model": "llama-3.2-1b", "input_tokens": 64, "output_tokens": 8, "batch": 1, "weights": "fp32"}
-    by_itself, named = estimate(device=str(written), **asked), estimate(device=str(written), engine="numpy", **asked)
+    requested = {"model": "llama-3.2-1b", "input_tokens": 64, "output_tokens": 8, "batch": 1, "weights": "fp32"}
+    by_itself, named = (
+        estimate(device=str(written), **requested),
+        estimate(device=str(written), engine="numpy", **requested),
+    )
     assert by_itself.estimate.tpot_s == named.estimate.tpot_s
     assert any("numpy" in note and "measured with" in note for note in by_itself.notes)
     text = written.read_text().replace('engine = "numpy"', 'engine = "pytorch"')
     (other := written.parent / "other.toml").write_text(text)
-    assert any("transformers" in note for note in estimate(device=str(other), **asked).notes)
-    assert named.estimate.tpot_s != estimate(device=str(written), engine="llama.cpp", **asked).estimate.tpot_s
+    assert any("transformers" in note for note in estimate(device=str(other), **requested).notes)
+    assert named.estimate.tpot_s != estimate(device=str(written), engine="llama.cpp", **requested).estimate.tpot_s

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orrery.calibrate.measure.backends.backend import Prepared, Refusal, num_copies, rotating, time_prepared
+from orrery.calibrate.measure.backends.backend import Prepared, Unsupported, num_copies, rotating, time_prepared
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.calibrate.measure.clock import Timed
 from orrery.calibrate.measure.probes import Launch, Stream
@@ -69,7 +69,7 @@ def test_what_leaves_has_the_size_that_the_op_says(probe, shape):
 )
 def test_what_cannot_be_done_is_refused_in_words(probe, word):
     refused = NumpyBackend().prepare(probe)
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, Unsupported)
     assert word in refused.reason
 
 
@@ -98,7 +98,7 @@ def test_operands_stay_within_their_share_of_memory():
     assert num_copies(1.0, 100.0, 1e9, is_cold=True) == 200
     assert num_copies(1e9, 1.0, 1e10, is_cold=True) == 2
     assert num_copies(1e9, 1.0, 1e10, is_cold=False) == 1
-    assert isinstance(num_copies(1e9, 1.0, 3e9, is_cold=False), Refusal)
+    assert isinstance(num_copies(1e9, 1.0, 3e9, is_cold=False), Unsupported)
 
 
 def test_rotating_takes_each_set_in_turn():
@@ -131,12 +131,12 @@ def test_pytorch_attends_as_numpy_does(torch, tokens, past, kv_heads):
     query = draw((2, tokens, 4, 8)).astype(np.float32)
     key, value = (draw((2, tokens, kv_heads, 8)).astype(np.float32) for _ in range(2))
     keys, values = (draw((2, kv_heads, 12, 8)).astype(np.float32) for _ in range(2))
-    kept = [torch.from_numpy(cache.copy()) for cache in (keys, values)]
+    retained = [torch.from_numpy(cache.copy()) for cache in (keys, values)]
     tensors = [torch.from_numpy(x) for x in (query, key, value)]
-    got = torch_kernels.attend(*tensors, *kept, torch_kernels.turns(8, 12, tensors[0]), past)
+    got = torch_kernels.attend(*tensors, *retained, torch_kernels.turns(8, 12, tensors[0]), past)
     want = [numpy_kernels.attend(query[i], key[i], value[i], keys[i], values[i], past) for i in range(2)]
     np.testing.assert_allclose(got.numpy(), np.stack(want), atol=2e-6)
-    np.testing.assert_allclose(kept[0].numpy(), keys, atol=1e-6)
+    np.testing.assert_allclose(retained[0].numpy(), keys, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -160,4 +160,4 @@ def test_pytorch_times_what_numpy_does(probe):
     backend = PytorchBackend("cpu")
     assert isinstance(backend.prepare(probe), Prepared)
     assert "fp32" in backend.formats()
-    assert isinstance(backend.prepare(Gemm(m=4, n=16, k=16, format="mxfp4")), Refusal)
+    assert isinstance(backend.prepare(Gemm(m=4, n=16, k=16, format="mxfp4")), Unsupported)

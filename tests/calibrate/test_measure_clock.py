@@ -56,14 +56,14 @@ def test_warming_up_ends_on_a_call_that_never_settles():
 
 @pytest.mark.parametrize("length_s", [1e-9, 4e-8, 1e-5])
 def test_a_sample_is_long_beside_the_step_of_the_clock(length_s):
-    step_s, asked = 1e-6, []
+    step_s, requested = 1e-6, []
 
     def sample(repeats):
-        asked.append(repeats)
+        requested.append(repeats)
         return step_s * np.floor(repeats * length_s / step_s)  # a clock that only knows whole steps
 
     timed = time_samples(sample, step_s=step_s, budget_s=0.01, least_samples=7)
-    assert asked[-1] * length_s >= 99 * step_s
+    assert requested[-1] * length_s >= 99 * step_s
     assert timed.time_s == pytest.approx(length_s, rel=0.011)
 
 

@@ -9,10 +9,10 @@ from orrery.catalog.device_file import KINDS, PLAUSIBLE
 
 
 def test_the_host_tells_plausible_facts():
-    told = facts.host_facts()
-    assert {"title", "kind", "memory_capacity_bytes", "num_compute_units"} <= set(told)
-    assert told["kind"].value in KINDS
-    for name, known in told.items():
+    result = facts.host_facts()
+    assert {"title", "kind", "memory_capacity_bytes", "num_compute_units"} <= set(result)
+    assert result["kind"].value in KINDS
+    for name, known in result.items():
         assert known.at
         if name in PLAUSIBLE:
             low, high = PLAUSIBLE[name]
@@ -71,12 +71,12 @@ def test_macos_is_asked_by_name(tmp_path, monkeypatch):
 
 
 def test_conditions_name_what_matters_and_what_is_missing():
-    told = conditions()
-    assert told.numpy == np.__version__
-    assert told.num_cores >= 1
-    written = told.to_json()
+    result = conditions()
+    assert result.numpy == np.__version__
+    assert result.num_cores >= 1
+    written = result.to_json()
     for name in ("clock_hz", "governor", "max_clock_hz"):
-        assert written[name] is not None or any("clock" in m or "governor" in m for m in told.missing)
+        assert written[name] is not None or any("clock" in m or "governor" in m for m in result.missing)
 
 
 def test_the_number_of_blas_threads_follows_its_library():

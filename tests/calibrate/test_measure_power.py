@@ -161,5 +161,5 @@ def test_a_meter_that_does_not_move_is_said(now):
 
 
 def test_every_kind_of_meter_is_here_or_its_absence_is_said():
-    told = power.meters()
-    assert len({m.name.split(":")[0] for m in told.found}) + len(told.absent) == 3
+    result = power.meters()
+    assert len({m.name.split(":")[0] for m in result.found}) + len(result.absent) == 3

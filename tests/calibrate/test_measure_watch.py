@@ -4,7 +4,7 @@ import pytest
 
 from orrery.base.errors import OrreryError
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
-from orrery.calibrate.measure.watch import Canary, Spent, Watch, time_spent
+from orrery.calibrate.measure.watch import Canary, LoadMonitor, Spent, time_spent
 
 SECOND = 1.0
 
@@ -21,7 +21,7 @@ class Machine:
             compute=lambda: self._pass(self.compute_s), memory=lambda: self._pass(self.memory_s),
             synchronise=lambda: None, read_clock=lambda: self.now_s,
         )  # fmt: skip
-        self.watch = Watch(canary, lambda: self.spent)
+        self.watch = LoadMonitor(canary, lambda: self.spent)
 
     def _pass(self, length_s):
         self.now_s += length_s * self.wobble[self._turn % len(self.wobble)]
@@ -30,10 +30,10 @@ class Machine:
     def look(self, own=1.0, others=0.0, stolen=0.0):
         """A second of work, so much of the two cores by each, then a reading."""
         s = self.spent
-        kept = None if stolen is None or s.stolen_s is None else s.stolen_s + 2 * stolen * SECOND
+        retained = None if stolen is None or s.stolen_s is None else s.stolen_s + 2 * stolen * SECOND
         self.spent = Spent(
             total_s=s.total_s + 2 * SECOND, busy_s=s.busy_s + 2 * (own + others) * SECOND,
-            own_s=s.own_s + 2 * own * SECOND, stolen_s=kept,
+            own_s=s.own_s + 2 * own * SECOND, stolen_s=retained,
         )  # fmt: skip
         return self.watch.look()
 
@@ -148,7 +148,7 @@ def test_a_watch_that_never_looked_says_so(machine):
 
 
 def test_the_canary_of_a_backend_really_runs():
-    watch = Watch(Canary.of(NumpyBackend()))
+    watch = LoadMonitor(Canary.of(NumpyBackend()))
     first, second = watch.look(), watch.look()
     assert first.compute_s > 0
     assert second.memory_s > 0

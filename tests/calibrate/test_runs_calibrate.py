@@ -11,18 +11,18 @@ import pytest
 
 import orrery
 from orrery.base.errors import FactError, ScenarioError
-from orrery.calibrate.runs import elsewhere
-from orrery.calibrate.runs.alike import contradictions, groups_of
+from orrery.calibrate.runs import reference_predictions
 from orrery.calibrate.runs.calibrate import calibrate_runs
 from orrery.calibrate.runs.fit import errors_of
 from orrery.calibrate.runs.read import read_runs
+from orrery.calibrate.runs.repeated_runs import contradictions, groups_of
 from orrery.calibrate.runs.serving import CONSTANTS, ServingRuns
 from orrery.calibrate.runs.spread import LEAST, spread
 from orrery.calibrate.runs.training import TrainingRuns
 from orrery.catalog.devices import get_device
 from orrery.catalog.engines import engine_notes, get_engine
 from orrery.catalog.frameworks import get_framework
-from orrery.cli.calibrate_runs import COMMAND
+from orrery.cli.calibrate_runs import command
 from orrery.evidence.tables import Table, read_table
 
 DATA = Path(os.environ.get("ORRERY_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -58,9 +58,11 @@ def idle_rows():
     ]  # fmt: skip
 
 
-def measure(rows, folder, *, seed=0, noise=NOISE, metrics=("ttft_s", "tpot_s"), kind=ServingRuns, said=SAID, **factors):
+def measure(
+    rows, folder, *, seed=0, noise=NOISE, metrics=("ttft_s", "tpot_s"), kind=ServingRuns, message=SAID, **factors
+):
     """The rows as a truth whose constants are so many times the shipped ones would measure them; and that truth."""
-    runs = kind(read_runs([write(folder / "blank.csv", rows)], said))
+    runs = kind(read_runs([write(folder / "blank.csv", rows)], message))
     truth = {k: v * factors.get(k, 1.0) for k, v in runs.start.items()}
     rng = np.random.default_rng(seed)
     out = []
@@ -74,7 +76,7 @@ def measure(rows, folder, *, seed=0, noise=NOISE, metrics=("ttft_s", "tpot_s"), 
 def slow_host(tmp_path_factory):
     """A machine whose host and memory are far slower than the shipped ones, and its calibration."""
     folder = tmp_path_factory.mktemp("slow")
-    path, truth = measure([*static_rows(), *idle_rows()], folder, step_s=10.0, memory_ratio=1.2, request_s=4.0)
+    path, truth = measure([*static_rows(), *idle_rows()], folder, step_s=20.0, memory_ratio=1.2, request_s=4.0)
     seen = []
     answer = calibrate_runs([path], name=str(folder / "my-box"), on_progress=lambda *x: seen.append(x), **SAID)
     return answer, truth, path, seen
@@ -82,11 +84,11 @@ def slow_host(tmp_path_factory):
 
 def test_constants_of_the_truth_are_found_again_within_their_uncertainty(slow_host):
     answer, truth, _, _ = slow_host
-    told = {c.name: c for c in answer.constants}
+    result = {c.name: c for c in answer.constants}
     for name in ("step_s", "memory_ratio", "request_s"):
-        assert told[name].word == "identified", name
-        assert abs(math.log(told[name].after / truth[name])) < max(0.12, 3 * told[name].sd_log), name
-    assert abs(math.log(told["compute_ratio"].after)) < 0.15  # this one was as shipped
+        assert result[name].word == "identified", name
+        assert abs(math.log(result[name].after / truth[name])) < max(0.12, 3 * result[name].sd_log), name
+    assert abs(math.log(result["compute_ratio"].after)) < 0.15  # this one was as shipped
 
 
 def test_each_run_is_predicted_better_by_the_others(slow_host):
@@ -101,10 +103,10 @@ def test_each_run_is_predicted_better_by_the_others(slow_host):
 
 def test_what_the_runs_do_not_tell_stays_and_its_run_is_named(slow_host):
     answer, _, _, _ = slow_host
-    told = {c.name: c for c in answer.constants}
-    assert told["per_layer_s"].word == "not identified"
-    assert told["per_layer_s"].after == told["per_layer_s"].before
-    assert "different depth" in told["per_layer_s"].needs
+    result = {c.name: c for c in answer.constants}
+    assert result["per_layer_s"].word == "not identified"
+    assert result["per_layer_s"].after == result["per_layer_s"].before
+    assert "different depth" in result["per_layer_s"].needs
     assert "per_layer_s" not in answer.written.read_text().split("[conditions]")[0]
 
 
@@ -112,11 +114,11 @@ def test_static_batches_do_not_tell_the_front_end_which_they_do_not_pass(tmp_pat
     path, _ = measure(static_rows(), tmp_path, step_s=8.0, request_s=4.0)
     answer = calibrate_runs([path], name=str(tmp_path / "box"), **SAID)
     assert answer.written
-    told = {c.name: c for c in answer.constants}
-    assert told["step_s"].word == "identified"
-    assert told["request_s"].word == "not identified"
-    assert told["request_s"].after == told["request_s"].before
-    assert "first tokens of short prompts" in told["request_s"].needs
+    result = {c.name: c for c in answer.constants}
+    assert result["step_s"].word == "identified"
+    assert result["request_s"].word == "not identified"
+    assert result["request_s"].after == result["request_s"].before
+    assert "first tokens of short prompts" in result["request_s"].needs
 
 
 def test_intervals_hold_the_measurements_and_other_modes_keep_theirs(slow_host):
@@ -133,14 +135,14 @@ def test_intervals_hold_the_measurements_and_other_modes_keep_theirs(slow_host):
 
 def test_the_file_is_an_engine_for_every_question_on_its_device(slow_host):
     answer, _, _, _ = slow_host
-    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 128, "batch": 4}
-    shipped = orrery.estimate(engine="vllm", engine_version="0.11.0", **asked)
-    own = orrery.estimate(engine=str(answer.written), **asked)
+    requested = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 128, "batch": 4}
+    shipped = orrery.estimate(engine="vllm", engine_version="0.11.0", **requested)
+    own = orrery.estimate(engine=str(answer.written), **requested)
     assert own.estimate.tpot_s > 1.1 * shipped.estimate.tpot_s
-    told = {c.name: c for c in answer.constants}
+    result = {c.name: c for c in answer.constants}
     engine = get_engine(str(answer.written), "", get_device("h100-sxm"))
-    assert engine.step_s == pytest.approx(told["step_s"].after, rel=1e-3)
-    assert engine.per_layer_s == told["per_layer_s"].before
+    assert engine.step_s == pytest.approx(result["step_s"].after, rel=1e-3)
+    assert engine.per_layer_s == result["per_layer_s"].before
     assert engine.name == "vllm"
     assert str(engine.facts["step_s"].basis) == "measured"
     assert engine is get_engine(str(answer.written), "0.11.0", get_device("h100-sxm"))
@@ -174,7 +176,7 @@ def moves(path):
     for question in UNRELATED:
         shipped = orrery.estimate(engine="vllm", engine_version="0.11.0", **question).estimate
         own = orrery.estimate(engine=str(path), engine_version="0.11.0", **question).estimate
-        for metric in elsewhere.METRICS:
+        for metric in reference_predictions.METRICS:
             if interval := shipped.intervals.get(metric):
                 value = getattr(shipped, metric)
                 yield (
@@ -205,17 +207,19 @@ def test_where_own_runs_went_further_unrelated_predictions_went_no_further_than_
 
 def test_a_correction_that_would_carry_other_models_too_far_is_held_back():
     engine = get_engine("vllm", "0.11.0", get_device("h100-sxm"))
-    references = list(elsewhere.serving_references(engine, get_device("h100-sxm")))
+    references = list(reference_predictions.serving_references(engine, get_device("h100-sxm")))
     assert {r.answers({}).keys() >= {"tpot_s"} for r in references} == {True}
 
     def held(own, ratio):
-        return elsewhere.part_of_the_way(references, own, lambda share: {"memory_ratio": ratio**share})
+        return reference_predictions.part_of_the_way(references, own, lambda share: {"memory_ratio": ratio**share})
 
     assert held(0.0, 1.0) == 1.0
     assert held(0.0, 4.0) < 0.5  # these runs needed nothing of the kind
     assert held(math.log(4.0), 4.0) == 1.0  # these runs went as far themselves
     before, after = np.log([2.0, 1.1, 0.9]), np.log([1.1, 1.0, 0.5])
-    assert elsewhere.furthest_move(before, after) == pytest.approx(math.log(2.0 / 1.1))  # the last one got worse
+    assert reference_predictions.furthest_move(before, after) == pytest.approx(
+        math.log(2.0 / 1.1)
+    )  # the last one got worse
 
 
 def test_a_correction_that_helps_by_chance_alone_is_not_written(tmp_path):
@@ -228,15 +232,15 @@ def test_a_correction_that_helps_by_chance_alone_is_not_written(tmp_path):
 
 def test_a_slow_host_behind_a_fast_device_is_found_though_it_leaves_no_slope(tmp_path):
     """Asynchronous scheduling hides the host until it is the slower of the two."""
-    said = SAID | {"engine_version": "0.20.0"}
-    path, truth = measure(static_rows(), tmp_path, said=said, step_s=6.0)
-    told = {c.name: c for c in calibrate_runs([path], name=str(tmp_path / "box"), **said).constants}
-    assert told["step_s"].word == "identified"
-    assert told["step_s"].after == pytest.approx(truth["step_s"], rel=0.15)
+    message = SAID | {"engine_version": "0.20.0"}
+    path, truth = measure(static_rows(), tmp_path, message=message, step_s=12.0)
+    result = {c.name: c for c in calibrate_runs([path], name=str(tmp_path / "box"), **message).constants}
+    assert result["step_s"].word == "identified"
+    assert result["step_s"].after == pytest.approx(truth["step_s"], rel=0.15)
 
 
 def test_training_constants_are_found_again(tmp_path):
-    said = {"device": "h100-sxm", "framework": "megatron-lm", "precision": "bf16"}
+    message = {"device": "h100-sxm", "framework": "megatron-lm", "precision": "bf16"}
     shapes = [
         ("llama-3.2-1b", 1, 1, 1, 4096), ("llama-3.2-1b", 1, 1, 4, 4096), ("llama-3.1-8b", 8, 8, 1, 4096),
         ("llama-3.1-8b", 8, 8, 1, 16384), ("llama-3.1-8b", 8, 4, 1, 8192), ("llama-3.2-3b", 8, 2, 2, 4096),
@@ -247,24 +251,31 @@ def test_training_constants_are_found_again(tmp_path):
         for m, n, tp, b, s in shapes
     ]  # fmt: skip
     path, truth = measure(
-        rows, tmp_path, metrics=("step_time_s",), kind=TrainingRuns, said=said, noise=0.01, matrix_ratio=1.25
+        rows, tmp_path, metrics=("step_time_s",), kind=TrainingRuns, message=message, noise=0.01, matrix_ratio=1.25
     )
-    answer = calibrate_runs([path], name=str(tmp_path / "cluster"), **said)
-    told = {c.name: c for c in answer.constants}
+    answer = calibrate_runs([path], name=str(tmp_path / "cluster"), **message)
+    result = {c.name: c for c in answer.constants}
     assert answer.written
-    assert told["matrix_ratio"].after == pytest.approx(truth["matrix_ratio"], rel=0.1)
-    assert told["scaleout_ratio"].word == told["fixed_bytes"].word == "not identified"
+    assert result["matrix_ratio"].after == pytest.approx(truth["matrix_ratio"], rel=0.1)
+    assert result["scaleout_ratio"].word == result["fixed_bytes"].word == "not identified"
     before, after = answer.scores["step_time_s"]
     assert after.median_abs_error_frac < 0.5 * before.median_abs_error_frac
     device = get_device("h100-sxm")
     own, shipped = get_framework(str(answer.written), device, "bf16"), get_framework("megatron-lm", device, "bf16")
-    assert own.matrix_ratio == pytest.approx(told["matrix_ratio"].after, rel=1e-3)
+    assert own.matrix_ratio == pytest.approx(result["matrix_ratio"].after, rel=1e-3)
     assert own.spreads["finetune.step_time_s"] == shipped.spreads["finetune.step_time_s"]
     assert get_framework(str(answer.written), device, "fp8") is get_framework("megatron-lm", device, "fp8")
     assert get_framework(str(answer.written), get_device("b200"), "bf16").name == "megatron-lm"
-    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 8, "tp": 8, "global_batch": 32, "seq_len": 4096}
-    slow = orrery.train(framework=str(answer.written), **asked).to_json()
-    assert slow["step_time_s"] > orrery.train(framework="megatron-lm", **asked).to_json()["step_time_s"]
+    requested = {
+        "model": "llama-3.1-8b",
+        "device": "h100-sxm",
+        "devices": 8,
+        "tp": 8,
+        "global_batch": 32,
+        "seq_len": 4096,
+    }
+    slow = orrery.train(framework=str(answer.written), **requested).to_json()
+    assert slow["step_time_s"] > orrery.train(framework="megatron-lm", **requested).to_json()["step_time_s"]
 
 
 def test_runs_that_contradict_each_other_are_named_and_count_less(tmp_path):
@@ -372,19 +383,19 @@ def test_the_command_prints_a_table_and_a_line_a_measurement(slow_host, tmp_path
     path = slow_host[2]
     arguments = [str(path), "--name", str(tmp_path / "box"), "--device", "h100-sxm", "--engine", "vllm",
                  "--engine-version", "0.11.0", "--weights", "bf16"]  # fmt: skip
-    assert COMMAND.main(arguments, standalone_mode=False) == 0
-    said = capsys.readouterr().out
-    assert "step_s" in said
-    assert "not identified" in said
-    assert said.count("[") == 24
-    assert "8 more; --json lists every one" in said
+    assert command.main(arguments, standalone_mode=False) == 0
+    message = capsys.readouterr().out
+    assert "step_s" in message
+    assert "not identified" in message
+    assert message.count("[") == 24
+    assert "8 more; --json lists every one" in message
 
 
 def test_with_json_the_command_prints_one_object(tmp_path, capsys):
     path, _ = measure(static_rows()[:3], tmp_path, seed=1)
     arguments = [str(path), "--name", str(tmp_path / "box"), "--device", "h100-sxm", "--engine", "vllm",
                  "--engine-version", "0.11.0", "--weights", "bf16", "--json"]  # fmt: skip
-    assert COMMAND.main(arguments, standalone_mode=False) == 3  # as shipped: there is nothing to correct
+    assert command.main(arguments, standalone_mode=False) == 3  # as shipped: there is nothing to correct
     assert json.loads(capsys.readouterr().out)["written"] is None
 
 

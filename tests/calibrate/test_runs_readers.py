@@ -105,8 +105,8 @@ def test_vllm_bench_throughput_needs_its_lengths(save):
 
 def test_vllm_bench_latency_is_a_static_batch(save):
     path = save({"avg_latency": 1.5, "latencies": [1.4, 1.5, 1.6], "percentiles": {"50": 1.5}})
-    said = {"batch": "8", "input_tokens": "32", "output_tokens": "128", "model": "llama-3.1-8b"}
-    found = row(read_runs([path], said))
+    message = {"batch": "8", "input_tokens": "32", "output_tokens": "128", "model": "llama-3.1-8b"}
+    found = row(read_runs([path], message))
     assert (found["mode"], found["batch_size"], found["latency_s"], found["latency_s_p50"]) == (
         "static", "8", "1.5", "1.5",
     )  # fmt: skip
@@ -234,8 +234,8 @@ def test_aiperf_request_by_request(save):
     assert near(found["ttft_s"], 0.1195)
     assert near(found["latency_s"], 2.0)
     assert "1 of 41 requests failed" in found["run_note"]
-    said = read_runs([save("\n".join(map(json.dumps, lines)), "profile_export.jsonl")], {"rate": "1"})
-    assert row(said)["mode"] == "open"
+    message = read_runs([save("\n".join(map(json.dumps, lines)), "profile_export.jsonl")], {"rate": "1"})
+    assert row(message)["mode"] == "open"
 
 
 def test_llmperf_has_its_tpot_worked_out(save):
@@ -348,8 +348,8 @@ def test_a_log_of_torchtitan_in_colour(save):
         )
 
     log = line(1, 900, 40.0) + line(10, 5000, 50.0) + "".join(line(10 * i, 5700 + i, 50.5) for i in range(2, 7))
-    said = {"device": "h100-sxm", "model": "llama-3.1-8b", "devices": "8", "seq_len": "8192", "global_batch": "16"}
-    found = row(read_runs([save(log, "train.log")], said))
+    message = {"device": "h100-sxm", "model": "llama-3.1-8b", "devices": "8", "seq_len": "8192", "global_batch": "16"}
+    found = row(read_runs([save(log, "train.log")], message))
     assert near(found["tokens_per_s_per_device"], 5704)
     assert near(found["peak_memory_bytes"], 50.5 * 1024**3)
     assert found["framework"] == "torchtitan"

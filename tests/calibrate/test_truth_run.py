@@ -86,7 +86,7 @@ def test_rounds_are_interleaved_and_a_cell_is_their_median(monkeypatch, tmp_path
 
 
 def test_a_server_that_is_cut_off_has_no_figures(monkeypatch, tmp_path, unheard):
-    monkeypatch.setattr(truth, "MOST_SCHEDULES_RATIO", 0.0)
+    monkeypatch.setattr(truth, "MAX_SCHEDULES_RATIO", 0.0)
     (row,) = measure(CASES[-1:], device="here", configs=tmp_path, rounds=2)
     assert row["num_rounds"] == 0
     assert "ttft_s" not in row
@@ -101,11 +101,11 @@ def test_nothing_to_run_is_refused(tmp_path):
 def test_a_row_of_a_server_stands_for_the_very_requests_that_came(server):
     load = server.load(7.0)
     row = truth._open(load, truth.Path("."))
-    said = Workload(
+    message = Workload(
         mode="open", request_rate_per_s=row["request_rate_per_s"], num_requests=row["num_requests"],
         **{k: row[k] for k in ("input_tokens", "output_tokens", "input_tokens_std", "output_tokens_std")},
     )  # fmt: skip
-    ours, theirs = load.requests(), traffic_of(None, said).requests
+    ours, theirs = load.requests(), traffic_of(None, message).requests
     for column in ("arrive_s", "input_tokens", "output_tokens"):
         np.testing.assert_array_equal(getattr(ours, column), getattr(theirs, column))
     assert ours.input_tokens.max() <= server.limits.max_num_batched_tokens

@@ -92,11 +92,11 @@ def test_the_loop_is_the_one_that_orrery_simulates(request_rate_per_s, max_num_s
     requests = drawn(request_rate_per_s)
     real = pretended(requests, Limits(max_num_seqs=max_num_seqs))
     service = Service(pools=(Pool(deployment=replace(deployment(), max_num_seqs=max_num_seqs)),))
-    said = simulate(service, requests)
-    assert len(real.steps) == said.num_steps
-    np.testing.assert_allclose(real.admitted_s, said.admitted_s, atol=1e-9)
-    np.testing.assert_allclose(real.first_token_s, said.first_token_s, rtol=1e-9)
-    np.testing.assert_allclose(real.finish_s, said.finish_s, rtol=1e-9)
+    message = simulate(service, requests)
+    assert len(real.steps) == message.num_steps
+    np.testing.assert_allclose(real.admitted_s, message.admitted_s, atol=1e-9)
+    np.testing.assert_allclose(real.first_token_s, message.first_token_s, rtol=1e-9)
+    np.testing.assert_allclose(real.finish_s, message.finish_s, rtol=1e-9)
 
 
 def test_every_request_gets_its_tokens_and_no_limit_is_broken():
@@ -144,17 +144,17 @@ def test_a_run_in_which_nothing_ends_has_no_figures():
 
 def test_the_figures_have_the_names_and_the_meaning_of_simulated_ones():
     requests = drawn(16.0)
-    run, said = pretended(requests), simulate(Service(pools=(Pool(deployment=deployment()),)), requests)
+    run, message = pretended(requests), simulate(Service(pools=(Pool(deployment=deployment()),)), requests)
     ours = run.to_json(model_id="small", request_rate_per_s=16.0, detailed=True)
     played = replace(
-        said, admitted_s=run.admitted_s, first_token_s=run.first_token_s, finish_s=run.finish_s,
+        message, admitted_s=run.admitted_s, first_token_s=run.first_token_s, finish_s=run.finish_s,
         duration_s=run.duration_s,
     )  # fmt: skip
     theirs = result_json(played, summary(played, {}), About(model_id="small", request_rate_per_s=16.0), detailed=True)
     assert ours.keys() <= theirs.keys()
     gaps = {k for k in ours if k.startswith("itl") or "_itl_" in k}  # a simulated run keeps a histogram of them
-    told = {"date", "endpoint_type", "backend", "errors", "start_times"}
-    for key in ours.keys() - gaps - told:
+    result = {"date", "endpoint_type", "backend", "errors", "start_times"}
+    for key in ours.keys() - gaps - result:
         assert ours[key] == (pytest.approx(theirs[key]) if theirs[key] is not None else None), key
     assert ours["mean_itl_ms"] == pytest.approx(theirs["mean_itl_ms"], rel=0.03)
     assert ours["itls"][0] == pytest.approx(np.diff(run.token_times_s[0]))

@@ -125,8 +125,8 @@ def test_weights_are_those_that_orrery_counts():
     assert sum(a.size for a in arrays) == MODEL.model.num_parameters
     assert all(a.dtype == np.float32 for a in (*arrays, prefilled(PROMPT)[1]))
     cache = MODEL.new_cache(10)
-    kept = MODEL.attention.cache_elements_per_token * block.count
-    assert (cache.keys.size + cache.values.size) / 10 == kept
+    retained = MODEL.attention.cache_elements_per_token * block.count
+    assert (cache.keys.size + cache.values.size) / 10 == retained
 
 
 def test_a_seed_is_a_model():

@@ -40,13 +40,13 @@ def known(monkeypatch):
     return lambda name, version, generation="": engines._fitted(name, version, generation)[0]["constants"]["step_s"]
 
 
-@pytest.mark.parametrize(("asked", "step_s"), [
+@pytest.mark.parametrize(("requested", "step_s"), [
     (("vllm", "0.9", "hopper"), 4.0), (("vllm", "0.9", "ampere"), 3.0), (("vllm", "0.15", "hopper"), 5.0),
     (("vllm", "", "hopper"), 5.0), (("vllm", "0.5", "hopper"), 2.0), (("vllm", UNVERSIONED, "hopper"), 6.0),
     (("sglang", "0.4", "hopper"), 1.0),
 ])  # fmt: skip
-def test_the_nearest_entry_speaks(known, asked, step_s):
-    assert known(*asked) == step_s
+def test_the_nearest_entry_speaks(known, requested, step_s):
+    assert known(*requested) == step_s
 
 
 def test_an_engine_that_wraps_another_takes_its_host():

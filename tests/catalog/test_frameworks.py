@@ -117,13 +117,13 @@ LADDER = [("nemo", "hopper", "fp8"), ("nemo", "hopper", ""), ("nemo", "", "fp8")
 
 @pytest.mark.parametrize("missing", range(len(LADDER)))
 def test_the_nearest_entry_wins(fitted, missing):
-    kept = LADDER[missing:]
+    retained = LADDER[missing:]
     foreign = [("nemo", "ampere", "fp8"), ("maxtext", "", ""), ("", "", "bf16")]
-    values = {words: 2.0 + i for i, words in enumerate([*kept[::-1], *foreign])}
+    values = {words: 2.0 + i for i, words in enumerate([*retained[::-1], *foreign])}
     fitted(*(entry(*words, value) for words, value in values.items()))
     found = get_framework("nemo", get_device("h100-sxm"), "fp8")
-    assert found.matrix_ratio == values[kept[0]]
-    assert found.spreads["pretrain.step_time_s"]["low_80"] == values[kept[0]]
+    assert found.matrix_ratio == values[retained[0]]
+    assert found.spreads["pretrain.step_time_s"]["low_80"] == values[retained[0]]
     assert found.facts["matrix_ratio"].basis is Basis.MEASURED
     assert found.step_s == ASSUMED["step_s"], "what no entry states stays assumed"
     assert found.facts["step_s"].basis is Basis.ASSUMED

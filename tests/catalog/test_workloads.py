@@ -29,18 +29,18 @@ def test_limits_are_those_of_the_load_generator():
 
 
 def test_a_workload_fills_what_a_user_leaves_out():
-    asked = {"workload": "mlperf-llama3.1-405b-server", "device": "b200", "tp": 8, "concurrency": 16}
-    found = resolve(read_scenario(asked)).workload
+    requested = {"workload": "mlperf-llama3.1-405b-server", "device": "b200", "tp": 8, "concurrency": 16}
+    found = resolve(read_scenario(requested)).workload
     assert (found.input_tokens, found.output_tokens) == (9400, 680)
-    assert resolve(read_scenario(asked | {"input_tokens": 2000})).workload.input_tokens == 2000
-    assert read_scenario(read_scenario(asked).written()) == read_scenario(asked)
+    assert resolve(read_scenario(requested | {"input_tokens": 2000})).workload.input_tokens == 2000
+    assert read_scenario(read_scenario(requested).written()) == read_scenario(requested)
 
 
 def test_what_the_publisher_does_not_state_is_asked_for():
-    asked = {"workload": "mlperf-llama2-70b-server", "device": "h100-sxm", "tp": 8, "concurrency": 16}
+    requested = {"workload": "mlperf-llama2-70b-server", "device": "h100-sxm", "tp": 8, "concurrency": 16}
     with pytest.raises(ScenarioError, match="input_tokens: is missing"):
-        resolve(read_scenario(asked))
-    assert resolve(read_scenario(asked | {"input_tokens": 200})).workload.output_tokens == 294
+        resolve(read_scenario(requested))
+    assert resolve(read_scenario(requested | {"input_tokens": 200})).workload.output_tokens == 294
 
 
 def test_an_unknown_workload_suggests_near_ones():

@@ -6,7 +6,7 @@ from orrery.cli.main import run
 
 
 @pytest.fixture
-def said(capsys):
+def describe(capsys):
     """Run a command line: the exit code, standard output and standard error."""
 
     def call(*arguments):

@@ -9,11 +9,11 @@ import pytest
 
 import orrery.cli.main as terminal
 from orrery.cli.main import BAD_INPUT, DONE, INFEASIBLE, run
-from orrery.scenario.asked import read_asked
 from orrery.scenario.bits import BitsQuestion
 from orrery.scenario.bits_files import read_layers
 from orrery.scenario.fields_bits import BITS_BY_NAME, BITS_SETTINGS
 from orrery.scenario.fields_scaling import SCALING_SETTINGS
+from orrery.scenario.inputs import read_asked
 from orrery.scenario.scaling import ScalingQuestion
 from orrery_papers.hawq_v3.layers import resnet50
 
@@ -28,13 +28,13 @@ def commands(monkeypatch):
         monkeypatch.setitem(terminal.COMMANDS, name, name)
 
 
-def said(capsys, *arguments, code=DONE):
+def describe(capsys, *arguments, code=DONE):
     assert run(arguments) == code
     return capsys.readouterr()
 
 
 def answer(capsys, *arguments, code=DONE):
-    return json.loads(said(capsys, *arguments, "--json", code=code).out)
+    return json.loads(describe(capsys, *arguments, "--json", code=code).out)
 
 
 def test_a_format_s_law_answers_with_loss_splits_critical_data_and_the_best_width(capsys):
@@ -56,7 +56,7 @@ def test_a_format_s_law_answers_with_loss_splits_critical_data_and_the_best_widt
     assert {s["bits"]: (s["exponent_bits"], s["mantissa_bits"]) for s in found["splits"]}[8] == (4, 3)
     assert found["budget"]["bits"] == 5
     assert all(c["source"] for c in found["coefficients"])
-    text = said(capsys, "scaling", *point)
+    text = describe(capsys, "scaling", *point)
     for word in ("E4M3", "critical tokens", "Best width by budget"):
         assert word in text.out
     assert "as recalled" in text.err
@@ -68,7 +68,7 @@ def test_fp4_against_fp8_takes_the_device_s_rates(capsys):
     best = [o for o in found["outcomes"] if o["is_best"]]
     assert len(best) == 1
     assert best[0]["loss"] == min(o["loss"] for o in found["outcomes"])
-    text = said(capsys, "scaling", "--law", "quartet", "--same-size").out
+    text = describe(capsys, "scaling", "--law", "quartet", "--same-size").out
     for word in ("keeps its size", "tokens a parameter", "4 all FP4"):
         assert word in text
 
@@ -84,7 +84,7 @@ def test_fp4_against_fp8_takes_the_device_s_rates(capsys):
     ],
 )
 def test_scaling_says_what_is_wrong(capsys, arguments, words):
-    assert words in said(capsys, "scaling", *arguments, code=BAD_INPUT).err
+    assert words in describe(capsys, "scaling", *arguments, code=BAD_INPUT).err
 
 
 def test_bits_stay_within_the_limit_and_beat_uniform_formats_that_do(capsys):
@@ -101,7 +101,7 @@ def test_bits_stay_within_the_limit_and_beat_uniform_formats_that_do(capsys):
 
 
 def test_bits_reads_well(capsys):
-    text = said(capsys, *BITS, "--latency-ratio", "0.7")
+    text = describe(capsys, *BITS, "--latency-ratio", "0.7")
     for word in ("no better assignment exists", "all nvfp4", "at most", "Layers by group", "Pareto front"):
         assert word in text.out
     assert "estimated on drawn numbers (seed 0)" in text.err
@@ -150,8 +150,8 @@ def test_a_layer_that_matters_more_keeps_more_bits(capsys, tmp_path):
     path.write_text(json.dumps({name: 100.0 if ".3." in name else 1.0 for name in names}))
     found = answer(capsys, *BITS, "--size-ratio", "0.35", "--sensitivity", str(path))
     bits = {"bf16": 16, "fp8": 8, "nvfp4": 4}
-    kept = {row["layer"]: bits[row["format"]] for row in found["assignment"]}
-    assert min(kept[f"dense.3.{x}"] for x in ("qkv", "out", "gate_up", "down")) > min(kept.values())
+    retained = {row["layer"]: bits[row["format"]] for row in found["assignment"]}
+    assert min(retained[f"dense.3.{x}"] for x in ("qkv", "out", "gate_up", "down")) > min(retained.values())
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,9 @@ def test_a_layer_that_matters_more_keeps_more_bits(capsys, tmp_path):
 def test_a_wrong_line_is_named(capsys, tmp_path, line, words):
     path = tmp_path / "layers.csv"
     path.write_text(f"name,m,n,k\n{line}\n")
-    wrong = said(capsys, "bits", "--layers", str(path), "--device", "t4", "--formats", "int8,fp16", code=BAD_INPUT).err
+    wrong = describe(
+        capsys, "bits", "--layers", str(path), "--device", "t4", "--formats", "int8,fp16", code=BAD_INPUT
+    ).err
     assert "layer 1" in wrong or "row 2" in wrong
     assert words in wrong
 
@@ -183,13 +185,13 @@ def test_a_wrong_line_is_named(capsys, tmp_path, line, words):
     ],
 )
 def test_bits_says_what_is_wrong(capsys, arguments, words):
-    assert words in said(capsys, "bits", *arguments, code=BAD_INPUT).err
+    assert words in describe(capsys, "bits", *arguments, code=BAD_INPUT).err
 
 
 def test_a_sensitivity_of_no_layer_is_refused(capsys, tmp_path):
     path = tmp_path / "weights.csv"
     path.write_text("name,weight\nelsewhere,2\n")
-    assert "no layer 'elsewhere'" in said(capsys, *BITS, "--sensitivity", str(path), code=BAD_INPUT).err
+    assert "no layer 'elsewhere'" in describe(capsys, *BITS, "--sensitivity", str(path), code=BAD_INPUT).err
 
 
 def test_a_question_is_saved_and_asked_again(capsys, tmp_path):
@@ -208,7 +210,7 @@ def test_every_flag_is_a_setting_of_the_question(question, settings):
 @pytest.mark.parametrize("command", ["bits", "scaling"])
 def test_help_imports_nothing_heavy(command):
     program = (
-        f"import sys; from orrery.cli.{command} import COMMAND; COMMAND.get_help(COMMAND.make_context('x', [], "
+        f"import sys; from orrery.cli.{command} import command; command.get_help(command.make_context('x', [], "
         "resilient_parsing=True)); print([m for m in ('numpy', 'pydantic', 'rich', 'highspy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -71,10 +71,10 @@ def test_a_narrow_terminal_gets_a_table_for_a_picture(out: Out, monkeypatch: pyt
 
 def test_infeasible_is_three(out: Out) -> None:
     assert run(["estimate", *ONE, "--concurrency", "8", "--model", "llama-3.1-405b", "--json"]) == INFEASIBLE
-    text, said = out()
+    text, message = out()
     found = json.loads(text)["infeasible"]
     assert {"need", "have", "smallest_change"} <= found.keys()
-    assert "Infeasible: " in said
+    assert "Infeasible: " in message
     assert run([*PLAN, "--slo", "tpot:0.001", "--json"]) == INFEASIBLE
     assert json.loads(out()[0])["infeasible"]["smallest_change"]
     assert run([*PLAN, "--slo", "tpot:0.001"]) == INFEASIBLE
@@ -179,12 +179,12 @@ BAD = {
 @pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
 def test_bad_input_is_one_message(arguments: list[str], out: Out) -> None:
     assert run([*arguments, "--json"]) == BAD_INPUT
-    text, said = out()
+    text, output_text = out()
     message = json.loads(text)["error"]["message"]
     assert message.strip()
-    assert said.strip() == f"orrery: {message}"
+    assert output_text.strip() == f"orrery: {message}"
     assert len(message.splitlines()) == 1
-    assert "Traceback" not in said
+    assert "Traceback" not in output_text
 
 
 JUNK = ["", " ", "-1", "0", "1e309", "NaN", "½", "\u202e", "x" * 5000, "0x10", "9" * 5000, "[]", "a,b,", "../..", "~"]
@@ -214,9 +214,9 @@ def test_junk_in_a_scenario_file_ends_in_a_message(content: str, tmp_path: Path,
     path = tmp_path / "junk.toml"
     path.write_text(content)
     assert run(["estimate", "--scenario", str(path)]) == BAD_INPUT
-    said = out()[1]
-    assert said.startswith("orrery: ")
-    assert "Traceback" not in said
+    message = out()[1]
+    assert message.startswith("orrery: ")
+    assert "Traceback" not in message
 
 
 def test_a_malformed_config_is_one_message(tmp_path: Path, out: Out) -> None:
@@ -224,18 +224,18 @@ def test_a_malformed_config_is_one_message(tmp_path: Path, out: Out) -> None:
         path = tmp_path / "config.json"
         path.write_text(content)
         assert run([*ESTIMATE, "--model", str(path)]) == BAD_INPUT
-        said = out()[1]
-        assert "Traceback" not in said
-        assert said.startswith("orrery: ")
+        message = out()[1]
+        assert "Traceback" not in message
+        assert message.startswith("orrery: ")
 
 
 def test_a_malformed_scenario_lists_every_mistake(tmp_path: Path, out: Out) -> None:
     path = tmp_path / "bad.toml"
     path.write_text('tp = 0\nmodle = "x"\nrate = nan\n')
     assert run(["estimate", "--scenario", str(path)]) == BAD_INPUT
-    said = out()[1]
-    assert said.count(str(path)) == 3
-    assert "did you mean 'model'" in said
+    message = out()[1]
+    assert message.count(str(path)) == 3
+    assert "did you mean 'model'" in message
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
@@ -244,11 +244,11 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert writer.stdout
     assert writer.stderr
     writer.stdout.close()
-    said = writer.stderr.read().decode()
+    message = writer.stderr.read().decode()
     writer.stderr.close()
     writer.wait()
-    assert "Traceback" not in said
-    assert "BrokenPipe" not in said
+    assert "Traceback" not in message
+    assert "BrokenPipe" not in message
 
 
 FULL = Path("/dev/full")

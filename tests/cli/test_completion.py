@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
     ("words", "number", "found"), [("orrery est", 1, "estimate"), ("orrery estimate --think", 2, "--think-s")]
 )
 def test_words_are_completed(words, number, found):
-    asked = {"_ORRERY_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)}
+    requested = {"_ORRERY_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)}
     done = subprocess.run(
-        [sys.executable, "-c", "from orrery.cli.main import main; main()"], env={**os.environ, **asked},
+        [sys.executable, "-c", "from orrery.cli.main import main; main()"], env={**os.environ, **requested},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert f"plain,{found}" in done.stdout.splitlines()

@@ -11,10 +11,10 @@ ONE = (
 MANY = (*ONE, "--reasoning", "best-of-n", "--samples", "1,4,16", "--success", "0.3", "--verifier-accuracy", "0.8")
 
 
-def test_json_has_the_answer_beside_the_estimate_of_one_call(said):
-    code, plain, _ = said(*ONE, "--json")
+def test_json_has_the_answer_beside_the_estimate_of_one_call(describe):
+    code, plain, _ = describe(*ONE, "--json")
     assert code == 0
-    code, out, notes = said(*MANY, "--json")
+    code, out, notes = describe(*MANY, "--json")
     found, answer = json.loads(out), json.loads(out)["answer"]
     assert code == 0
     assert found.keys() - json.loads(plain).keys() == {"answer"}
@@ -27,19 +27,19 @@ def test_json_has_the_answer_beside_the_estimate_of_one_call(said):
     assert "verifier_model: the model itself" in notes
 
 
-def test_the_page_says_what_an_answer_takes_and_draws_it(said, monkeypatch):
+def test_the_page_says_what_an_answer_takes_and_draws_it(describe, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    code, out, _ = said(*MANY)
+    code, out, _ = describe(*MANY)
     assert code == 0
     for words in ("One answer by best-of-n; 1 asked at once", "16 samples", "of them shared", "time to the answer",
                   "price of a right answer", "$ for 1,000 answers", "a one call, b 1 sample"):  # fmt: skip
         assert words in out
     monkeypatch.setenv("COLUMNS", "50")
-    assert "a one call" not in said(*MANY)[1]
+    assert "a one call" not in describe(*MANY)[1]
 
 
-def test_one_way_comes_with_its_interval_and_no_picture(said):
-    code, out, _ = said(*ONE, "--reasoning", "sleep-time-compute", "--reasoning-knob", "num_questions=4",
+def test_one_way_comes_with_its_interval_and_no_picture(describe):
+    code, out, _ = describe(*ONE, "--reasoning", "sleep-time-compute", "--reasoning-knob", "num_questions=4",
                         "--electricity", "0.1")  # fmt: skip
     assert code == 0
     for words in ("num_questions 4", "an answer", "80 % interval", "time before the question"):
@@ -47,26 +47,26 @@ def test_one_way_comes_with_its_interval_and_no_picture(said):
     assert "a sample is right" not in out
 
 
-def test_wrong_input_is_two_and_what_does_not_fit_three(said):
-    code, _, wrong = said(*ONE, "--reasoning", "best-off-n")
+def test_wrong_input_is_two_and_what_does_not_fit_three(describe):
+    code, _, wrong = describe(*ONE, "--reasoning", "best-off-n")
     assert (code, "did you mean 'best-of-n'" in wrong) == (2, True)
-    code, _, wrong = said(*ONE, "--reasoning", "best-of-n", "--verifier-model", "llama-3.1-405b")
+    code, _, wrong = describe(*ONE, "--reasoning", "best-of-n", "--verifier-model", "llama-3.1-405b")
     assert (code, "405B" in wrong) == (3, True)
 
 
-def test_why_unfolds_an_answer(said):
-    code, out, _ = said("why", "answer.usd", *MANY[1:])
+def test_why_unfolds_an_answer(describe):
+    code, out, _ = describe("why", "answer.usd", *MANY[1:])
     assert code == 0
     for words in ("answer.usd = ", "solve = ", "score = ", "bound by memory"):
         assert words in out
 
 
 @pytest.mark.parametrize("shape", ["beam-search", "majority-vote", "tree-search", "speculative-chains"])
-def test_shapes_and_rules_are_shown_with_gains_and_costs(said, shape):
-    code, out, _ = said("show", "techniques", "--json")
+def test_shapes_and_rules_are_shown_with_gains_and_costs(describe, shape):
+    code, out, _ = describe("show", "techniques", "--json")
     rows = {row["name"]: row for row in json.loads(out)["techniques"]}
     assert code == 0
-    assert rows[shape]["seam"] == "reasoning.shape"
+    assert rows[shape]["use"] == f"orrery estimate --success P --reasoning {shape}"
     assert rows[shape]["gains"]
     assert rows[shape]["costs"]
-    assert rows["diverse-tree"]["seam"] == "reasoning.prune"
+    assert rows["diverse-tree"]["use"].endswith("--reasoning-knob prune=diverse-tree")

@@ -18,8 +18,8 @@ from orrery.scenario.formats import list_formats, show_format
 from orrery.scenario.signal import on_front
 
 
-def asked(said, *arguments):
-    code, out, err = said("formats", *arguments, "--json")
+def output_of(describe, *arguments):
+    code, out, err = describe("formats", *arguments, "--json")
     assert code == 0, err
     return json.loads(out)
 
@@ -55,8 +55,8 @@ def test_values_that_are_too_many_to_list_are_counted():
     ]  # fmt: skip
 
 
-def test_the_list_has_every_format_and_element(said):
-    found = asked(said, "list")
+def test_the_list_has_every_format_and_element(describe):
+    found = output_of(describe, "list")
     assert {r["name"] for r in found["formats"]} == set(known_formats())
     assert {r["name"] for r in found["elements"]} == set(named_elements())
     assert all(r["bits_per_element"] > 0 and r["source"] for rows in found.values() for r in rows)
@@ -65,9 +65,9 @@ def test_the_list_has_every_format_and_element(said):
 
 
 @pytest.mark.parametrize("columns", ["80", "140"])
-def test_the_list_fits_the_terminal(said, monkeypatch, columns):
+def test_the_list_fits_the_terminal(describe, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    _, page, _ = said("formats", "list")
+    _, page, _ = describe("formats", "list")
     assert max(map(len, page.splitlines())) <= int(columns)
     assert "mxfp4_weight_only" in page
     assert "QServe" in page  # a source has a line of its own where there is no column for it
@@ -82,13 +82,13 @@ def test_everything_in_the_list_can_be_shown():
         assert all(0.0 <= y <= 1.0 for _, y in shown.curve) or not has_zero, row.name
 
 
-def test_what_is_shown_is_what_the_codec_does(said):
-    found = asked(said, "show", "e4m3fn/none")
+def test_what_is_shown_is_what_the_codec_does(describe):
+    found = output_of(describe, "show", "e4m3fn/none")
     assert found["edges"]["unscaled 672"] == "448 (saturated; else NaN)"
     assert found["nan_codes"] == [127, 255]
     assert found["values"][126] == 448.0
     assert found["native_on"] == {}
-    scaled = asked(said, "show", "mxfp4")
+    scaled = output_of(describe, "show", "mxfp4")
     assert scaled["edges"]["a group with NaN"] == "all of it becomes NaN"
     assert scaled["edges"]["a group of zeros"] == "zeros"
     assert scaled["scales"][0] == "one ue8m0 scale for 32 in a row"
@@ -100,23 +100,23 @@ def test_what_is_shown_is_what_the_codec_does(said):
     assert max(errors[:16]) == pytest.approx(0.2, abs=0.01)  # 2.5 goes to 2: the worst between normal numbers
 
 
-def test_names_that_are_both_an_element_and_a_format_are_told_apart(said):
-    code, page, notes = said("formats", "show", "e2m1")
+def test_names_that_are_both_an_element_and_a_format_are_told_apart(describe):
+    code, page, notes = describe("formats", "show", "e2m1")
     assert code == 0
     assert page.startswith("nvfp4")
     assert "the element alone is e2m1/none" in notes
     assert show_format("e2m1/none").format.scaling.levels == ()
 
 
-def test_a_mixture_has_bits_and_says_why_no_more(said):
-    code, page, notes = said("formats", "show", "q4_k_m")
+def test_a_mixture_has_bits_and_says_why_no_more(describe):
+    code, page, notes = describe("formats", "show", "q4_k_m")
     assert code == 0
     assert "4.85" in page
     assert "nothing rounds to it" in notes
 
 
-def test_a_comparison_has_what_is_asked_in_its_order(said):
-    found = asked(said, "compare", "nvfp4", "mxfp4", "int4/128:fp16", "nvfp4", "--on", "normal,outliers")
+def test_a_comparison_has_what_is_asked_in_its_order(describe):
+    found = output_of(describe, "compare", "nvfp4", "mxfp4", "int4/128:fp16", "nvfp4", "--on", "normal,outliers")
     assert [r["format"] for r in found["results"]] == ["nvfp4", "mxfp4", "int4/128:fp16"]
     for row in found["results"]:
         assert row["sqnr_db"] == row["on"]["normal"]["sqnr_db"]
@@ -125,8 +125,8 @@ def test_a_comparison_has_what_is_asked_in_its_order(said):
     assert found["results"][0]["sqnr_db"] > found["results"][1]["sqnr_db"]
 
 
-def test_on_a_device_speed_is_told_against_bf16(said):
-    found = asked(said, "compare", "nvfp4", "fp8", "int4_weight_only", "bf16", "--device", "b200")
+def test_on_a_device_speed_is_told_against_bf16(describe):
+    found = output_of(describe, "compare", "nvfp4", "fp8", "int4_weight_only", "bf16", "--device", "b200")
     nvfp4, fp8, int4, bf16 = (r["speed"] for r in found["results"])
     assert found["base"]["speed"] == bf16
     assert bf16["prefill"]["speedup_ratio"] == bf16["decode"]["speedup_ratio"] == bf16["memory_ratio"] == 1.0
@@ -150,10 +150,10 @@ def test_what_a_device_cannot_multiply_runs_unpacked_and_a_note_says_so():
     assert by_name["nvfp4"].speed.rate == "bf16"
     assert by_name["e3m2/24:ue8m0"].speed is None
     assert by_name["e2m1/32:ue8m0"].speed.runs_as == "mxfp4_weight_only"
-    said = "\n".join(found.notes)
+    message = "\n".join(found.notes)
     for words in ("nvfp4: h100-sxm does not multiply it", "mxfp6: int8_weight_only reads 8 bits an element, not",
                   "e3m2/24:ue8m0: no kernel", "e2m1/32:ue8m0: the same numbers as mxfp4"):  # fmt: skip
-        assert words in said
+        assert words in message
 
 
 def test_spellings_find_the_registered_format_of_the_same_numbers():
@@ -164,8 +164,8 @@ def test_spellings_find_the_registered_format_of_the_same_numbers():
         assert (found.name if found else None) == name, spelled
 
 
-def test_a_format_without_a_codec_is_compared_by_what_is_known(said):
-    found = asked(said, "compare", "q4_k_m", "q4_0", "--device", "l40s")
+def test_a_format_without_a_codec_is_compared_by_what_is_known(describe):
+    found = output_of(describe, "compare", "q4_k_m", "q4_0", "--device", "l40s")
     assert found["results"][0]["sqnr_db"] is None
     assert found["results"][0]["speed"]["memory_ratio"] == pytest.approx(16 / 4.85)
     assert found["results"][0]["fronts"] == []
@@ -180,16 +180,16 @@ def test_rotation_helps_where_there_are_outliers_and_not_where_all_is_normal():
     assert turned["normal"].sqnr_db == pytest.approx(plain["normal"].sqnr_db, abs=0.2)
 
 
-def test_own_tensors_are_compared_and_those_that_cannot_be_are_named(said, tmp_path):
+def test_own_tensors_are_compared_and_those_that_cannot_be_are_named(describe, tmp_path):
     np.savez(tmp_path / "x.npz", w=np.ones((8, 32)), bad=np.array([np.nan]), odd=np.ones((3, 37)))
-    found = asked(said, "compare", "mxfp8", "--on", tmp_path / "x.npz", "--rotate")
+    found = output_of(describe, "compare", "mxfp8", "--on", tmp_path / "x.npz", "--rotate")
     assert found["results"][0]["num_elements"] == 8 * 32 + 3 * 37
     assert any("bad was left out: 1 of 1 numbers" in note for note in found["notes"])
     assert any("rows of 37, which no Hadamard matrix divides" in note for note in found["notes"])
 
 
-def test_a_model_is_served_in_the_formats_that_can_be_predicted(said):
-    found = asked(said, "compare", "fp8", "e3m2/24:ue8m0", "--device", "h100-sxm", "--model", "llama-3.1-8b")
+def test_a_model_is_served_in_the_formats_that_can_be_predicted(describe):
+    found = output_of(describe, "compare", "fp8", "e3m2/24:ue8m0", "--device", "h100-sxm", "--model", "llama-3.1-8b")
     fp8, spelled = found["results"]
     assert fp8["served"]["output_tokens_per_s"] > found["base"]["served"]["output_tokens_per_s"]
     assert fp8["served"]["ttft_s"] > 0
@@ -197,14 +197,14 @@ def test_a_model_is_served_in_the_formats_that_can_be_predicted(said):
     assert any("e3m2/24:ue8m0: no kernel" in note for note in found["notes"])
 
 
-def test_a_model_that_does_not_fit_is_a_note(said):
-    found = asked(said, "compare", "fp8", "--device", "l4", "--model", "llama-3.1-405b")
+def test_a_model_that_does_not_fit_is_a_note(describe):
+    found = output_of(describe, "compare", "fp8", "--device", "l4", "--model", "llama-3.1-405b")
     assert found["results"][0]["served"] is None
     assert any("cannot run" in note for note in found["notes"])
 
 
-def test_integers_meet_floats_at_some_crest_factor(said):
-    found = asked(said, "compare", "nvfp4", "nvint4")
+def test_integers_meet_floats_at_some_crest_factor(describe):
+    found = output_of(describe, "compare", "nvfp4", "nvint4")
     rows = {(r["format"], r["crest_factor"]): r["sqnr_db"] for r in found["by_crest"]}
     assert {r["block_elements"] for r in found["by_crest"]} == {16}
     assert rows["nvint4", 1.5] > rows["nvfp4", 1.5]
@@ -220,10 +220,10 @@ def test_the_front_is_what_no_other_point_beats():
 
 
 @pytest.mark.parametrize("columns", ["50", "80", "140"])
-def test_the_page_fits_and_draws_where_there_is_room(said, monkeypatch, columns):
+def test_the_page_fits_and_draws_where_there_is_room(describe, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     ask = ("compare", "nvfp4", "mxfp4", "fp8", "int4_weight_only", "--device", "b200", "--model", "llama-3.1-8b")
-    code, page, _ = said("formats", *ask)
+    code, page, _ = describe("formats", *ask)
     assert code == 0
     for word in ("x bf16, prefill", "x bf16, decode"):
         assert (word in page) == (columns != "50")
@@ -233,10 +233,10 @@ def test_the_page_fits_and_draws_where_there_is_room(said, monkeypatch, columns)
             assert word in page
 
 
-def test_a_comparison_can_be_saved_and_asked_again(said, tmp_path):
+def test_a_comparison_can_be_saved_and_asked_again(describe, tmp_path):
     path = tmp_path / "mine.toml"
-    first = asked(said, "compare", "nvfp4", "--on", "uniform", "--save-scenario", path)
-    assert asked(said, "compare", "--scenario", path) == first
+    first = output_of(describe, "compare", "nvfp4", "--on", "uniform", "--save-scenario", path)
+    assert output_of(describe, "compare", "--scenario", path) == first
 
 
 WRONG = {
@@ -253,21 +253,21 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input_is_one_message(said, case):
+def test_wrong_input_is_one_message(describe, case):
     arguments, words = WRONG[case]
-    code, out, err = said("formats", *arguments)
+    code, out, err = describe("formats", *arguments)
     assert code == 2
     assert words in err
     assert out == ""
 
 
-def test_a_model_that_nobody_knows_is_an_error_not_a_note(said):
-    code, _, err = said("formats", "compare", "nvfp4", "--device", "b200", "--model", "lama-3.1-8b")
+def test_a_model_that_nobody_knows_is_an_error_not_a_note(describe):
+    code, _, err = describe("formats", "compare", "nvfp4", "--device", "b200", "--model", "lama-3.1-8b")
     assert code == 2
     assert "There is no model 'lama-3.1-8b'. Did you mean" in err
 
 
-def test_without_a_command_all_formats_are_listed(said):
-    code, out, _ = said("formats")
+def test_without_a_command_all_formats_are_listed(describe):
+    code, out, _ = describe("formats")
     assert code == 0
     assert "mxfp8_e5m2" in out

@@ -35,8 +35,8 @@ def test_the_contract_of_json(capsys):
 
 
 def test_flag_file_and_keyword_give_equal_numbers(tmp_path, capsys):
-    said = ["kernel", "softmax", "--device", "l4", "--tokens", "64", "--sweep", "width=1k:64k:x8"]
-    assert run([*said, "--json", "--save-scenario", str(tmp_path / "k.toml")]) == 0
+    message = ["kernel", "softmax", "--device", "l4", "--tokens", "64", "--sweep", "width=1k:64k:x8"]
+    assert run([*message, "--json", "--save-scenario", str(tmp_path / "k.toml")]) == 0
     typed = json.loads(capsys.readouterr().out)
     assert run(["kernel", "--scenario", str(tmp_path / "k.toml"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == typed
@@ -57,7 +57,7 @@ def test_a_sweep_draws_curves_and_writes_files(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         (["kernel", "gem", "--device", "h100-sxm"], "'gemm'"),
         (["kernel"], "write one of"),
@@ -70,9 +70,9 @@ def test_a_sweep_draws_curves_and_writes_files(tmp_path, capsys, monkeypatch):
         (["kernel", "gemm", "--device", "h100", "--m", "8", "--n", "8", "--k", "8", "--vriant", "x"], "--variant"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_exit_2(said, words, tmp_path, monkeypatch, capsys):
+def test_what_makes_no_sense_is_refused_with_exit_2(message, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run(said) == 2
+    assert run(message) == 2
     assert words in capsys.readouterr().err
 
 
@@ -81,9 +81,9 @@ def test_help_is_quick():
     assert least < 0.6  # 0.2 s on a quiet machine
 
 
-def _seconds(*said):
+def _seconds(*describe):
     begun = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "orrery", *said], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "orrery", *describe], check=True, capture_output=True)
     return time.perf_counter() - begun
 
 
@@ -100,13 +100,13 @@ def test_this_machine_is_timed_beside_its_prediction(tmp_path, capsys):
     first, rest = text.split("\n", 1)
     assert first.startswith("title")
     (tmp_path / "here.toml").write_text(f"title = {json.dumps(title)}\n{rest}")
-    said = ["kernel", "softmax", "--device", str(tmp_path / "here.toml"), "--tokens", "64", "--width", "512"]
+    message = ["kernel", "softmax", "--device", str(tmp_path / "here.toml"), "--tokens", "64", "--width", "512"]
     if find_backend("").device_kind != "cpu":
         pytest.skip("a GPU is measured here")
-    assert run([*said, "--format", "fp32", "--measure", "--json"]) == 0
-    told = capsys.readouterr()
-    measured = {row["variant"]: row["measured"] for row in json.loads(told.out)["results"]}
+    assert run([*message, "--format", "fp32", "--measure", "--json"]) == 0
+    classification = capsys.readouterr()
+    measured = {row["variant"]: row["measured"] for row in json.loads(classification.out)["results"]}
     assert measured["library"]["time_s"] > 0
     assert measured["library"]["library"] == "numpy"
     assert measured["two-pass"] is None
-    assert "no library here runs this variant" in told.err
+    assert "no library here runs this variant" in classification.err

@@ -14,7 +14,7 @@ import pytest
 from orrery.cli.main import run
 from orrery.evidence.digest.render import ATOM
 from orrery.evidence.feed.entry import Entry
-from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
 
 TODAY = date(2026, 11, 20)
@@ -33,7 +33,7 @@ def library(tmp_path):
     return path
 
 
-def asked(capsys, *words):
+def output_of(capsys, *words):
     """The object of a command that ends well."""
     assert run(["papers", *words, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -41,7 +41,7 @@ def asked(capsys, *words):
 
 def test_a_digest_in_the_terminal_as_json_and_as_files(library, tmp_path, capsys):
     common = ("digest", "--date", "2026-11-20", "--library", str(library))
-    found = asked(capsys, *common)
+    found = output_of(capsys, *common)
     assert [paper["id"] for paper in found["papers"]] == ["2611.00001"]
     assert found["title"] == "AI compute: 1 paper, 14 November to 20 November 2026"
     assert run(["papers", *common]) == 0
@@ -50,16 +50,16 @@ def test_a_digest_in_the_terminal_as_json_and_as_files(library, tmp_path, capsys
     assert run(["papers", *common, "--format", "atom", "--out", str(out)]) == 0
     assert capsys.readouterr().out == ""
     assert len(Xml.parse(out).getroot().findall(f"{{{ATOM}}}entry")) == 1
-    assert asked(capsys, *common, "--search", "zebra stripes")["papers"] == []
+    assert output_of(capsys, *common, "--search", "zebra stripes")["papers"] == []
 
 
 def test_subscriptions_are_listed_changed_and_ended(library, capsys):
     rest = ("--library", str(library))
-    asked(capsys, "subscribe", "Ann@Example.org", "--layer", "serving", "--by", "day", *rest)
-    (one,) = asked(capsys, "subscribe", "Ann@example.org", "--search", "kv cache", *rest)["subscriptions"]
+    output_of(capsys, "subscribe", "Ann@Example.org", "--layer", "serving", "--by", "day", *rest)
+    (one,) = output_of(capsys, "subscribe", "Ann@example.org", "--search", "kv cache", *rest)["subscriptions"]
     assert (one["address"], one["layers"], one["searches"]) == ("Ann@example.org", [], ["kv cache"])
     assert (one["state"], one["frequency"]) == ("active", "week")
-    (one,) = asked(capsys, "subscribe", "Ann@example.org", "--end", *rest)["subscriptions"]
+    (one,) = output_of(capsys, "subscribe", "Ann@example.org", "--end", *rest)["subscriptions"]
     assert one["state"] == "ended"
 
 
@@ -99,8 +99,8 @@ def test_others_subscribe_in_a_browser(library):
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_interrupts
     ) as process:
         try:
-            said = "".join(iter(process.stdout.readline, "}\n")) + "}"
-            address = json.loads(said)["address"]
+            message = "".join(iter(process.stdout.readline, "}\n")) + "}"
+            address = json.loads(message)["address"]
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+/subscribe", address)
             with urllib.request.urlopen(address, timeout=10) as page:
                 assert "Subscribe" in page.read().decode()

@@ -93,8 +93,8 @@ def answering(status, body):
         thread.join()
 
 
-def test_a_saved_page_goes_into_the_library_and_out_again(said, page, library):
-    code, out, err = said("papers", "fetch", "--source", page, "--page-year", 2024, "--json")
+def test_a_saved_page_goes_into_the_library_and_out_again(describe, page, library):
+    code, out, err = describe("papers", "fetch", "--source", page, "--page-year", 2024, "--json")
     found = json.loads(out)
     assert (code, found["skipped"]) == (0, [])
     assert found["sources"][str(page)]["num_new"] == 2
@@ -102,7 +102,7 @@ def test_a_saved_page_goes_into_the_library_and_out_again(said, page, library):
     assert found["papers"][0]["published"] == "2024-11-20"
     assert "2 new, 0 updated" in err
     assert library.exists()
-    code, out, _ = said("papers", "trending", "--date", "2024-11-22", "--by", "month", "--json")
+    code, out, _ = describe("papers", "trending", "--date", "2024-11-22", "--by", "month", "--json")
     trend = json.loads(out)
     assert (code, trend["num_all"]) == (0, 1), "the other has no date, and was first seen on another day"
     (fair,) = trend["papers"]
@@ -111,17 +111,17 @@ def test_a_saved_page_goes_into_the_library_and_out_again(said, page, library):
     assert fair["score"] == pytest.approx(sum(part["value"] for part in fair["parts"]))
 
 
-def test_marks_move_papers_and_are_listed(said, page):
-    said("papers", "fetch", "--source", page, "--page-year", 2024)
-    code, out, _ = said("papers", "mark", "fair serving of long prompts", "--read", "--upvote", "--follow",
+def test_marks_move_papers_and_are_listed(describe, page):
+    describe("papers", "fetch", "--source", page, "--page-year", 2024)
+    code, out, _ = describe("papers", "mark", "fair serving of long prompts", "--read", "--upvote", "--follow",
                         "words:four bits", "--follow", "layer:serving", "--json")  # fmt: skip
     marks = json.loads(out)
     assert (code, list(marks["titles"].values())) == (0, ["Fair Serving of Long Prompts"])
     assert marks["follows"] == {"layer": ["serving"], "technique": [], "words": ["four bits"]}
-    code, out, _ = said("papers", "mark", "distserve", "--upvote", "--unfollow", "words:four bits")
+    code, out, _ = describe("papers", "mark", "distserve", "--upvote", "--unfollow", "words:four bits")
     assert "follows words: none" in out
     assert "2401.09670  upvoted  DistServe" in out
-    _, out, _ = said("papers", "trending", "--date", "2024-11-21")
+    _, out, _ = describe("papers", "trending", "--date", "2024-11-21")
     assert "you have read it" in out
     assert "layer serving, which you follow" in out
 
@@ -147,42 +147,42 @@ def test_marks_move_papers_and_are_listed(said, page):
         (("add", "no-such-file.toml"), "neither a file nor an arXiv id"),
     ],
 )
-def test_a_mistake_is_answered_in_one_line(said, arguments, why):
-    code, out, err = said("papers", *arguments)
+def test_a_mistake_is_answered_in_one_line(describe, arguments, why):
+    code, out, err = describe("papers", *arguments)
     assert (code, out) == (2, "")
     assert why in err
 
 
-def test_own_paper_files_are_checked_kept_and_found(said, tmp_path, library):
+def test_own_paper_files_are_checked_kept_and_found(describe, tmp_path, library):
     own = tmp_path / "our-runs.toml"
     own.write_text(OWN)
-    code, out, _ = said("papers", "add", own, "--json")
+    code, out, _ = describe("papers", "add", own, "--json")
     assert code == 0
     assert json.loads(out)["files"] == {"our-runs": str(library.parent / "papers" / "our-runs.toml")}
     assert get_paper("our-runs").title == "Our own measurements"
-    assert said("papers", "add", own)[0] == 0, "the same once more"
-    code, out, err = said("reproduce", "our-runs", "--json")
+    assert describe("papers", "add", own)[0] == 0, "the same once more"
+    code, out, err = describe("reproduce", "our-runs", "--json")
     (claim,) = json.loads(out)["claims"]
     assert (code, claim["verdict"], claim["predicted"]) == (0, "not modeled", None)
     assert "a paper of your own" in claim["because"]
     assert "Wrote" not in err
     own.write_text(OWN.replace("2026\n", "2025\n"))
-    code, _, err = said("papers", "add", own)
+    code, _, err = describe("papers", "add", own)
     assert (code, "write --replace" in err) == (2, True)
-    assert said("papers", "add", own, "--replace")[0] == 0
+    assert describe("papers", "add", own, "--replace")[0] == 0
     for name, text, why in (
         ("bad.toml", "colour = 1\n" + OWN, "unknown key"), ("distserve.toml", OWN, "comes with"),
         ("Our Runs.toml", OWN, "small letters"), ("odd.toml", OWN.replace("2026\n", '"2026"\n'), "write a number"),
         ("odd.toml", "claim = 5\n" + OWN.partition("[[claim]]")[0], "of the wrong kind"),
     ):  # fmt: skip
         (tmp_path / name).write_text(text)
-        code, _, err = said("papers", "add", tmp_path / name)
+        code, _, err = describe("papers", "add", tmp_path / name)
         assert (code, why in err) == (2, True), name
 
 
-def test_a_source_that_fails_keeps_what_came_and_says_so(said, page):
+def test_a_source_that_fails_keeps_what_came_and_says_so(describe, page):
     with answering(200, b"Rate exceeded.") as url:
-        code, out, err = said("papers", "fetch", "--source", "rss", "--source", page, "--rss-url", url, "--json")
+        code, out, err = describe("papers", "fetch", "--source", "rss", "--source", page, "--rss-url", url, "--json")
     found = json.loads(out)
     assert (code, found["sources"]["rss"]["num_new"]) == (0, 0)
     assert found["sources"][str(page)]["num_new"] == 2
@@ -190,27 +190,27 @@ def test_a_source_that_fails_keeps_what_came_and_says_so(said, page):
     assert skipped["why"].startswith("rss: is no Atom or RSS feed")
     assert err.count("skipped: ") == 1
     with answering(404, b"") as url:
-        code, out, err = said("papers", "fetch", "--arxiv-url", url)
+        code, out, err = describe("papers", "fetch", "--arxiv-url", url)
     assert code == 1
     assert "answers 404" in err
     assert "the next fetch goes on from there" in out
 
 
-def test_a_paper_by_its_id(said):
+def test_a_paper_by_its_id(describe):
     feed = b"""<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><entry>
     <id>http://arxiv.org/abs/2611.00001v1</id><title>Cold Tokens</title><summary>It is cold.</summary></entry></feed>"""
     with answering(200, feed) as url:
-        code, out, _ = said("papers", "add", "arXiv:2611.00001v1", "--arxiv-url", url, "--json")
+        code, out, _ = describe("papers", "add", "arXiv:2611.00001v1", "--arxiv-url", url, "--json")
     assert code == 0
     assert [p["id"] for p in json.loads(out)["papers"]] == ["2611.00001"]
 
 
-def test_trending_tries_a_paper_in_the_readers_deployment(said, page, tmp_path):
+def test_trending_tries_a_paper_in_the_readers_deployment(describe, page, tmp_path):
     scenario = tmp_path / "mine.toml"
     scenario.write_text('model = "llama-3.1-8b"\ndevice = "h100-sxm"\ninput_tokens = 512\noutput_tokens = 32\n'
                         "concurrency = 8\nnum_requests = 20\n")  # fmt: skip
-    said("papers", "fetch", "--source", page, "--page-year", 2024)
-    code, out, _ = said("papers", "trending", "--date", "2024-11-21", "--scenario", scenario, "--json")
+    describe("papers", "fetch", "--source", page, "--page-year", 2024)
+    code, out, _ = describe("papers", "trending", "--date", "2024-11-21", "--scenario", scenario, "--json")
     assert code == 0
     (fair,) = json.loads(out)["papers"]
     assert [m["technique"] for m in fair["meaning"]] == [name for name, _ in fair["understood"]["techniques"]]
@@ -220,18 +220,18 @@ def test_trending_tries_a_paper_in_the_readers_deployment(said, page, tmp_path):
     )
 
 
-def test_a_file_of_a_familiar_name_does_not_stand_in_for_a_source(said, page, tmp_path, monkeypatch):
+def test_a_file_of_a_familiar_name_does_not_stand_in_for_a_source(describe, page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arxiv").write_text(PAGE)
     with answering(404, b"") as url:
-        code, _, err = said("papers", "fetch", "--arxiv-url", url)
+        code, _, err = describe("papers", "fetch", "--arxiv-url", url)
     assert (code, "answers 404" in err) == (1, True)
 
 
-def test_of_much_that_is_left_out_the_first_is_said(said, tmp_path):
+def test_of_much_that_is_left_out_the_first_is_said(describe, tmp_path):
     many = tmp_path / "many.txt"
     many.write_text("\n".join(f"Title {i}" for i in range(500)))
-    code, _, err = said("papers", "fetch", "--source", many)
+    code, _, err = describe("papers", "fetch", "--source", many)
     assert code == 0
     assert len(err.splitlines()) == 21
     assert "480 more; --json lists every one" in err

@@ -16,65 +16,65 @@ def no_library_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.setenv("ORRERY_LIBRARY", str(tmp_path / "library.sqlite"))
 
 
-def test_the_list_has_every_paper(said):
-    code, out, _ = said("papers", "list", "--json")
+def test_the_list_has_every_paper(describe):
+    code, out, _ = describe("papers", "list", "--json")
     found = json.loads(out)
     assert code == 0
     assert tuple(sorted(paper["key"] for paper in found["papers"])) == paper_keys()
     assert found["num_all"] == len(paper_keys())
 
 
-def test_the_list_is_narrowed(said):
-    code, out, _ = said("papers", "list", "--layer", "serving", "--device", "a100", "--year", "2024")
+def test_the_list_is_narrowed(describe):
+    code, out, _ = describe("papers", "list", "--layer", "serving", "--device", "a100", "--year", "2024")
     assert code == 0
     assert "distserve" in out
     assert "energonai" not in out  # 2022
     assert "zero-offload" not in out
 
 
-def test_an_empty_list_says_so(said):
-    code, out, _ = said("papers", "list", "--layer", "serving", "--kind", "survey")
+def test_an_empty_list_says_so(describe):
+    code, out, _ = describe("papers", "list", "--layer", "serving", "--kind", "survey")
     assert code == 0
     assert "0 of" in out
 
 
-def test_a_search_says_why(said):
-    code, out, _ = said("papers", "search", "softmax", "with fewer passes over memory", "--json")
+def test_a_search_says_why(describe):
+    code, out, _ = describe("papers", "search", "softmax", "with fewer passes over memory", "--json")
     hits = json.loads(out)["hits"]
     assert code == 0
     assert hits[0]["key"] == "two-pass-softmax"
     assert "softmax" in hits[0]["because"]
     assert hits[0]["score_ratio"] >= hits[-1]["score_ratio"]
-    code, out, _ = said("papers", "search", "softmax with fewer passes over memory", "--limit", "1")
+    code, out, _ = describe("papers", "search", "softmax with fewer passes over memory", "--limit", "1")
     assert "two-pass-softmax" in out
     assert "because: " in out
 
 
-def test_a_search_within_a_filter(said):
-    _, out, _ = said("papers", "search", "serving", "--year", "2024", "--json")
+def test_a_search_within_a_filter(describe):
+    _, out, _ = describe("papers", "search", "serving", "--year", "2024", "--json")
     hits = json.loads(out)["hits"]
     assert hits
     assert {hit["year"] for hit in hits} == {2024}
 
 
-def test_a_search_that_finds_nothing_and_one_that_asks_nothing(said):
-    code, out, _ = said("papers", "search", "zzyzx")
+def test_a_search_that_finds_nothing_and_one_that_asks_nothing(describe):
+    code, out, _ = describe("papers", "search", "zzyzx")
     assert code == 0
     assert "Nothing is known" in out
-    code, out, err = said("papers", "search", "??", "--json")
+    code, out, err = describe("papers", "search", "??", "--json")
     assert code == 2
     assert "no word to look for" in json.loads(out)["error"]["message"]
     assert "no word to look for" in err
 
 
-def test_a_misspelled_word_is_told_beside_the_answer(said):
-    _, out, err = said("papers", "search", "disagregated serving", "--json")
+def test_a_misspelled_word_is_told_beside_the_answer(describe):
+    _, out, err = describe("papers", "search", "disagregated serving", "--json")
     assert json.loads(out)["read_as"] == {"disagregated": "disaggregated"}
     assert "note: 'disagregated' is read as 'disaggregated'" in err
 
 
-def test_an_entry_reads_like_one(said):
-    code, out, _ = said("papers", "show", "two-pass-softmax")
+def test_an_entry_reads_like_one(describe):
+    code, out, _ = describe("papers", "show", "two-pass-softmax")
     assert code == 0
     for words in (
         "The Two-Pass Softmax Algorithm", "https://arxiv.org/abs/2001.04438", "What it does",
@@ -84,8 +84,8 @@ def test_an_entry_reads_like_one(said):
         assert words in out
 
 
-def test_an_entry_as_json(said):
-    code, out, _ = said("papers", "show", "2401.09670", "--no-curve", "--json")
+def test_an_entry_as_json(describe):
+    code, out, _ = describe("papers", "show", "2401.09670", "--no-curve", "--json")
     found = json.loads(out)
     assert code == 0
     assert found["key"] == "distserve"
@@ -93,20 +93,20 @@ def test_an_entry_as_json(said):
     assert len(found["claims"]) == len(get_paper("distserve").claims)
 
 
-def test_a_citation(said):
-    code, out, _ = said("papers", "show", "holmes", "--bibtex")
+def test_a_citation(describe):
+    code, out, _ = describe("papers", "show", "holmes", "--bibtex")
     assert code == 0
     assert out.startswith("@misc{holmes,")
     assert "eprint = {2312.03549}" in out
-    _, out, _ = said("papers", "show", "holmes", "--bibtex", "--json")
+    _, out, _ = describe("papers", "show", "holmes", "--bibtex", "--json")
     assert json.loads(out)["bibtex"].startswith("@misc{holmes,")
 
 
-def test_an_unknown_paper_is_refused_with_the_nearest(said):
-    code, _, err = said("papers", "show", "distserv")
+def test_an_unknown_paper_is_refused_with_the_nearest(describe):
+    code, _, err = describe("papers", "show", "distserv")
     assert code == 2
     assert "'distserve'" in err
-    code, _, err = said("papers", "show", "../papers/distserve")
+    code, _, err = describe("papers", "show", "../papers/distserve")
     assert code == 2
 
 
@@ -117,20 +117,20 @@ FEED = """<feed xmlns="http://www.w3.org/2005/Atom"><entry>
 </entry></feed>"""
 
 
-def test_a_fetched_paper_is_shown_and_found(said, tmp_path):
+def test_a_fetched_paper_is_shown_and_found(describe, tmp_path):
     feed = tmp_path / "feed.xml"
     feed.write_text(FEED)
-    assert said("papers", "add", feed)[0] == 0
-    code, out, _ = said("papers", "show", "arXiv:2512.00001")
+    assert describe("papers", "add", feed)[0] == 0
+    code, out, _ = describe("papers", "show", "arXiv:2512.00001")
     assert code == 0
     assert "Marmalade Attention [bold]" in out
     assert "layer: serving" in out
     assert "no paper file yet" in out
-    found = json.loads(said("papers", "show", "2512.00001", "--json")[1])
+    found = json.loads(describe("papers", "show", "2512.00001", "--json")[1])
     assert found["understood"]["layer"] == "serving"
-    assert "author = {A. Lee}" in said("papers", "show", "2512.00001", "--bibtex")[1]
-    assert json.loads(said("papers", "search", "marmalade", "--json")[1])["hits"] == []
-    hits = json.loads(said("papers", "search", "marmalade", "--fetched", "--json")[1])["hits"]
+    assert "author = {A. Lee}" in describe("papers", "show", "2512.00001", "--bibtex")[1]
+    assert json.loads(describe("papers", "search", "marmalade", "--json")[1])["hits"] == []
+    hits = json.loads(describe("papers", "search", "marmalade", "--fetched", "--json")[1])["hits"]
     assert [hit["key"] for hit in hits] == ["2512.00001"]
 
 

@@ -23,20 +23,20 @@ LENGTHS = ("--input-tokens", "100", "--output-tokens", "20")
     [((*ONE, *LENGTHS, "--rate", "1", "--model", "llama-3.1-405b"), 3), ((*ONE, "--rate", "1"), 2),
      ((*ONE, "--trace", "nowhere.csv"), 2), ((*ONE, *LENGTHS, "--batch", "4"), 2)],
 )  # fmt: skip
-def test_refusals_come_before_preparation(command, flags, code, said, monkeypatch):
+def test_refusals_come_before_preparation(command, flags, code, describe, monkeypatch):
     for module in ("simulate", "capacity"):
         monkeypatch.setattr(f"orrery.scenario.{module}.warm_up", lambda service: pytest.fail("it was prepared"))
-    assert said(*command, *flags)[0] == code
+    assert describe(*command, *flags)[0] == code
 
 
 def test_a_search_tells_how_far_it_is():
-    told = []
+    classification = []
     orrery.plan(model="llama-3.1-8b", device="h100-sxm", rate=1, input_tokens=100, output_tokens=20, max_devices=1,
-                weights="bf16", on_progress=lambda done, total: told.append((done, total)))  # fmt: skip
-    assert told
-    assert [done for done, _ in told] == list(range(1, len(told) + 1))
-    assert told[-1][0] == told[-1][1]
-    assert all(done <= total for done, total in told)
+                weights="bf16", on_progress=lambda done, total: classification.append((done, total)))  # fmt: skip
+    assert classification
+    assert [done for done, _ in classification] == list(range(1, len(classification) + 1))
+    assert classification[-1][0] == classification[-1][1]
+    assert all(done <= total for done, total in classification)
 
 
 def test_a_bar_is_only_for_terminals(capsys):
@@ -71,10 +71,10 @@ def test_a_long_simulation_is_counted_on_a_terminal():
         path.write_text(program)
         subprocess.run([sys.executable, str(path)], stderr=theirs, check=True, timeout=60)
     os.close(theirs)
-    said = os.read(ours, 100_000).decode()
+    message = os.read(ours, 100_000).decode()
     os.close(ours)
-    assert "of 100,000 requests simulated, " in said
-    assert said.rstrip().endswith("\x1b[K")
+    assert "of 100,000 requests simulated, " in message
+    assert message.rstrip().endswith("\x1b[K")
 
 
 def test_few_requests_of_many_tokens_take_long_too(monkeypatch) -> None:
@@ -85,6 +85,6 @@ def test_few_requests_of_many_tokens_take_long_too(monkeypatch) -> None:
             start=lambda: begun.append(1), terminate=lambda: None, join=lambda: None
         )),
     )  # fmt: skip
-    for num_tokens, wanted in ((1_000, 0), (200_000_000, 1)):
+    for num_tokens, requested in ((1_000, 0), (200_000_000, 1)):
         with counted([0] * 3, 2, 200, num_tokens):
-            assert len(begun) == wanted
+            assert len(begun) == requested

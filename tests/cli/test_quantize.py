@@ -18,8 +18,8 @@ from orrery.scenario.signal import stored_bytes
 SMALL = ("--rows", "64", "--columns", "96")
 
 
-def asked(said, *arguments):
-    code, out, err = said("quantize", *arguments, "--json")
+def output_of(describe, *arguments):
+    code, out, err = describe("quantize", *arguments, "--json")
     assert code == 0, err
     return json.loads(out)
 
@@ -31,9 +31,9 @@ def weights(tmp_path):
     return tmp_path / "w.npy", array
 
 
-def test_errors_are_those_of_another_library_that_rounds(said, weights):
+def test_errors_are_those_of_another_library_that_rounds(describe, weights):
     path, x = weights
-    found = asked(said, path, "--formats", "e4m3fn/none,e5m2/none,bf16")
+    found = output_of(describe, path, "--formats", "e4m3fn/none,e5m2/none,bf16")
     for row, dtype in zip(found["results"], (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16),
                           strict=True):  # fmt: skip
         error = x.astype(dtype).astype(np.float64) - x
@@ -67,12 +67,12 @@ def test_bytes_are_codes_and_every_scale_that_is_stored(shape, format):
     assert stored_bytes(shape, known) == bits / 8
 
 
-def test_a_tensor_that_cannot_be_measured_is_declined_and_the_rest_goes_on(said, tmp_path):
+def test_a_tensor_that_cannot_be_measured_is_declined_and_the_rest_goes_on(describe, tmp_path):
     np.savez(
         tmp_path / "x.npz", good=np.ones((4, 32), dtype=np.float32), empty=np.zeros((0, 3)), words=np.array(["a"]),
         bad=np.array([1.0, math.nan, math.inf]), huge=np.array([1e300, 1.0]), flags=np.array([True]),
     )  # fmt: skip
-    code, out, _ = said("quantize", tmp_path / "x.npz", "--formats", "mxfp4,fp8", "--json")
+    code, out, _ = describe("quantize", tmp_path / "x.npz", "--formats", "mxfp4,fp8", "--json")
     found = json.loads(out)
     assert code == 0
     assert {r["tensor"] for r in found["results"]} == {"good"}
@@ -82,19 +82,19 @@ def test_a_tensor_that_cannot_be_measured_is_declined_and_the_rest_goes_on(said,
     assert declined["empty"] == (0, "it has no numbers")
     assert {"words", "flags"} < declined.keys()
     assert found["totals"][0]["num_elements"] == 128
-    _, page, _ = said("quantize", tmp_path / "x.npz", "--formats", "mxfp4")
+    _, page, _ = describe("quantize", tmp_path / "x.npz", "--formats", "mxfp4")
     assert "declined: bad" in page
 
 
-def test_nothing_left_is_bad_input(said, tmp_path):
+def test_nothing_left_is_bad_input(describe, tmp_path):
     np.save(tmp_path / "x.npy", np.full((2, 2), np.nan))
-    code, _, err = said("quantize", tmp_path / "x.npy", "--formats", "mxfp4")
+    code, _, err = describe("quantize", tmp_path / "x.npy", "--formats", "mxfp4")
     assert code == 2
     assert "No tensor could be quantised. x: 4 of 4 numbers are NaN or infinite." in err
 
 
-def test_the_best_at_its_bits_is_not_beaten_by_any_that_is_as_narrow(said):
-    found = asked(said, "normal", "--formats", "nvfp4,mxfp4,nvint4,mxfp8,fp8,mxint8,bf16,fp32", *SMALL)
+def test_the_best_at_its_bits_is_not_beaten_by_any_that_is_as_narrow(describe):
+    found = output_of(describe, "normal", "--formats", "nvfp4,mxfp4,nvint4,mxfp8,fp8,mxint8,bf16,fp32", *SMALL)
     totals = found["totals"]
     assert [t["bits_per_element"] for t in totals] == sorted(t["bits_per_element"] for t in totals)
     keeps = {t["format"]: math.inf if t["sqnr_db"] is None else t["sqnr_db"] for t in totals}
@@ -105,53 +105,53 @@ def test_the_best_at_its_bits_is_not_beaten_by_any_that_is_as_narrow(said):
     assert next(t for t in totals if t["format"] == "fp32")["relative_error_frac"] == 0.0
 
 
-def test_stochastic_rounding_follows_its_seed_and_every_tensor_has_its_own_draws(said):
+def test_stochastic_rounding_follows_its_seed_and_every_tensor_has_its_own_draws(describe):
     ask = ("normal", "--formats", "mxfp4", "--rounding", "stochastic", *SMALL)
-    first, again, other = (asked(said, *ask, *more)["results"] for more in ((), ("--seed", 0), ("--seed", 1)))
+    first, again, other = (output_of(describe, *ask, *more)["results"] for more in ((), ("--seed", 0), ("--seed", 1)))
     assert first == again
     assert first != other
-    nearest = asked(said, "normal", "--formats", "mxfp4", *SMALL)["results"]
+    nearest = output_of(describe, "normal", "--formats", "mxfp4", *SMALL)["results"]
     assert first[0]["sqnr_db"] < nearest[0]["sqnr_db"]
 
 
 @pytest.mark.parametrize("mode", ["nearest-away", "toward-zero", "up", "down", "NEAREST_EVEN"])
-def test_every_rounding_can_be_asked_for(said, mode):
-    found = asked(said, "normal", "--formats", "mxfp4", "--rounding", mode, *SMALL)["results"][0]
+def test_every_rounding_can_be_asked_for(describe, mode):
+    found = output_of(describe, "normal", "--formats", "mxfp4", "--rounding", mode, *SMALL)["results"][0]
     assert (found["mean_error"] > 0.01) == (mode == "up")
     assert (found["mean_error"] < -0.01) == (mode == "down")
 
 
-def test_recipes_are_judged_on_activations(said, tmp_path, weights):
+def test_recipes_are_judged_on_activations(describe, tmp_path, weights):
     path, _ = weights
     np.save(tmp_path / "acts.npy", np.random.default_rng(4).standard_normal((3, 40, 96)).astype(np.float32))
-    found = asked(said, path, "--formats", "mxfp4,int4_weight_only", "--recipes", "gptq,hadamard+gptq",
+    found = output_of(describe, path, "--formats", "mxfp4,int4_weight_only", "--recipes", "gptq,hadamard+gptq",
                   "--activations", tmp_path / "acts.npy")  # fmt: skip
     recipes = [(m["format"], m["recipe"]) for m in found["layers"]]
     assert recipes == [(f, r) for f in ("mxfp4", "int4_weight_only")
                        for r in ("round-to-nearest", "gptq", "hadamard+gptq")]  # fmt: skip
     assert all(0 < m["output_sqnr_db"] < 60 for m in found["layers"])
     assert not any("drawn" in note for note in found["notes"])
-    drawn = asked(said, path, "--formats", "mxfp4", "--recipes", "gptq")
+    drawn = output_of(describe, path, "--formats", "mxfp4", "--recipes", "gptq")
     assert any("activations are drawn (activations, seed 0)" in note for note in drawn["notes"])
-    assert "hadamard" in said("quantize", path, "--formats", "mxfp4", "--recipes", "hadamard")[1]
+    assert "hadamard" in describe("quantize", path, "--formats", "mxfp4", "--recipes", "hadamard")[1]
 
 
-def test_a_recipe_that_cannot_be_leaves_a_note_and_the_others_stand(said, weights):
-    found = asked(said, weights[0], "--formats", "mxfp4", "--recipes", "weight-equalisation,hadamard")
+def test_a_recipe_that_cannot_be_leaves_a_note_and_the_others_stand(describe, weights):
+    found = output_of(describe, weights[0], "--formats", "mxfp4", "--recipes", "weight-equalisation,hadamard")
     assert [m["recipe"] for m in found["layers"]] == ["round-to-nearest", "hadamard"]
     assert any("weight-equalisation was left out" in note for note in found["notes"])
 
 
-def test_tensors_are_chosen_by_name(said, tmp_path):
+def test_tensors_are_chosen_by_name(describe, tmp_path):
     np.savez(tmp_path / "x.npz", **{"mlp.up": np.ones((2, 2)), "mlp.down": np.ones((2, 2)), "norm": np.ones(2)})
-    found = asked(said, tmp_path / "x.npz", "--formats", "fp8", "--tensors", "*mlp*")
+    found = output_of(describe, tmp_path / "x.npz", "--formats", "fp8", "--tensors", "*mlp*")
     assert [r["tensor"] for r in found["results"]] == ["mlp.up", "mlp.down"]
 
 
-def test_results_are_written_whole(said, tmp_path, weights):
+def test_results_are_written_whole(describe, tmp_path, weights):
     names = ("e.csv", "e.parquet", "e.json")
     out = [word for name in names for word in ("--out", tmp_path / name)]
-    found = asked(said, weights[0], "normal", "--formats", "nvfp4,fp32", *SMALL, *out)
+    found = output_of(describe, weights[0], "normal", "--formats", "nvfp4,fp32", *SMALL, *out)
     rows = list(csv.DictReader((tmp_path / "e.csv").read_text().splitlines()))
     assert [r["format"] for r in rows] == ["nvfp4", "fp32"] * 2
     assert float(rows[0]["sqnr_db"]) == pytest.approx(found["results"][0]["sqnr_db"])
@@ -164,9 +164,9 @@ def test_results_are_written_whole(said, tmp_path, weights):
 
 
 @pytest.mark.parametrize("columns", ["50", "80", "140"])
-def test_the_page_names_every_format_and_draws_where_there_is_room(said, monkeypatch, columns):
+def test_the_page_names_every_format_and_draws_where_there_is_room(describe, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    code, page, notes = said("quantize", "weights", "outliers", "--formats", "nvfp4,mxfp8,bf16", *SMALL)
+    code, page, notes = describe("quantize", "weights", "outliers", "--formats", "nvfp4,mxfp8,bf16", *SMALL)
     assert code == 0
     for word in ("nvfp4", "mxfp8", "bf16", "outliers", "a*"):
         assert word in page
@@ -175,11 +175,11 @@ def test_the_page_names_every_format_and_draws_where_there_is_room(said, monkeyp
     assert "seed 0" in notes
 
 
-def test_a_question_can_be_saved_and_asked_again(said, tmp_path):
+def test_a_question_can_be_saved_and_asked_again(describe, tmp_path):
     path = tmp_path / "mine.toml"
-    first = asked(said, "normal", "--formats", "nvfp4", *SMALL, "--save-scenario", path)
-    assert asked(said, "--scenario", path) == first
-    assert asked(said, "uniform", "--scenario", path)["results"][0]["source"] == "uniform"
+    first = output_of(describe, "normal", "--formats", "nvfp4", *SMALL, "--save-scenario", path)
+    assert output_of(describe, "--scenario", path) == first
+    assert output_of(describe, "uniform", "--scenario", path)["results"][0]["source"] == "uniform"
 
 
 WRONG = {
@@ -204,9 +204,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input_is_one_message(said, case):
+def test_wrong_input_is_one_message(describe, case):
     arguments, words = WRONG[case]
-    code, out, err = said("quantize", *arguments)
+    code, out, err = describe("quantize", *arguments)
     assert code == 2
     assert words in err
     assert out == ""
@@ -222,8 +222,10 @@ def test_arrays_and_names_are_sources_from_python():
 
 
 def test_progress_is_told_up_to_the_end():
-    told = []
-    quantize("normal", "uniform", formats="fp8,mxfp4", rows=4, columns=32, on_progress=lambda *x: told.append(x))
-    assert told[0] == (0, 4)
-    assert told[-1] == (4, 4)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    classification = []
+    quantize(
+        "normal", "uniform", formats="fp8,mxfp4", rows=4, columns=32, on_progress=lambda *x: classification.append(x)
+    )
+    assert classification[0] == (0, 4)
+    assert classification[-1] == (4, 4)
+    assert [done for done, _ in classification] == sorted(done for done, _ in classification)

@@ -20,14 +20,14 @@ def _wide_paper(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def said(capsys):
+def describe(capsys):
     captured = capsys.readouterr()
     return captured.out, captured.err
 
 
 def test_a_capacity_reads_well(capsys):
     assert run([*CAPACITY, "--slo", "tpot:10"]) == DONE
-    text, notes = said(capsys)
+    text, notes = describe(capsys)
     for word in (
         "Serving Benchmark Result",
         "Rates tried",
@@ -41,7 +41,7 @@ def test_a_capacity_reads_well(capsys):
 
 def test_a_capacity_is_one_object_and_a_file(capsys, tmp_path):
     assert run([*CAPACITY, "--json", "--out", str(tmp_path / "c.json"), "--out", str(tmp_path / "c.parquet")]) == DONE
-    found = json.loads(said(capsys)[0])
+    found = json.loads(describe(capsys)[0])
     assert found["capacity"]["requests_per_s"] == found["request_rate"] > 1
     assert json.loads((tmp_path / "c.json").read_text())["capacity"] == found["capacity"]
     assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/c.parquet'").fetchall() == [(600,)]
@@ -49,13 +49,13 @@ def test_a_capacity_is_one_object_and_a_file(capsys, tmp_path):
 
 def test_an_objective_out_of_reach_is_infeasible(capsys):
     assert run([*CAPACITY, "--slo", "tpot:0.5", "--json"]) == INFEASIBLE
-    assert {"need", "have", "smallest_change"} <= json.loads(said(capsys)[0])["infeasible"].keys()
+    assert {"need", "have", "smallest_change"} <= json.loads(describe(capsys)[0])["infeasible"].keys()
 
 
 def test_a_sweep_is_a_table_and_files(capsys, tmp_path):
     files = [tmp_path / f"all.{suffix}" for suffix in ("json", "csv", "parquet", "html")]
     assert run([*SWEEP, "--slo", "ttft:500", *(w for f in files for w in ("--out", str(f)))]) == DONE
-    text, _ = said(capsys)
+    text, _ = describe(capsys)
     for word in ("/device", "in time", "100.0%", "4 runs, in"):
         assert word in text
     rows = list(csv.DictReader(files[1].read_text().splitlines()))
@@ -73,10 +73,10 @@ def test_a_sweep_is_a_table_and_files(capsys, tmp_path):
 def test_a_sweep_is_one_object_and_goes_on(capsys, tmp_path):
     arguments = [*SWEEP, "--sweep", "pp=1,64", "--json", "--resume", str(tmp_path / "runs")]
     assert run(arguments) == DONE
-    first = json.loads(said(capsys)[0])
+    first = json.loads(describe(capsys)[0])
     assert (len(first["runs"]), first["num_failed"], first["num_resumed"]) == (8, 4, 0)
     assert run(arguments) == DONE
-    again = json.loads(said(capsys)[0])
+    again = json.loads(describe(capsys)[0])
     assert (again["num_resumed"], again["runs"]) == (8, first["runs"])
 
 
@@ -100,7 +100,7 @@ def test_a_sweep_is_one_object_and_goes_on(capsys, tmp_path):
 )
 def test_exit_codes_and_words(capsys, arguments, code, words):
     assert run(arguments) == code
-    _, wrong = said(capsys)
+    _, wrong = describe(capsys)
     assert words in wrong
     assert "Traceback" not in wrong
 
@@ -109,12 +109,12 @@ def test_a_simulated_plan_reads_well(capsys):
     arguments = ["plan", *ONE, "--max-devices", "2", "--rate", "6", "--slo", "p90_ttft:500", "--simulate",
                  "--num-requests", "300"]  # fmt: skip
     assert run(arguments) == DONE
-    text, notes = said(capsys)
+    text, notes = describe(capsys)
     for word in ("best first", "Simulated (in brackets the closed form)", "holds", "goodput"):
         assert word in text
     assert "note: simulated: 300 requests" in notes
     assert run([*arguments, "--json"]) == DONE
-    assert json.loads(said(capsys)[0])["plans"][0]["simulated"]["is_met"]
+    assert json.loads(describe(capsys)[0])["plans"][0]["simulated"]["is_met"]
 
 
 def test_patience_is_asked_for_only_where_it_takes_long(capsys, monkeypatch):
@@ -123,5 +123,5 @@ def test_patience_is_asked_for_only_where_it_takes_long(capsys, monkeypatch):
     monkeypatch.setattr("orrery.cli.progress.PATIENCE_S", 0.01)
     with patience():
         time.sleep(0.2)
-    out, wrong = said(capsys)
+    out, wrong = describe(capsys)
     assert (out, wrong) == ("", COMPILING + "\n")

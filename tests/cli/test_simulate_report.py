@@ -199,10 +199,10 @@ def test_the_banner_is_vllms(answer):
 
 def test_the_terminal_shows_ours_too(answer, capsys):
     print_serving_result(answer)
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     for word in ("in the queue", "cache in use", "preemptions", "energy per output token", "a million output tokens"):
-        assert word in said
-    assert "Nothing saturated" in said or "Saturated first" in said
+        assert word in message
+    assert "Nothing saturated" in message or "Saturated first" in message
 
 
 def test_the_terminal_survives_an_answer_full_of_nulls(run, capsys):

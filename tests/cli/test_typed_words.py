@@ -36,8 +36,8 @@ def test_a_share_may_be_in_percent():
      ("k", "input_tokens"), ("1,00", "input_tokens"), ("-1k", "input_tokens"), ("1.5", "input_tokens"),
      ("1.2345k", "input_tokens"), ("64GB/s", "host_cache_bytes"), ("9" * 400 + "k", "input_tokens")],
 )  # fmt: skip
-def test_a_wrong_unit_is_one_message(text, name, said):
-    code, _, wrong = said("simulate", *MODEL, f"--{name.replace('_', '-')}={text}")
+def test_a_wrong_unit_is_one_message(text, name, describe):
+    code, _, wrong = describe("simulate", *MODEL, f"--{name.replace('_', '-')}={text}")
     assert code == 2
     assert name in wrong
     assert "write " in wrong
@@ -51,24 +51,25 @@ def test_objectives_are_milliseconds_unless_they_say(text, ms):
         assert read_scenario({"slo": [f"p99_ttft:{text}"]}).slo == (f"p99_ttft:{ms}",)
 
 
-def test_flags_take_sizes_and_other_tools_names(said):
-    plain = said("estimate", *MODEL, "--input-tokens", "1000", "--output-tokens", "200", "--tp", "2",
+def test_flags_take_sizes_and_other_tools_names(describe):
+    plain = describe("estimate", *MODEL, "--input-tokens", "1000", "--output-tokens", "200", "--tp", "2",
                  "--concurrency", "8", "--max-model-len", "8000", "--json")[1]  # fmt: skip
-    named = said("estimate", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--isl=1k", "--osl", "0.2k",
+    named = describe("estimate", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--isl=1k", "--osl", "0.2k",
                  "--tensor-parallel-size", "2", "--max-concurrency", "8",
                  "--max-seq-len", "8k", "--json")[1]  # fmt: skip
     assert json.loads(named) == json.loads(plain)
     assert (
-        json.loads(said("estimate", *MODEL, *LENGTHS, "--batch", "8", "--gpus", "2", "--json")[1])["num_devices"] == 2
+        json.loads(describe("estimate", *MODEL, *LENGTHS, "--batch", "8", "--gpus", "2", "--json")[1])["num_devices"]
+        == 2
     )
 
 
-def test_a_scenario_file_takes_them_too(tmp_path, said):
+def test_a_scenario_file_takes_them_too(tmp_path, describe):
     path = tmp_path / "mine.toml"
     path.write_text('model = "llama-3.1-8b"\ngpu = "h100-sxm"\nisl = "1k"\nosl = 200\nqps = "0.5"\n')
-    assert said("estimate", "--scenario", str(path), "--json")[0] == 0
+    assert describe("estimate", "--scenario", str(path), "--json")[0] == 0
     path.write_text('model = "llama-3.1-8b"\ngpus = 2\ndevices = 2\n')
-    code, _, wrong = said("estimate", "--scenario", str(path))
+    code, _, wrong = describe("estimate", "--scenario", str(path))
     assert (code, "another name of devices" in wrong or "another name" in wrong) == (2, True)
 
 
@@ -78,15 +79,15 @@ def test_a_scenario_file_takes_them_too(tmp_path, said):
      ("--nodes", "--devices", "--model"), ("--input-token", "--input-tokens", "--output"),
      ("--tpp", "--tp", "--pp'"), ("--zebra", "see --help", "did you mean")],
 )  # fmt: skip
-def test_hints_are_near_in_meaning(flag, words, not_words, said):
-    code, _, wrong = said("estimate", *MODEL, *LENGTHS, flag, "2")
+def test_hints_are_near_in_meaning(flag, words, not_words, describe):
+    code, _, wrong = describe("estimate", *MODEL, *LENGTHS, flag, "2")
     assert code == 2
     assert words in wrong
     assert not_words not in wrong
 
 
-def test_a_plan_says_where_concurrency_went(said):
-    assert "--rate or --users" in said("plan", *MODEL, *LENGTHS, "--concurrency", "8")[2]
+def test_a_plan_says_where_concurrency_went(describe):
+    assert "--rate or --users" in describe("plan", *MODEL, *LENGTHS, "--concurrency", "8")[2]
 
 
 def test_every_alias_leads_to_a_setting_and_is_none():
@@ -97,14 +98,14 @@ def test_every_alias_leads_to_a_setting_and_is_none():
     assert hint("carbon", BY_NAME).startswith("carbon is not worked out")
 
 
-def test_people_in_flight_obey_littles_law(said):
+def test_people_in_flight_obey_littles_law(describe):
     users, think = 200, 20.0
-    code, out, notes = said("estimate", *MODEL, *LENGTHS, "--users", users, "--think-time", "20s", "--json")
+    code, out, notes = describe("estimate", *MODEL, *LENGTHS, "--users", users, "--think-time", "20s", "--json")
     found = json.loads(out)
     assert code == 0
 
     def people(concurrency):
-        one = json.loads(said("estimate", *MODEL, *LENGTHS, "--concurrency", concurrency, "--json")[1])
+        one = json.loads(describe("estimate", *MODEL, *LENGTHS, "--concurrency", concurrency, "--json")[1])
         return concurrency + one["requests_per_s"] * think
 
     flight = round(found["concurrency"])
@@ -113,34 +114,35 @@ def test_people_in_flight_obey_littles_law(said):
     assert found["requests_per_s"] * (found["latency_s"] + think) == pytest.approx(users, rel=0.1)
 
 
-def test_people_who_never_think_are_a_closed_loop(said):
-    one = json.loads(said("estimate", *MODEL, *LENGTHS, "--users", "16", "--think-time", "0", "--json")[1])
-    other = json.loads(said("estimate", *MODEL, *LENGTHS, "--concurrency", "16", "--json")[1])
+def test_people_who_never_think_are_a_closed_loop(describe):
+    one = json.loads(describe("estimate", *MODEL, *LENGTHS, "--users", "16", "--think-time", "0", "--json")[1])
+    other = json.loads(describe("estimate", *MODEL, *LENGTHS, "--concurrency", "16", "--json")[1])
     assert (one["ttft_s"], one["tpot_s"]) == (other["ttft_s"], other["tpot_s"])
 
 
-def test_a_plan_for_people_is_one_for_their_rate(said):
+def test_a_plan_for_people_is_one_for_their_rate(describe):
     plan = ("plan", *MODEL, *LENGTHS, "--max-devices", "1", "--weights", "bf16", "--kv", "bf16", "--json")
-    found = json.loads(said(*plan, "--users", "100", "--think-time", "20")[1])
+    found = json.loads(describe(*plan, "--users", "100", "--think-time", "20")[1])
     best, rate = found["plans"][0], found["goal"]["traffic"]["request_rate_per_s"]
     assert rate * (20 + best["ttft_s"] + 199 * best["tpot_s"]) == pytest.approx(100, rel=0.02)
-    code, _, wrong = said(*plan, "--users", "100", "--think-time", "0")
+    code, _, wrong = describe(*plan, "--users", "100", "--think-time", "0")
     assert (code, "--think-time" in wrong) == (2, True)
 
 
 @pytest.mark.parametrize(
     "flags", [("--concurrency", "4"), ("--rate", "4"), ("--batch", "4"), ("--users", "0"), ("--think-time", "-1")]
 )
-def test_people_exclude_other_arrivals(flags, said):
-    code, _, wrong = said("estimate", *MODEL, *LENGTHS, "--users", "8", *flags)
+def test_people_exclude_other_arrivals(flags, describe):
+    code, _, wrong = describe("estimate", *MODEL, *LENGTHS, "--users", "8", *flags)
     assert code == 2
     assert len(wrong.strip().splitlines()) == 1
 
 
-def test_simulated_people_obey_littles_law(said):
+def test_simulated_people_obey_littles_law(describe):
     users, think = 40, 5.0
-    code, out, _ = said("simulate", *MODEL, *LENGTHS, "--users", users, "--think-time", think, "--num-requests", "2k",
-                        "--json")  # fmt: skip
+    code, out, _ = describe(
+        "simulate", *MODEL, *LENGTHS, "--users", users, "--think-time", think, "--num-requests", "2k", "--json"
+    )
     found = json.loads(out)
     assert (code, found["completed"]) == (0, 2000)
     waiting_s = found["mean_e2el_ms"] / 1e3 + think

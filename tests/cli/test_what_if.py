@@ -8,44 +8,44 @@ SERVED = ("--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "
           "--concurrency", "16")  # fmt: skip
 
 
-def test_one_technique_reads_well(said):
-    code, out, _ = said("what-if", "speculative-decoding", *SERVED, "--acceptance", "0.7", "--draft-tokens", "3")
+def test_one_technique_reads_well(describe):
+    code, out, _ = describe("what-if", "speculative-decoding", *SERVED, "--acceptance", "0.7", "--draft-tokens", "3")
     assert code == 0
     for words in ("it is on already", "80 % interval", "Break-even, acceptance", "Measure: how many draft tokens",
                   "Run it: orrery simulate"):  # fmt: skip
         assert words in out
 
 
-def test_all_are_ranked(said):
-    code, out, _ = said("what-if", "--all", "--metric", "tpot", *SERVED)
+def test_all_are_ranked(describe):
+    code, out, _ = describe("what-if", "--all", "--metric", "tpot", *SERVED)
     assert code == 0
     for words in ("By Time per output token (TPOT)", "No effect (", "Not tried (", "tp is 1", "--success"):
         assert words in out
 
 
-def test_json_and_a_scenario_file_say_the_same(said, tmp_path):
+def test_json_and_a_scenario_file_say_the_same(describe, tmp_path):
     file = tmp_path / "mine.toml"
-    code, flags, _ = said("what-if", "fp8-weights", *SERVED, "--save-scenario", file, "--json")
+    code, flags, _ = describe("what-if", "fp8-weights", *SERVED, "--save-scenario", file, "--json")
     assert code == 0
-    assert said("what-if", "fp8-weights", "--scenario", file, "--json")[1] == flags
+    assert describe("what-if", "fp8-weights", "--scenario", file, "--json")[1] == flags
     (result,) = json.loads(flags)["results"]
-    _, plain, _ = said("estimate", *SERVED, "--weights", "fp8", "--json")
+    _, plain, _ = describe("estimate", *SERVED, "--weights", "fp8", "--json")
     assert json.loads(plain)["tpot_s"] == result["with"]["tpot_s"]
 
 
-def test_the_command_of_a_result_runs_and_gives_its_numbers(said):
-    _, out, _ = said("what-if", "layered-prefill", *SERVED, "--json")
+def test_the_command_of_a_result_runs_and_gives_its_numbers(describe):
+    _, out, _ = describe("what-if", "layered-prefill", *SERVED, "--json")
     (result,) = json.loads(out)["results"]
-    _, plain, _ = said(*result["command"].split()[1:], "--json")
+    _, plain, _ = describe(*result["command"].split()[1:], "--json")
     assert json.loads(plain)["output_throughput"] == result["with"]["output_tokens_per_s"]
 
 
-def test_exit_codes(said):
-    assert said("what-if", *SERVED)[0] == 2
-    assert said("what-if", "fp8-weights", "--all", *SERVED)[0] == 2
-    assert said("what-if", "zero-bubble-h1", *SERVED)[0] == 2
-    assert said("what-if", "fp8-kv-cache", *SERVED, "--model", "llama-3.1-405b")[0] == 3
-    code, _, wrong = said("what-if", "polynomial-softmax", *SERVED)
+def test_exit_codes(describe):
+    assert describe("what-if", *SERVED)[0] == 2
+    assert describe("what-if", "fp8-weights", "--all", *SERVED)[0] == 2
+    assert describe("what-if", "zero-bubble-h1", *SERVED)[0] == 2
+    assert describe("what-if", "fp8-kv-cache", *SERVED, "--model", "llama-3.1-405b")[0] == 3
+    code, _, wrong = describe("what-if", "polynomial-softmax", *SERVED)
     assert code == 2
     assert "no command takes it" in wrong
 

@@ -54,13 +54,22 @@ COMMANDS = {
     "show a model": ("show", "model", "llama-3.1-8b"),
 }  # fmt: skip
 
-SLOW = ("orrery.scenario.ask.plan", "orrery.scenario.bits.bits", "orrery.scenario.simulate.simulate",
-        "orrery.cli.plan_simulated.plan_simulated",
-        "orrery.cli.plan_disaggregated.plan_disaggregated", "orrery.cli.capacity.find_capacity", "orrery.cli.sweep.sweep",
-        "orrery.scenario.compare_formats.compare_formats", "orrery.evidence.judge.run.rerun",
-        "orrery.evidence.check.check", "orrery.scenario.train_plan.train_plan",
-        "orrery.scenario.rl.train_rl", "orrery.scenario.rl_plan.train_rl_plan",
-         "orrery.calibrate.compare.compare.compare_runs")  # fmt: skip
+SLOW = (
+    "orrery.scenario.ask.plan",
+    "orrery.scenario.bits.bits",
+    "orrery.scenario.simulate.simulate",
+    "orrery.cli.plan_simulated.plan_simulated",
+    "orrery.cli.plan_disaggregated.plan_disaggregated",
+    "orrery.cli.capacity.find_capacity",
+    "orrery.cli.sweep.sweep",
+    "orrery.scenario.compare_formats.compare_formats",
+    "orrery.evidence.judge.run.rerun",
+    "orrery.evidence.check.check",
+    "orrery.scenario.train_plan.train_plan",
+    "orrery.scenario.rl.train_rl",
+    "orrery.scenario.rl_plan.train_rl_plan",
+    "orrery.calibrate.compare.compare.compare_runs",
+)
 """What takes long and does not know the width: worked out once."""
 
 NUMBER = re.compile(r"\d(?:[\d.,]*\d)?(?:e[+-]?\d+)?%?")
@@ -71,27 +80,27 @@ KEPT = {}
 
 
 @pytest.fixture
-def ask(said, monkeypatch):
+def ask(describe, monkeypatch):
     """Run one of the commands; its slow parts answer once, and pictures are left out, as they change with the width."""
     monkeypatch.setattr("orrery.cli.scatter.NARROWEST", 10_000)
     monkeypatch.setenv("NO_COLOR", "1")
-    asked = []
+    requested = []
     for path in SLOW:
         module, name = path.rsplit(".", 1)
 
         found = getattr(importlib.import_module(module), name)
 
         def remembered(*arguments, found=found, path=path, **named):
-            if (asked[-1], path) not in KEPT:
-                KEPT[asked[-1], path] = found(*arguments, **named)
-            return KEPT[asked[-1], path]
+            if (requested[-1], path) not in KEPT:
+                KEPT[requested[-1], path] = found(*arguments, **named)
+            return KEPT[requested[-1], path]
 
         monkeypatch.setattr(path, remembered)
 
     def call(name, *more, width=1000):
-        asked.append(name)
+        requested.append(name)
         monkeypatch.setenv("COLUMNS", str(width))
-        return said(*COMMANDS[name], *more)
+        return describe(*COMMANDS[name], *more)
 
     return call
 
@@ -137,8 +146,8 @@ def test_a_training_plan_is_read_back_from_its_row(width, ask):
     assert float(row[2]) == pytest.approx(100 * best["mfu_frac"], abs=0.06)
     assert float(row[4].replace(",", "")) == pytest.approx(best["tokens_per_s_per_device"], rel=0.01)
     assert float(row[5]) * 1e9 == pytest.approx(best["peak_memory_bytes"], rel=0.01)
-    told = next(i for i, line in enumerate(lines) if line.startswith("One in full"))
-    name = " ".join(lines[told : told + 2]).split("'")[1]
+    classification = next(i for i, line in enumerate(lines) if line.startswith("One in full"))
+    name = " ".join(lines[classification : classification + 2]).split("'")[1]
     beside = " ".join(line[:wide] for line in lines[at : at + 3])
     assert all(word in beside for word in name.split())
     days = f"{best['run']['days']:,.1f}"

@@ -45,9 +45,9 @@ def test_python_examples_hold(text):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     example = doctest.DocTestParser().get_doctest(text, {}, "example", None, 0)
     assert example.examples, "a Python block must be an interactive session (>>>)"
-    said = io.StringIO()
-    failed = doctest.DocTestRunner(optionflags=flags).run(example, out=said.write).failed
-    assert not failed, said.getvalue()
+    message = io.StringIO()
+    failed = doctest.DocTestRunner(optionflags=flags).run(example, out=message.write).failed
+    assert not failed, message.getvalue()
 
 
 @pytest.mark.parametrize("text", [p for p in blocks("console") if commands(p.values[0])])
@@ -58,12 +58,12 @@ def test_commands_in_the_docs_run(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in commands(text):
         expected = int(found[1]) if (found := EXIT.search(command)) else 0
-        said, wrong = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+        message, wrong = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(message), contextlib.redirect_stderr(wrong):
             code = run(shlex.split(command, comments=True)[1:])
         assert code == expected, f"{command}\n{wrong.getvalue()}"
         if expected == 0:
-            assert said.getvalue().strip(), f"{command} printed nothing"
+            assert message.getvalue().strip(), f"{command} printed nothing"
 
 
 def test_links_between_pages_lead_somewhere():

@@ -15,5 +15,5 @@ def test_the_policy_and_its_test_run_as_printed():
     exec(compile(TECHNIQUE, "longest_first.py", "exec"), names)
     exec(compile(TEST, "test_longest_first.py", "exec"), names)
     names["test_the_longest_output_goes_first"]()
-    assert names["TECHNIQUE"].seam == "serving.queue"
+    assert names["TECHNIQUE"].extension_point == "serving.queue"
     assert list(inspect.signature(names["order"]).parameters) == list(inspect.signature(neighbour).parameters)

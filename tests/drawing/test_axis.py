@@ -79,17 +79,17 @@ def test_equal_ratios_are_equal_distances_on_a_scale_of_powers(values, ratio):
 def test_ticks_rise_lie_inside_and_differ(values, is_log, unit):
     s = scale(Axis("", unit, is_log=is_log), values, 0.0, 600.0)
     ticks = s.ticks(60.0)
-    told = [text for _, text in ticks]
+    caption = [text for _, text in ticks]
     assert [v for v, _ in ticks] == sorted({v for v, _ in ticks})
     assert all(-1 <= s.at(v) <= 601 for v, _ in ticks)
     assert len(ticks) <= 11
     if s.high - s.low > 1e-6 * max(abs(s.low), abs(s.high)):
-        assert len(set(told)) == len(told)
+        assert len(set(caption)) == len(caption)
 
 
 def test_stated_ends_are_kept_unless_they_have_no_place():
-    kept = scale(Axis("", low=0.0, high=80.0), [5.0], 0.0, 1.0)
-    assert (kept.low, kept.high) == (0.0, 80.0)
+    retained = scale(Axis("", low=0.0, high=80.0), [5.0], 0.0, 1.0)
+    assert (retained.low, retained.high) == (0.0, 80.0)
     broken = scale(Axis("", is_log=True, low=0.0, high=math.nan), [5.0], 0.0, 1.0)
     assert 0 < broken.low < 5 < broken.high
     crossed = scale(Axis("", low=9.0, high=3.0), [5.0], 0.0, 1.0)

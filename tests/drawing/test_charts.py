@@ -15,10 +15,10 @@ from orrery.drawing import (
     Point,
     Reading,
     Roof,
+    SensitivityBar,
     Series,
     Slope,
     Span,
-    Swing,
     Track,
     intervals,
     lines,
@@ -180,12 +180,16 @@ def test_the_ridge_is_where_slope_and_roof_meet(read):
 
 
 def test_the_strongest_input_comes_first(read):
-    swings = [Swing("weak", 0.9, 1.1, "1", "2"), Swing("strong", 2.0, 0.5, "3", "4"), Swing("flat", 1, 1, "5", "6")]
+    swings = [
+        SensitivityBar("weak", 0.9, 1.1, "1", "2"),
+        SensitivityBar("strong", 2.0, 0.5, "3", "4"),
+        SensitivityBar("flat", 1, 1, "5", "6"),
+    ]
     drawing = read(tornado(swings, 1.0, Y, title="Swings"))
     names = [e.text for e in drawing.all("text") if e.text in ("weak", "strong", "flat")]
     assert names == ["strong", "weak", "flat"]
-    told = {e[0].text: e for e in drawing.all("rect") if len(e)}
-    low, high = told["strong = 3: 2 s"], told["strong = 4: 500 ms"]
+    caption = {e[0].text: e for e in drawing.all("rect") if len(e)}
+    low, high = caption["strong = 3: 2 s"], caption["strong = 4: 500 ms"]
     zero = float(low.get("x"))
     assert float(high.get("x")) + float(high.get("width")) == pytest.approx(zero, abs=0.2)
     assert float(low.get("width")) == pytest.approx(2 * float(high.get("width")), abs=0.3)
@@ -193,7 +197,7 @@ def test_the_strongest_input_comes_first(read):
 
 
 def test_both_ends_on_one_side_are_told_on_that_side(read):
-    drawing = read(tornado([Swing("a", 2.0, 3.0, "few", "many")], 1.0, Y, title="One side"))
+    drawing = read(tornado([SensitivityBar("a", 2.0, 3.0, "few", "many")], 1.0, Y, title="One side"))
     assert "few, many" in drawing.words
 
 
@@ -234,7 +238,7 @@ def test_intervals_say_how_many_hold(read):
 
 def test_parity_marks_misses_by_shape_and_says_how_far_off(read):
     panels = [
-        Pairs("claims", [1, 10, 100], [1, 20, 100], told=["x", "y", "z"], misses=[False, True, False]),
+        Pairs("claims", [1, 10, 100], [1, 20, 100], description=["x", "y", "z"], misses=[False, True, False]),
         Pairs("rows", [1.0, 2.0, 4.0], [1.1, 2.2, 4.4], "s"),
     ]
     drawing = read(parity(panels, title="Parity"))

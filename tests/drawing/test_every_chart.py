@@ -16,10 +16,10 @@ from orrery.drawing import (
     Point,
     Reading,
     Roof,
+    SensitivityBar,
     Series,
     Slope,
     Span,
-    Swing,
     Track,
     intervals,
     lines,
@@ -62,7 +62,7 @@ def of_roofline(values, name, says=""):
 
 
 def of_tornado(values, name, says=""):
-    return tornado([Swing(name, v, 2.0, name, name) for v in values], 3.0, Y, title=name, says=says)
+    return tornado([SensitivityBar(name, v, 2.0, name, name) for v in values], 3.0, Y, title=name, says=says)
 
 
 def of_timeline(values, name, says=""):
@@ -75,8 +75,8 @@ def of_intervals(values, name, says=""):
 
 
 def of_parity(values, name, says=""):
-    told = [name] * len(values)
-    panels = [Pairs(name, values, values, "s"), Pairs(name, values, values, "s", told, [True] * len(values))]
+    caption = [name] * len(values)
+    panels = [Pairs(name, values, values, "s"), Pairs(name, values, values, "s", caption, [True] * len(values))]
     return parity(panels, title=name, says=says)
 
 

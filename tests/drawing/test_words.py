@@ -12,7 +12,7 @@ from orrery.drawing.words import clean, listed, px, safe, safe_href, sentences, 
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "said"),
+    ("value", "unit", "message"),
     [
         (0.0123, "s", "12.3 ms"), (1.2e9, "bytes", "1.2 GB"), (1.2e9, "B", "1.2 GB"),
         (3400, "tokens/s", "3.4 k tokens/s"), (3400, "tokens_per_s", "3.4 k tokens/s"),
@@ -24,8 +24,8 @@ from orrery.drawing.words import clean, listed, px, safe, safe_href, sentences, 
         (0, "s", "0 s"), (-1e4, "", "-10 k"), (math.inf, "s", "∞ s"), (math.nan, "s", "no number"), (2.5, "", "2.5"),
     ],
 )  # fmt: skip
-def test_numbers_as_a_person_reads_them(value, unit, said):
-    assert si(value, unit) == said
+def test_numbers_as_a_person_reads_them(value, unit, message):
+    assert si(value, unit) == message
 
 
 def test_both_ways_to_tell_a_number_agree_on_units_with_a_symbol():

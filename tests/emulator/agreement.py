@@ -49,14 +49,14 @@ def compare(scenario, speed, timed, late_s):
         arrive_s=sent_s - sent_s[0], input_tokens=np.array([x.prompt_tokens for x in timed]),
         output_tokens=np.array([x.answer_tokens for x in timed]),
     )  # fmt: skip
-    said = simulate(service_for(read_scenario(scenario))[0], requests)
+    message = simulate(service_for(read_scenario(scenario))[0], requests)
     gaps = requests.output_tokens - 1
     late_s, total = late_s * speed, requests.output_tokens.sum()
     rows = [
-        ("ttft_s", ttft_s.mean(), (said.first_token_s - said.arrive_s).mean(), late_s),
-        ("tpot_s", tpot_s.mean(), ((said.finish_s - said.first_token_s) / gaps).mean(), late_s / gaps.mean()),
-        ("latency_s", latency_s.mean(), (said.finish_s - said.arrive_s).mean(), late_s),
-        ("tokens_per_s", total / (sent_s + latency_s - sent_s[0]).max(), total / said.finish_s.max(), 0.0),
+        ("ttft_s", ttft_s.mean(), (message.first_token_s - message.arrive_s).mean(), late_s),
+        ("tpot_s", tpot_s.mean(), ((message.finish_s - message.first_token_s) / gaps).mean(), late_s / gaps.mean()),
+        ("latency_s", latency_s.mean(), (message.finish_s - message.arrive_s).mean(), late_s),
+        ("tokens_per_s", total / (sent_s + latency_s - sent_s[0]).max(), total / message.finish_s.max(), 0.0),
     ]
     return [(name, got, expected, NOT_MORE * expected + late) for name, got, expected, late in rows]
 
@@ -64,17 +64,17 @@ def compare(scenario, speed, timed, late_s):
 def assert_agrees(scenario, speed, timed, late_s):
     """All of them, and a line that says how well."""
     rows = compare(scenario, speed, timed, late_s)
-    said = ", ".join(f"{name} {got:.5g} (simulate {expected:.5g})" for name, got, expected, _ in rows)
-    print(f"\n{len(timed)} requests: {said}; late on average {late_s * 1e3:.2f} ms")
+    message = ", ".join(f"{name} {got:.5g} (simulate {expected:.5g})" for name, got, expected, _ in rows)
+    print(f"\n{len(timed)} requests: {message}; late on average {late_s * 1e3:.2f} ms")
     for name, got, expected, allowed in rows:
-        assert abs(got - expected) <= allowed, f"{name}: {said}"
+        assert abs(got - expected) <= allowed, f"{name}: {message}"
 
 
 def lags_of(url):
     """How late the server says it is: of tokens, then of its event loop, their number and the sum in seconds."""
-    said = dict(x.rsplit(" ", 1) for x in httpx.get(f"{url}/metrics").text.splitlines() if x[0] != "#")
+    message = dict(x.rsplit(" ", 1) for x in httpx.get(f"{url}/metrics").text.splitlines() if x[0] != "#")
     names = ("orrery:predicted_vs_emulated_lag_seconds", "orrery:emulator_event_loop_lag_seconds")
-    return np.array([[float(said[f"{name}_{x}"]) for x in ("count", "sum")] for name in names])
+    return np.array([[float(message[f"{name}_{x}"]) for x in ("count", "sum")] for name in names])
 
 
 def late_s(url, before):

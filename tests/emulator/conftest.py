@@ -11,7 +11,7 @@ import pytest
 
 from orrery.base.listening import address_of, listening
 from orrery.emulator.serve import Server, serve
-from orrery.emulator.start import Ready, Wishes, ready
+from orrery.emulator.start import Ready, ServerOptions, ready
 from orrery.scenario.schema import read_scenario
 
 SCENARIO = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_model_len": 8192}
@@ -39,9 +39,9 @@ def wait_until(holds: Callable[[], object], patience_s: float = 5.0) -> None:
 
 
 @contextmanager
-def running(scenario: dict | None = None, **wishes) -> Generator[Running]:
+def running(scenario: dict | None = None, **options) -> Generator[Running]:
     """A server, stopped in good order at the end."""
-    found = ready(read_scenario({**SCENARIO, **(scenario or {})}), Wishes(names=(NAME, "other"), **wishes))
+    found = ready(read_scenario({**SCENARIO, **(scenario or {})}), ServerOptions(names=(NAME, "other"), **options))
     assert isinstance(found, Ready)
     started, servers = threading.Event(), []
     with listening("127.0.0.1", 0) as listener:

@@ -28,14 +28,14 @@ class Reading:
     """Streams that are read beside the test."""
 
     def __init__(self, url, count, **more):
-        self.url, self.count, self.body, self.told = url, count, LONG | more, []
+        self.url, self.count, self.body, self.description = url, count, LONG | more, []
 
     async def _one(self, http):
         last = ""
         async with http.stream("POST", f"{self.url}/v1/completions", json=self.body) as response:
             async for line in response.aiter_lines():
                 last = line if line.startswith("data: {") else last
-        self.told.append(last)
+        self.description.append(last)
 
     async def _run(self, act):
         async with httpx.AsyncClient(timeout=10) as http:
@@ -47,7 +47,7 @@ class Reading:
 
     def during(self, act):
         asyncio.run(self._run(act))
-        return self.told
+        return self.description
 
 
 def test_levers_are_off_unless_asked_for(fast):
@@ -82,7 +82,7 @@ def test_requests_of_a_lost_replica_can_fail(two, until):
         for replica in (0, 1):
             http.post("/admin/replicas", json={"replica": replica, "action": "kill", "retry": False})
         until(lambda: sum(samples(http)["vllm:request_success_total", str(k), "error"] for k in (0, 1)) == 2)
-        until(lambda: len(reading.told) == 2)
+        until(lambda: len(reading.description) == 2)
 
     reading = Reading(url, 2)
     assert all("The machine that served this request was lost" in x for x in reading.during(act))
@@ -97,7 +97,7 @@ def test_what_went_on_elsewhere_ended_there(start, until):
             until(lambda: http.get("/admin").json()["running"] == 2)
             until(lambda: all(x.choices[0].num_tokens for x in found.pace.streams))
             http.post("/admin/replicas", json={"replica": 1, "action": "kill"})
-            until(lambda: len(reading.told) == 2)
+            until(lambda: len(reading.description) == 2)
 
         reading = Reading(found.url, 2, max_tokens=300)
         reading.during(act)
@@ -168,8 +168,12 @@ def test_failures_begin_and_end(start):
         assert {status() for _ in range(20)} == {429, 500, 503}
         http.post("/admin/failures", json={"rate": 0})
         assert status() == 200
-        told = http.get("/admin/config").json()
-        assert (told["max_model_len"], told["speed"], told["cache_config"]["block_size"]) == (8192, 50.0, "16")
+        usage_json = http.get("/admin/config").json()
+        assert (usage_json["max_model_len"], usage_json["speed"], usage_json["cache_config"]["block_size"]) == (
+            8192,
+            50.0,
+            "16",
+        )
 
 
 @pytest.mark.parametrize(

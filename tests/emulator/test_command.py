@@ -22,16 +22,16 @@ def test_it_serves_until_it_is_told_to_stop():
                 line = process.stdout.readline()
                 assert line, process.stderr and process.stderr.read()
                 text += line
-            said = json.loads(text)
-            assert said["models"] == ["mine"]
-            got = httpx.post(f"{said['address']}/v1/completions", json={"prompt": "a", "max_tokens": 3}, timeout=20)
+            message = json.loads(text)
+            assert message["models"] == ["mine"]
+            got = httpx.post(f"{message['address']}/v1/completions", json={"prompt": "a", "max_tokens": 3}, timeout=20)
             assert got.json()["model"] == "mine"
         finally:
             process.send_signal(signal.SIGTERM)
-        _, told = process.communicate(timeout=20)
-    assert f"Serving mine at {said['address']}/v1" in told
+        _, usage_json = process.communicate(timeout=20)
+    assert f"Serving mine at {message['address']}/v1" in usage_json
     assert process.returncode in (0, -signal.SIGTERM)
-    assert "Traceback" not in told
+    assert "Traceback" not in usage_json
 
 
 def test_a_missing_package_is_named(monkeypatch, capsys):

@@ -12,9 +12,9 @@ DRIVER = Path(__file__).parents[2] / "tools" / "emulator_load.py"
 pytestmark = pytest.mark.bench
 
 
-def measured(**wishes):
+def measured(**options):
     """What the driver found out."""
-    words = [x for name, value in wishes.items() for x in (f"--{name}", str(value))]
+    words = [x for name, value in options.items() for x in (f"--{name}", str(value))]
     done = subprocess.run([sys.executable, DRIVER, *words], stdout=subprocess.PIPE, text=True, check=True)
     print(done.stdout)
     found = json.loads(done.stdout)

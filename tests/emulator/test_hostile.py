@@ -108,7 +108,7 @@ def test_nothing_long_comes_back_or_is_kept(http, fast):
 
 
 def test_trailers_without_an_end_are_cut_off(fast, monkeypatch):
-    monkeypatch.setattr("orrery.base.connection.MOST_MESSAGE_BYTES", 300_000)
+    monkeypatch.setattr("orrery.base.connection.MAX_MESSAGE_BYTES", 300_000)
     head = b"POST /nothing HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx: "
     begun_s = time.perf_counter()
     got = raw(fast, head, *[b"y" * 50_000] * 20)
@@ -118,14 +118,14 @@ def test_trailers_without_an_end_are_cut_off(fast, monkeypatch):
 
 def test_whoever_has_fallen_behind_listens_meanwhile(start, monkeypatch, until):
     """An hour that passes while the machine does something else is made up for in small pieces."""
-    monkeypatch.setattr("orrery.emulator.pace.MOST_ROWS", 50)
+    monkeypatch.setattr("orrery.emulator.pace.MAX_ROWS", 50)
     with start(has_admin=True) as found:
         sizes, advance = [], found.pace.live.advance
 
         def seen(until_s, most_rows=0):
-            told = advance(until_s, most_rows)
-            sizes.append(told.id.size)
-            return told
+            usage_json = advance(until_s, most_rows)
+            sizes.append(usage_json.id.size)
+            return usage_json
 
         found.pace.live.advance = seen
         with httpx.stream("POST", f"{found.url}/v1/completions", json=LONG | {"n": 4}) as response:
@@ -254,11 +254,11 @@ def test_a_client_that_reads_nothing_is_cut_off(start, monkeypatch, until):
 
 
 def test_requests_in_one_go_are_answered_in_order(fast):
-    asked = (
+    request = (
         post({"prompt": "a", "max_tokens": 3, "seed": 1}, close=False)
         + b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n"
     )
-    got = raw(fast, asked + b"GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    got = raw(fast, request + b"GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     assert [x[:3] for x in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404"]
     assert got.index(b'"text_completion"') < got.index(b'"version"') < got.index(b"NotFoundError")
 
@@ -329,13 +329,13 @@ def test_thousands_of_dropped_streams_leave_nothing_behind(start, until):
 @pytest.mark.slow
 def test_another_stream_keeps_its_pace_meanwhile(start):
     """150 tokens at 6.5 ms are a second of the service; bad requests come all along."""
-    told = []
+    usage_json = []
 
     def read():
         with httpx.stream(
             "POST", f"{found.url}/v1/completions", json=LONG | {"max_tokens": 150}, timeout=10
         ) as response:
-            told.extend(time.monotonic() for line in response.iter_lines() if line.startswith("data: {"))
+            usage_json.extend(time.monotonic() for line in response.iter_lines() if line.startswith("data: {"))
 
     with start() as found, httpx.Client(base_url=found.url) as http:
         reader = threading.Thread(target=read)
@@ -346,8 +346,8 @@ def test_another_stream_keeps_its_pace_meanwhile(start):
             assert http.post("/v1/completions", json={"prompt": "a" * 200_000}).status_code == 400
             assert raw(found, b"GARBAGE\r\n\r\n").startswith(b"HTTP/1.1 400")
             count += 3
-        gaps = [b - a for a, b in pairwise(told)]
-        assert len(told) == 150
+        gaps = [b - a for a, b in pairwise(usage_json)]
+        assert len(usage_json) == 150
         assert count > 20
         assert max(gaps) < 0.25
         assert sum(gaps) < 1.6

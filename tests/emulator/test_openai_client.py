@@ -50,12 +50,12 @@ def test_prompts_as_tokens(client):
 
 
 def test_a_seed_says_the_same_again(client):
-    def said(**more):
+    def describe(**more):
         return client.completions.create(model="llama", prompt="a b c", max_tokens=20, **more).choices[0].text
 
-    assert said(seed=1) == said(seed=1) != said(seed=2)
-    assert said(temperature=0) == said(temperature=0)
-    assert said() != said()
+    assert describe(seed=1) == describe(seed=1) != describe(seed=2)
+    assert describe(temperature=0) == describe(temperature=0)
+    assert describe() != describe()
 
 
 def test_an_answer_stops_at_a_string_and_leaves_it_out(client):

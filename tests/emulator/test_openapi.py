@@ -22,11 +22,18 @@ from orrery.emulator.settings import Settings
 
 DOCUMENT = json.loads((files("orrery.emulator") / "openapi.json").read_text())
 BODIES = {
-    "/v1/chat/completions": bodies.Chat, "/v1/completions": bodies.Completion, "/v1/messages": bodies.Claude,
-    "/v1/messages/count_tokens": bodies.Counted, "/v1/embeddings": bodies.Embedding, "/tokenize": bodies.ToTokens,
-    "/detokenize": bodies.ToText, "/admin/replicas": admin.ReplicaChange, "/admin/scale": admin.Scaling,
-    "/admin/failures": admin.Failing, "/admin/load": admin.Loading,
-}  # fmt: skip
+    "/v1/chat/completions": bodies.Chat,
+    "/v1/completions": bodies.Completion,
+    "/v1/messages": bodies.Claude,
+    "/v1/messages/count_tokens": bodies.Counted,
+    "/v1/embeddings": bodies.Embedding,
+    "/tokenize": bodies.TokenizeRequest,
+    "/detokenize": bodies.DetokenizeRequest,
+    "/admin/replicas": admin.ReplicaChange,
+    "/admin/scale": admin.Scaling,
+    "/admin/failures": admin.FailureInjection,
+    "/admin/load": admin.Loading,
+}
 OPERATIONS = [(p, m) for p, methods in DOCUMENT["paths"].items() for m in methods]
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
 
@@ -47,7 +54,7 @@ def test_it_describes_the_bodies_that_are_read():
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_it_names_every_status(path, method):
-    told = {int(s) for s in DOCUMENT["paths"][path][method]["responses"]}
+    usage_json = {int(s) for s in DOCUMENT["paths"][path][method]["responses"]}
     may_be = {200}
     if path in BODIES:
         may_be |= {400, 408, 413, 415}
@@ -60,7 +67,7 @@ def test_it_names_every_status(path, method):
         may_be |= {429, 500, 503}
     if path in ("/health", "/health/ready", "/ping"):
         may_be |= {503}
-    assert told == may_be
+    assert usage_json == may_be
 
 
 @pytest.fixture(scope="module")

@@ -55,8 +55,8 @@ def tokenizer(tmp_path):
     """``tokenizer(client)``: a small tokeniser on disk; both clients want one, and none is to be fetched."""
 
     def make(path):
-        said = "\n".join(prompt(seed, 200) for seed in range(50))
-        subprocess.run([path.parent / "python", "-c", TOKENIZER, tmp_path], input=said, text=True, check=True)
+        message = "\n".join(prompt(seed, 200) for seed in range(50))
+        subprocess.run([path.parent / "python", "-c", TOKENIZER, tmp_path], input=message, text=True, check=True)
         return tmp_path
 
     return make

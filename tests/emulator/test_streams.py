@@ -71,7 +71,7 @@ def test_usage_in_every_chunk_is_that_of_its_answer(http):
 
 def test_what_has_piled_up_is_sent_in_pieces(fast, monkeypatch):
     """As of a client that reads late: nothing is left out or said twice, though more comes meanwhile."""
-    monkeypatch.setattr("orrery.emulator.events.MOST_AT_ONCE", 3)
+    monkeypatch.setattr("orrery.emulator.events.MAX_AT_ONCE", 3)
     begin_events = Exchange.begin_events
 
     async def late(exchange):
@@ -133,9 +133,9 @@ def test_a_message_says_which_string_ended_it(http):
     assert (whole["stop_reason"], whole["stop_sequence"]) == ("stop_sequence", stop)
     assert whole["content"][0]["text"] == text[: text.index(stop)]
     lines = http.post("/v1/messages", json=body | {"stream": True}).text.splitlines()
-    told = [json.loads(x.removeprefix("data: ")) for x in lines if x.startswith("data: ")]
-    assert told[0]["message"]["stop_sequence"] is None
-    assert told[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": stop}
+    usage_json = [json.loads(x.removeprefix("data: ")) for x in lines if x.startswith("data: ")]
+    assert usage_json[0]["message"]["stop_sequence"] is None
+    assert usage_json[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": stop}
 
 
 def test_tokens_there_and_back(http):
@@ -225,11 +225,11 @@ def test_a_server_that_stops_ends_its_streams(start, path):
         while len(got) < 3:
             time.sleep(0.01)
     reader.join(5)
-    told = [x for x in got if x]
+    usage_json = [x for x in got if x]
     if path == "messages":
-        assert told[-2] == "event: error"
-        error = json.loads(told[-1].removeprefix("data: "))
+        assert usage_json[-2] == "event: error"
+        error = json.loads(usage_json[-1].removeprefix("data: "))
         assert error == {"type": "error", "error": {"type": "overloaded_error", "message": error["error"]["message"]}}
         return
-    assert told[-1] == "data: [DONE]"
-    assert json.loads(told[-2].removeprefix("data: "))["error"]["code"] == 503
+    assert usage_json[-1] == "data: [DONE]"
+    assert json.loads(usage_json[-2].removeprefix("data: "))["error"]["code"] == 503

@@ -35,7 +35,7 @@ def test_moments_are_those_of_the_simulation(start):
     more = {"replicas": 2, "max_num_seqs": 4}
     with start(SCENARIO | more, speed_ratio=4.0) as found:
         seen, submit = [], found.pace.submit
-        found.pace.submit = lambda *asked: seen.append(submit(*asked)) or seen[-1]
+        found.pace.submit = lambda *request: seen.append(submit(*request)) or seen[-1]
 
         async def send(text, num_tokens):
             return await like_vllm_bench(found.url, text, num_tokens)
@@ -47,11 +47,11 @@ def test_moments_are_those_of_the_simulation(start):
         arrive_s=arrive_s, input_tokens=np.array([c.job.num_prompt_tokens for c in choices]),
         output_tokens=np.array([c.num_tokens for c in choices]),
     )  # fmt: skip
-    said = simulate(service_for(read_scenario(SCENARIO | more))[0], requests)
-    np.testing.assert_allclose([c.first_s for c in choices] - arrive_s, said.first_token_s - arrive_s, rtol=1e-3)
-    np.testing.assert_allclose([c.last_s for c in choices] - arrive_s, said.finish_s - arrive_s, rtol=1e-3)
+    message = simulate(service_for(read_scenario(SCENARIO | more))[0], requests)
+    np.testing.assert_allclose([c.first_s for c in choices] - arrive_s, message.first_token_s - arrive_s, rtol=1e-3)
+    np.testing.assert_allclose([c.last_s for c in choices] - arrive_s, message.finish_s - arrive_s, rtol=1e-3)
     assert sorted(x.answer_tokens for x in timed) == sorted(requests.output_tokens)
-    assert (said.first_token_s - arrive_s).max() > 2 * (said.first_token_s - arrive_s).min(), "some waited"
+    assert (message.first_token_s - arrive_s).max() > 2 * (message.first_token_s - arrive_s).min(), "some waited"
 
 
 @pytest.mark.slow

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from orrery.emulator.histogram import Histogram, token_buckets
 from orrery.emulator.lag import Lag
 from orrery.emulator.prefix import block_names, salted
-from orrery.emulator.tokens import MOST_BYTES, number_of, piece_of, pieces, text_of
+from orrery.emulator.tokens import MAX_BYTES, number_of, piece_of, pieces, text_of
 from orrery.emulator.words import LENGTH, VOCABULARY, Answer
 
 
 @given(st.text(max_size=200))
 def test_tokens_turn_back_into_the_text(text):
     found = pieces(text)
-    assert all(1 <= len(p) <= MOST_BYTES for p in found)
+    assert all(1 <= len(p) <= MAX_BYTES for p in found)
     assert all(piece_of(number_of(p)) == p and number_of(p) < 2**53 for p in found)
     assert text_of([number_of(p) for p in found]) == text.encode(errors="replace").decode()
 

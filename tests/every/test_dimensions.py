@@ -50,8 +50,8 @@ def slower(value, name=""):
         return {k: slower(v, k if exponent(str(k)) else name) for k, v in value.items()}
     if dataclasses.is_dataclass(value):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
-        kept = {"facts", "fact", "spread", "spreads", "range", "residual", "residuals", "trees"}
-        return dataclasses.replace(value, **{k: slower(v, k) for k, v in fields.items() if k not in kept})
+        retained = {"facts", "fact", "spread", "spreads", "range", "residual", "residuals", "trees"}
+        return dataclasses.replace(value, **{k: slower(v, k) for k, v in fields.items() if k not in retained})
     return value
 
 

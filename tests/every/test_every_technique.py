@@ -25,7 +25,7 @@ def test_says_what_it_is(folder, technique):
     assert technique.gains.strip()
     assert technique.costs.strip()
     assert technique.claims, "name at least one source that describes it"
-    assert technique.seam.split(".")[0] == folder.__name__.split(".")[1]
+    assert technique.extension_point.split(".")[0] == folder.__name__.split(".")[1]
 
 
 @each
@@ -36,9 +36,9 @@ def test_every_knob_has_a_default(folder, technique):
 
 @each
 def test_takes_the_arguments_of_its_seam(folder, technique):
-    siblings = [t for _, t in ALL if t.seam == technique.seam]
+    siblings = [t for _, t in ALL if t.extension_point == technique.extension_point]
     names = {tuple(inspect.signature(t.rule).parameters) for t in siblings}
-    assert len(names) == 1, f"rules of {technique.seam} disagree on their arguments: {names}"
+    assert len(names) == 1, f"rules of {technique.extension_point} disagree on their arguments: {names}"
 
 
 def test_names_are_unique_and_exclusions_exist():

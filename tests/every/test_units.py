@@ -28,7 +28,7 @@ WITHOUT_UNIT = {
     "Number.value": "in the unit that the object names",
     "Price.low": "in the unit of the price that they surround",
     "Price.high": "in the unit of the price that they surround",
-    **dict.fromkeys(("Crossing.at", "Parameter.low", "Parameter.high"), "of a sweep: in the unit of what varies"),
+    **dict.fromkeys(("SloCrossing.at", "Parameter.low", "Parameter.high"), "of a sweep: in the unit of what varies"),
     "Setting.least": "a bound of a setting, in the setting's unit",
     "Setting.most": "a bound of a setting, in the setting's unit",
     "PlanAnswer.seconds": "a key of the command contract",
@@ -67,15 +67,13 @@ WITHOUT_UNIT = {
     "Claim.low": "in the unit that the claim names",
     "Claim.high": "in the unit that the claim names",
     "Prediction.predicted": "in the unit of the claim",
-    "Judged.predicted": "in the unit of the claim",
+    "ClaimResult.predicted": "in the unit of the claim",
     "Scored.predicted": "in the unit of the claim",
     "Solution.x": "of a linear program, in the units of its columns",
     "NumericClaim.low": "in the unit that the claim names",
     "NumericClaim.high": "in the unit that the claim names",
     "Quantity.low": "in the unit that the quantity names",
     "Quantity.high": "in the unit that the quantity names",
-    "Meaning.before": "in the unit of the metric that it names",
-    "Meaning.after": "in the unit of the metric that it names",
     "ScorePart.value": "a share of a score, which has no unit",
     "Point.predicted": "in the unit of the claim",
     "Point.value": "in the unit that the input's name carries",
@@ -117,8 +115,8 @@ WITHOUT_UNIT = {
             "Reading.other",
             "Scale.low",
             "Scale.high",
-            "Swing.low",
-            "Swing.high",
+            "SensitivityBar.low",
+            "SensitivityBar.high",
         ),
         "of a chart: in the unit of the axis",
     ),
@@ -131,8 +129,8 @@ PURE_NUMBERS = frozenset({"Ladder", "Grid", "ErrorReport", "ErrorSums", "Element
 """Numbers of a format or a tensor: whatever the tensor's unit is."""
 
 OF_ANY_METRIC = frozenset({
-    "Cell", "Compared", "Constant", "Fitted", "LeftOut", "NextRun", "Posterior", "Predicted", "Scores", "Suspect",
-    "Told", "Trained", "Value",
+    "BreakEven", "CauseFit", "Cell", "Compared", "Constant", "ConstantUpdate", "DeploymentEffect", "Difference",
+    "Fitted", "LeftOut", "NextRun", "Posterior", "Predicted", "Scores", "Trained", "Value",
 })  # fmt: skip
 """Statistics: of metrics or constants that the objects name, in the unit of each, or of none (logarithms, scores)."""
 

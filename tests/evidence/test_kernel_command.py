@@ -32,34 +32,34 @@ def question(table, row):
         op = cell["collective"].replace("_", "-")
         if op not in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all"):
             return None
-        said = {"op": op, "variant": "fastest", "devices": int(float(cell["num_devices"]))}
-        said["engine"] = cell.get("library", "")
-        if "," in said["engine"]:
+        message = {"op": op, "variant": "fastest", "devices": int(float(cell["num_devices"]))}
+        message["engine"] = cell.get("library", "")
+        if "," in message["engine"]:
             return None
     else:
         if (op := OPS.get(cell["op"])) is None:
             return None
-        said = {"op": op, "variant": "library", "engine": cell.get("engine", "")}
+        message = {"op": op, "variant": "library", "engine": cell.get("engine", "")}
         if cell.get("format"):
-            said["format"] = cell["format"]
+            message["format"] = cell["format"]
         if op in ("attention", "latent-attention"):
-            said["phase"] = cell["op"].rpartition("_")[2]
-            said |= {"query_tokens": 1} if said["phase"] == "decode" else {}
+            message["phase"] = cell["op"].rpartition("_")[2]
+            message |= {"query_tokens": 1} if message["phase"] == "decode" else {}
             if cell.get("kv_format"):
-                said["kv"] = cell["kv_format"]
+                message["kv"] = cell["kv_format"]
         if op == "moe":
             named = cell.get("moe_backend") or cell.get("kernel") or cell.get("engine_version")
             if named or cell.get("gated_ffn", "").casefold() in ("false", "0", "no"):
                 return None  # other back ends, releases and blocks than the command's own
-            said["routing"] = cell.get("routing") or "random"
+            message["routing"] = cell.get("routing") or "random"
     sizes = {key: int(float(cell[key])) for key in SAME & cell.keys() if cell[key]}
-    if said["op"] == "latent-attention":
+    if message["op"] == "latent-attention":
         sizes.pop("num_kv_heads", None)
-    said |= {key: value for key, value in sizes.items() if value or key == "window_tokens"}
-    if not said.get("engine"):
-        said.pop("engine")
-    known = set(orrery_sizes(said["op"])) | {"op", "variant", "engine", "format", "phase", "kv", "routing"}
-    return {key: value for key, value in said.items() if key in known} | {"device": cell["device"]}
+    message |= {key: value for key, value in sizes.items() if value or key == "window_tokens"}
+    if not message.get("engine"):
+        message.pop("engine")
+    known = set(orrery_sizes(message["op"])) | {"op", "variant", "engine", "format", "phase", "kv", "routing"}
+    return {key: value for key, value in message.items() if key in known} | {"device": cell["device"]}
 
 
 def orrery_sizes(op):
@@ -79,15 +79,15 @@ def test_a_measured_row_gets_the_prediction_of_the_scorecard(path):
     predicted = check_table(chosen).answers.predicted.get("time_s", np.full(len(chosen), np.nan))
     compared = 0
     for row, time_s in enumerate(predicted):
-        if np.isnan(time_s) or (said := question(chosen, row)) is None:
+        if np.isnan(time_s) or (message := question(chosen, row)) is None:
             continue
         try:
-            (answer,) = orrery.kernel(**said).rows
+            (answer,) = orrery.kernel(**message).rows
         except OutOfRange as refused:
             if "no matrix units" in str(refused):
                 continue
             raise
-        assert answer.time_s == pytest.approx(time_s, rel=1e-9), said
+        assert answer.time_s == pytest.approx(time_s, rel=1e-9), message
         compared += 1
     if path.name in ("gemm.csv.gz", "attention_prefill.csv.gz", "attention_decode.csv.gz", "mla.csv.gz",
                      "collectives.csv.gz", "small_kernels.csv"):  # fmt: skip

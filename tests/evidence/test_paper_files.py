@@ -117,10 +117,10 @@ def test_a_paper_that_is_run_again_says_what_it_gains_and_costs(key):
 def test_gains_and_costs_are_a_sentence_each(key):
     paper = get_paper(key)
     assert bool(paper.gains) == bool(paper.costs)
-    for said in filter(None, (paper.gains, paper.costs)):
-        assert len(said) > 20
-        assert said.endswith(".")
-        assert said not in paper.mechanism
+    for message in filter(None, (paper.gains, paper.costs)):
+        assert len(message) > 20
+        assert message.endswith(".")
+        assert message not in paper.mechanism
 
 
 @pytest.mark.parametrize("key", reproduced_keys())
@@ -194,11 +194,11 @@ def test_inputs_are_named_with_their_units():
 
 def test_distserve_repeats_table_1():
     paper = get_paper("distserve")
-    wanted = {
+    requested = {
         "sharegpt-opt-13b": (0.25, 0.1), "sharegpt-opt-66b": (2.5, 0.15), "sharegpt-opt-175b": (4.0, 0.2),
         "humaneval-opt-66b": (0.125, 0.2), "longbench-opt-66b": (15.0, 0.15),
     }  # fmt: skip
-    for name, (ttft_s, tpot_s) in wanted.items():
+    for name, (ttft_s, tpot_s) in requested.items():
         setup = paper.setups[name]
         assert (setup.number("slo_ttft_s"), setup.number("slo_tpot_s")) == (ttft_s, tpot_s)
         assert setup.number("link_bytes_per_s") == pytest.approx(25e9 / 8)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from orrery.evidence.judge.claim_result import judge
 from orrery.evidence.judge.curve import across
-from orrery.evidence.judge.judged import judge
 from orrery.evidence.judge.page import page
 from orrery.evidence.judge.plot import draw
 from orrery.evidence.judge.scorecard import has_moved, moved, read_scorecard, recorded, recorded_curve
@@ -32,8 +32,8 @@ REMEDY = "Look at why; if it is right, `orrery reproduce KEY --write` writes the
 
 def check(key: str) -> None:
     """Every claim is judged, and no prediction is further from the scorecard's than a hundredth."""
-    said = moved(judge(get_paper(key)), MOVED_FRAC)
-    assert not said, f"{said}. {REMEDY}"
+    message = moved(judge(get_paper(key)), MOVED_FRAC)
+    assert not message, f"{message}. {REMEDY}"
 
 
 def test_slow_ones_are_papers() -> None:

@@ -196,8 +196,8 @@ def test_every_way_to_keep_less_lowers_what_long_contexts_cost():
     assert short.concurrency > long.concurrency
     assert short.prefill_s < long.prefill_s
     assert short.context_switch_s < long.context_switch_s
-    for kept in options:
-        assert kept.kv_bytes < long.kv_bytes
-        assert kept.context_switch_s < long.context_switch_s
-        assert kept.one_decode_step_s < long.one_decode_step_s
-        assert kept.concurrency >= long.concurrency
+    for retained in options:
+        assert retained.kv_bytes < long.kv_bytes
+        assert retained.context_switch_s < long.context_switch_s
+        assert retained.one_decode_step_s < long.one_decode_step_s
+        assert retained.concurrency >= long.concurrency

@@ -90,7 +90,7 @@ def test_an_mtp_head_needs_a_model_that_ships_one(deploy):
         head_of(replace(deploy(model="llama-3.1-8b"), draft_head=_head("mtp", 0.8)))
 
 
-@pytest.mark.parametrize("told", [("medusa", (0.5,)), ("eagle", ()), ("eagle", (1.2,))])
-def test_what_a_head_cannot_be_is_refused(told):
+@pytest.mark.parametrize("description", [("medusa", (0.5,)), ("eagle", ()), ("eagle", (1.2,))])
+def test_what_a_head_cannot_be_is_refused(description):
     with pytest.raises(ScenarioError, match="write"):
-        DraftHead(method=told[0], acceptance_fracs=told[1])
+        DraftHead(method=description[0], acceptance_fracs=description[1])

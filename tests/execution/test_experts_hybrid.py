@@ -34,8 +34,8 @@ def test_greedy_is_no_slower_than_fixed():
     draws = np.random.default_rng(0)
     for _ in range(100):
         work = {e: int(n) for e, n in enumerate(draws.integers(1, 200, 8))}
-        kept = frozenset(draws.permutation(8)[:3].tolist())
-        assert greedy(work, kept, SHARES).time_s <= fixed(work, kept, SHARES).time_s + 1e-12
+        retained = frozenset(draws.permutation(8)[:3].tolist())
+        assert greedy(work, retained, SHARES).time_s <= fixed(work, retained, SHARES).time_s + 1e-12
 
 
 def test_tokens_repeat_the_experts_of_the_last_one():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
 from orrery.execution.offload.lanes import Lanes, walk
-from orrery.execution.offload.tiers import Held, Tiers, shortage
+from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage
 
 TIERS = Tiers(
     gpu_bytes=100.0, gpu_memory_bytes_per_s=1000.0, host_bytes=1000.0, host_memory_bytes_per_s=100.0,
@@ -92,9 +92,9 @@ def test_a_sink_may_hold_the_device_up():
 @pytest.mark.parametrize(
     ("held", "where", "need"),
     [
-        (Held(gpu_bytes=101.0), "device", 101.0),
-        (Held(gpu_bytes=99.0, host_bytes=2000.0), "host memory", 2000.0),
-        (Held(gpu_bytes=99.0, host_bytes=5.0, nvme_bytes=20_000.0), "NVMe drives", 20_000.0),
+        (MemoryUse(gpu_bytes=101.0), "device", 101.0),
+        (MemoryUse(gpu_bytes=99.0, host_bytes=2000.0), "host memory", 2000.0),
+        (MemoryUse(gpu_bytes=99.0, host_bytes=5.0, nvme_bytes=20_000.0), "NVMe drives", 20_000.0),
     ],
 )
 def test_what_does_not_fit_is_said_with_numbers(held, where, need):
@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_said_with_numbers(held, where, need):
 
 
 def test_what_fits_lacks_nothing():
-    assert shortage(Held(gpu_bytes=100.0, host_bytes=1000.0, nvme_bytes=10_000.0), TIERS) is None
+    assert shortage(MemoryUse(gpu_bytes=100.0, host_bytes=1000.0, nvme_bytes=10_000.0), TIERS) is None
 
 
 def test_a_rate_of_nothing_is_refused():

@@ -31,10 +31,10 @@ def answer(weights, inputs):
     return made
 
 
-def gradients(weights, inputs, wanted):
+def gradients(weights, inputs, requested):
     """Mean squared error and its gradients."""
     made = answer(weights, inputs)
-    error = made[-1] - wanted
+    error = made[-1] - requested
     back = 2.0 * error / error.size
     found = []
     for i in reversed(range(len(weights))):
@@ -45,26 +45,26 @@ def gradients(weights, inputs, wanted):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_it_learns_in_every_order(order):
-    weights, inputs, wanted = network()
+    weights, inputs, requested = network()
     optimizer = LayerwiseAdamW(3, order)
-    first, _ = gradients(weights, inputs, wanted)
+    first, _ = gradients(weights, inputs, requested)
     for _ in range(1500):
         group = optimizer.active
-        _, found = gradients(weights, inputs, wanted)
+        _, found = gradients(weights, inputs, requested)
         optimizer.step([weights[group]], [found[group]], rate=0.02 / (1 + optimizer.rounds / 200))
-    last, _ = gradients(weights, inputs, wanted)
+    last, _ = gradients(weights, inputs, requested)
     assert last < 0.1 * first
 
 
 def test_only_the_active_group_moves_and_turns_go_round():
-    weights, inputs, wanted = network()
+    weights, inputs, requested = network()
     optimizer = LayerwiseAdamW(3, "top-down")
     turns = []
     for _ in range(6):
         before = [w.copy() for w in weights]
         group = optimizer.active
         turns.append(group)
-        optimizer.step([weights[group]], [gradients(weights, inputs, wanted)[1][group]], rate=0.01)
+        optimizer.step([weights[group]], [gradients(weights, inputs, requested)[1][group]], rate=0.01)
         assert [bool((a != b).any()) for a, b in zip(before, weights, strict=True)] == [i == group for i in range(3)]
     assert turns == [2, 1, 0, 2, 1, 0]
     assert optimizer.rounds == 2

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.execution.offload import techniques
 from orrery.execution.offload.mapping import (
     SLOW,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.execution.offload import techniques
 from orrery.execution.offload.tiers import Tiers
 from orrery.execution.offload.work import Work
@@ -37,11 +37,11 @@ def step(name: str, work: Work = WORK, tiers: Tiers = TIERS, **knobs: object):
 def works(draw):
     """Small works of every shape."""
     size, seconds = st.floats(0.5, 50.0), st.floats(0.01, 5.0)
-    backward, kept = draw(seconds), draw(size)
+    backward, retained = draw(seconds), draw(size)
     return replace(
         WORK, num_layers=draw(st.integers(1, 6)), num_layer_parameters=draw(size), num_outer_parameters=draw(size),
         forward_s=draw(seconds), backward_s=backward, weight_gradient_s=backward / 2, recompute_s=draw(seconds),
-        boundary_bytes=kept / 4, kept_bytes=kept, activation_bytes=2 * kept, outer_forward_s=draw(seconds),
+        boundary_bytes=retained / 4, kept_bytes=retained, activation_bytes=2 * retained, outer_forward_s=draw(seconds),
         outer_backward_s=draw(seconds), num_micro_batches=draw(st.integers(1, 3)),
     )  # fmt: skip
 
@@ -59,9 +59,9 @@ def test_all_on_device_by_hand():
     found = step("all-on-device")
     assert found.step_s == 4 * 1.0 + 4 * 3.0 + 40 * 28 / 1120
     assert found.held.gpu_bytes == 16 * 40 + 4 * 4 + 50
-    kept = step("all-on-device", recomputes=False)
-    assert kept.step_s == 4 * 1.0 + 4 * 2.0 + 1.0
-    assert kept.held.gpu_bytes == 16 * 40 + 4 * 50 + 30
+    retained = step("all-on-device", recomputes=False)
+    assert retained.step_s == 4 * 1.0 + 4 * 2.0 + 1.0
+    assert retained.held.gpu_bytes == 16 * 40 + 4 * 50 + 30
     assert step("all-on-device", has_buckets=True).held.gpu_bytes == 18 * 40 + 4 * 4 + 50
     assert found.flops_per_s == 1000.0 / 17.0
 
@@ -165,14 +165,14 @@ def test_layerwise_update_goes_back_only_as_far_as_the_group():
 
 
 def test_zeroth_order_streaming_hides_a_link_that_keeps_up():
-    kept = step("zeroth-order-streaming", is_offloaded=False)
+    retained = step("zeroth-order-streaming", is_offloaded=False)
     quick = replace(TIERS, host_link_each_way_bytes_per_s=20.0 / 2.0)  # a block in 2 s, two passes take more
     streamed = step("zeroth-order-streaming", tiers=quick)
-    assert streamed.step_s == pytest.approx(kept.step_s + 2.0 + 2.0)  # the first block's way in, the last one's out
+    assert streamed.step_s == pytest.approx(retained.step_s + 2.0 + 2.0)  # the first block's way in, the last one's out
     slow = step("zeroth-order-streaming", tiers=replace(TIERS, host_link_each_way_bytes_per_s=5.0))
-    assert slow.step_s >= 4 * 4.0 > kept.step_s
+    assert slow.step_s >= 4 * 4.0 > retained.step_s
     assert streamed.held.gpu_bytes == 3 * 20 + 8 + 50 + 8
-    assert kept.held.gpu_bytes == 4 * 20 + 8 + 50 + 8
+    assert retained.held.gpu_bytes == 4 * 20 + 8 + 50 + 8
 
 
 def test_adapters_only():

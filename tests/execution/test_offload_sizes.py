@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.execution.memory import Infeasible
@@ -15,7 +15,7 @@ from orrery.execution.offload.largest import PRECISION_RATIO, Largest, largest_m
 from orrery.execution.offload.layers import layer_work
 from orrery.execution.offload.shapes import gpt, gpt_of
 from orrery.execution.offload.step import OffloadedStep
-from orrery.execution.offload.tiers import Held, Tiers, shortage, tiers_of
+from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage, tiers_of
 from orrery.execution.offload.work import Work
 
 V100 = get_device("v100-sxm-32gb")
@@ -126,7 +126,7 @@ def test_4_bit_adapters_fit_where_whole_training_does_not():
 
 def a_step(size: float) -> OffloadedStep:
     """A step that holds one byte for each of the sizes that it is asked."""
-    return OffloadedStep(step_s=1.0, held=Held(gpu_bytes=size), busy_s={}, flops=size, choices={})
+    return OffloadedStep(step_s=1.0, held=MemoryUse(gpu_bytes=size), busy_s={}, flops=size, choices={})
 
 
 @pytest.mark.parametrize("limit", [2e8, 7.7e8, 1e9, 3.14e12])
@@ -135,8 +135,8 @@ def test_the_largest_model_is_where_memory_ends(limit):
     found = largest_model(lambda w: a_step(w.flops), tiers, lambda size: replace(WORK, flops=size))
     assert isinstance(found, Largest)
     assert limit / PRECISION_RATIO <= found.num_parameters <= limit
-    assert found.lacks is not None
-    assert found.lacks.have == limit < found.lacks.need
+    assert found.infeasible is not None
+    assert found.infeasible.have == limit < found.infeasible.need
 
 
 WORK = layer_work(gpt(2, 256), V100, sequences=1, sequence_tokens=64)
@@ -144,11 +144,11 @@ WORK = layer_work(gpt(2, 256), V100, sequences=1, sequence_tokens=64)
 
 def test_the_largest_model_may_be_all_that_was_asked_or_nothing():
     wide, narrow = (Tiers(gpu_bytes=b, gpu_memory_bytes_per_s=1.0) for b in (1e30, 1e3))
-    asked = partial(largest_model, lambda w: a_step(w.flops))
-    everything = asked(wide, lambda size: replace(WORK, flops=size), most_parameters=5e9)
+    requested = partial(largest_model, lambda w: a_step(w.flops))
+    everything = requested(wide, lambda size: replace(WORK, flops=size), most_parameters=5e9)
     assert isinstance(everything, Largest)
-    assert (everything.num_parameters, everything.lacks) == (5e9, None)
-    nothing = asked(narrow, lambda size: replace(WORK, flops=size))
+    assert (everything.num_parameters, everything.infeasible) == (5e9, None)
+    nothing = requested(narrow, lambda size: replace(WORK, flops=size))
     assert isinstance(nothing, Infeasible)
     assert nothing.need == 1e8
 

@@ -51,7 +51,7 @@ def _batch(kind, n=200):
                  decode_sequences=decodes, decode_context_tokens=_wide(rng, 16, 65536, n) * (decodes > 0))  # fmt: skip
 
 
-def _asked(batch):
+def _requested(batch):
     """What ``device_cost`` is told of each entry."""
     n, q = batch.prompt_sequences, batch.prompt_tokens
     pairs = n * q * (batch.prompt_context_tokens - q / 2)
@@ -62,9 +62,9 @@ def _asked(batch):
 
 def _answers(deployment, batch, cost=device_cost, shared=shared_cost):
     """The surface's channels of each entry, where all ranks hold the same."""
-    surface, asked = stacked([surface_of(deployment, **SIZES)]), _asked(batch)
-    out = np.empty((len(asked), CHANNELS))
-    for row, numbers, tokens in zip(out, asked, batch.num_tokens, strict=True):
+    surface, requested = stacked([surface_of(deployment, **SIZES)]), _requested(batch)
+    out = np.empty((len(requested), CHANNELS))
+    for row, numbers, tokens in zip(out, requested, batch.num_tokens, strict=True):
         cost(surface, 0, row, *numbers)
         if has_exchange(deployment):
             shared(surface, 0, row, float(tokens * deployment.layout.dp))
@@ -130,9 +130,9 @@ def test_only_ranks_that_exchange_share(deploy):
 def test_a_table_goes_on_beyond_its_ends(deploy):
     surface = surface_of(deploy(**CASES["dense"]), **SIZES)
 
-    def time_s(*asked):
+    def time_s(*requested):
         out = np.empty(4)
-        device_cost(stacked([surface]), 0, out, *(float(x) for x in asked))
+        device_cost(stacked([surface]), 0, out, *(float(x) for x in requested))
         assert np.isfinite(out).all()
         assert (out >= 0).all()
         return out[TIME]
@@ -192,8 +192,8 @@ def test_token_nodes_end_at_the_most(most):
 
 @pytest.mark.bench
 def test_a_surface_is_quick_to_build_and_to_ask(deploy):
-    for case, asked in CASES.items():
-        deployment = deploy(**asked)
+    for case, requested in CASES.items():
+        deployment = deploy(**requested)
         surface = surface_of(deployment, **SIZES)
         _surface.cache_clear()
         start = time.perf_counter()

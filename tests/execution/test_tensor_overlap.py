@@ -6,13 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import knob_array, technique_at, techniques_at
+from orrery.base.extension_points import knob_array, technique_at, techniques_at
 from orrery.execution.train import techniques
 from orrery.execution.train.overlap import Pair, beside
 
 TENSOR, EXPERT = "execution.tensor_overlap", "execution.expert_overlap"
-ALL = [(seam, name) for seam in (TENSOR, EXPERT) for name in sorted(techniques_at(techniques, seam))]
-each = pytest.mark.parametrize(("seam", "name"), ALL, ids=[name for _, name in ALL])
+ALL = [
+    (extension_point, name)
+    for extension_point in (TENSOR, EXPERT)
+    for name in sorted(techniques_at(techniques, extension_point))
+]
+each = pytest.mark.parametrize(("extension_point", "name"), ALL, ids=[name for _, name in ALL])
 SECONDS = st.floats(0.0, 10.0, allow_subnormal=False)
 
 
@@ -28,8 +32,8 @@ def pair(compute, network, weight=0.0, contention=1.0, launch=0.0, latency=0.0, 
     )  # fmt: skip
 
 
-def run(seam, name, layer, **knobs):
-    technique = technique_at(techniques, seam, name)
+def run(extension_point, name, layer, **knobs):
+    technique = technique_at(techniques, extension_point, name)
     return technique.rule(layer, knob_array(technique, **knobs))
 
 
@@ -69,9 +73,9 @@ DRAWN = {
 @each
 @settings(max_examples=20, deadline=None)
 @given(layer=pairs, data=st.data())
-def test_between_the_bounds(seam, name, layer, data):
+def test_between_the_bounds(extension_point, name, layer, data):
     """Never below work or network alone, never above one after the other, however it is set."""
-    took_s = run(seam, name, layer, **{k: data.draw(v, k) for k, v in DRAWN.get(name, {}).items()})
+    took_s = run(extension_point, name, layer, **{k: data.draw(v, k) for k, v in DRAWN.get(name, {}).items()})
     slack = 1e-9
     assert took_s.shape == (3,)
     assert (took_s <= layer.compute_s + layer.backward_weight_s + layer.network_s + layer.inside_s + slack).all()
@@ -84,31 +88,31 @@ def test_between_the_bounds(seam, name, layer, data):
 @given(
     compute=SECONDS, weight=SECONDS, contention=st.floats(1.0, 2.0), launch=st.floats(0.0, 0.5), data=st.data(),
 )  # fmt: skip
-def test_without_a_network_only_products_are_left(seam, name, compute, weight, contention, launch, data):
+def test_without_a_network_only_products_are_left(extension_point, name, compute, weight, contention, launch, data):
     knobs = {k: data.draw(v, k) for k, v in DRAWN.get(name, {}).items()}
-    took_s = run(seam, name, pair(compute, 0.0, weight, contention, launch), **knobs)
+    took_s = run(extension_point, name, pair(compute, 0.0, weight, contention, launch), **knobs)
     assert took_s == pytest.approx(compute + weight)
 
 
 @each
 @settings(max_examples=20, deadline=None)
 @given(network=SECONDS, latency=st.floats(0.0, 0.5))
-def test_without_products_only_the_network_is_left(seam, name, network, latency):
-    assert run(seam, name, pair(0.0, network, latency=latency)) == pytest.approx(network)
+def test_without_products_only_the_network_is_left(extension_point, name, network, latency):
+    assert run(extension_point, name, pair(0.0, network, latency=latency)) == pytest.approx(network)
 
 
 @each
 @given(layer=pairs)
 @settings(max_examples=20, deadline=None)
-def test_every_entry_is_by_itself(seam, name, layer):
-    whole = run(seam, name, layer)
+def test_every_entry_is_by_itself(extension_point, name, layer):
+    whole = run(extension_point, name, layer)
     for i in range(3):
         alone = pair(
             layer.compute_s[i], layer.network_s[i], layer.backward_weight_s, layer.contention_ratio,
             launch=float(layer.cut_compute_s(2)[0] - layer.compute_s[0]),
             latency=float(layer.cut_network_s(2)[0] - layer.network_s[0]), inside_s=layer.inside_s,
         )  # fmt: skip
-        assert run(seam, name, alone)[0] == pytest.approx(whole[i], abs=1e-9)
+        assert run(extension_point, name, alone)[0] == pytest.approx(whole[i], abs=1e-9)
 
 
 @given(compute=SECONDS, network=SECONDS, ratio=st.floats(1.0, 3.0))
@@ -258,13 +262,13 @@ def test_gathering_more_is_allowed_but_never_forced(shares, gather, most):
 
 
 @pytest.mark.parametrize(
-    ("seam", "name", "knobs"),
+    ("extension_point", "name", "knobs"),
     [
         (TENSOR, "pieces", {"num_pieces": 0}), (TENSOR, "domino", {"row_slices": 0}),
         (TENSOR, "tile-fusion", {"fused_frac": 1.5}), (TENSOR, "weight-gradients", {"free_frac": -0.1}),
         (EXPERT, "expert-pipeline", {"num_chunks": -1}), (EXPERT, "sparse-materialisation", {"most_gathered": -1}),
     ],
 )  # fmt: skip
-def test_senseless_knobs_are_refused(seam, name, knobs):
+def test_senseless_knobs_are_refused(extension_point, name, knobs):
     with pytest.raises(ScenarioError, match="write"):
-        knob_array(technique_at(techniques, seam, name), **knobs)
+        knob_array(technique_at(techniques, extension_point, name), **knobs)

@@ -11,10 +11,10 @@ from orrery.execution.train.cut import choice_of
 from orrery.execution.train.expert_exchange import expert_s
 from orrery.execution.train.experts import DISPATCHERS, expert_times, routed
 from orrery.execution.train.job import TrainingJob
-from orrery.execution.train.kept import kept
 from orrery.execution.train.layout import TrainingLayout, expert_cut
 from orrery.execution.train.products import grouped_times
 from orrery.execution.train.recipe_registry import get_recipe
+from orrery.execution.train.saved_activations import saved_activations
 from orrery.execution.train.units import units
 from orrery.hardware.cluster import Cluster
 from orrery.kernels.ops import Popularity
@@ -97,8 +97,8 @@ def test_what_is_kept_are_the_rows_that_arrive():
     job, block = job_of(), job_of().model.blocks[0]
     for tp, etp, ep, cp, rows, _, columns in BY_HAND:
         choice = choice_of([layout(tp, etp, ep, cp)])
-        with_them = kept(job, block, [], choice).everything_bytes[0]
-        without = kept(job, replace(block, experts=None), [], choice).everything_bytes[0]
+        with_them = saved_activations(job, block, [], choice).everything_bytes[0]
+        without = saved_activations(job, replace(block, experts=None), [], choice).everything_bytes[0]
         own = TOKENS / (tp * cp)
         by_hand = 2 * rows * (HIDDEN + columns) + 2 * own * CHOSEN * HIDDEN + 2 * 2 * rows * columns
         assert with_them - without == pytest.approx(by_hand)
@@ -107,14 +107,14 @@ def test_what_is_kept_are_the_rows_that_arrive():
 @pytest.fixture
 def bytes_are_seconds(monkeypatch):
     """A network on which a collective takes its message as seconds: what is asked, not what it costs."""
-    asked = []
+    requested = []
 
     def collective(job, kind, ranks, stride, message):
-        asked.append((kind, int(ranks[0]), int(stride[0]), float(message[0])))
+        requested.append((kind, int(ranks[0]), int(stride[0]), float(message[0])))
         return np.where(ranks > 1, message, 0.0)
 
     monkeypatch.setattr("orrery.execution.train.expert_exchange.collective_s", collective)
-    return asked
+    return requested
 
 
 @pytest.mark.parametrize(("tp", "etp", "ep", "cp"), [row[:4] for row in BY_HAND])

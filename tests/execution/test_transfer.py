@@ -174,8 +174,8 @@ def test_the_cache_causes_all_four_penalties(yi):
 
 def test_a_smaller_cache_takes_back_three_of_the_four(yi):
     plain = long_context(yi, 50_000)
-    for kept in (Compression(kept_bytes_frac=0.25), Compression(kept_tokens_frac=0.25)):
-        found = long_context(yi, 50_000, kept)
+    for retained in (Compression(kept_bytes_frac=0.25), Compression(kept_tokens_frac=0.25)):
+        found = long_context(yi, 50_000, retained)
         assert found.kv_bytes == pytest.approx(plain.kv_bytes / 4)
         assert found.concurrency >= 4 * plain.concurrency
         assert found.one_decode_step_s < plain.one_decode_step_s

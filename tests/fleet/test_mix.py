@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orrery.evidence.paper_file import Setup
-from orrery.fleet.mix import Pace, alone, buckets, cheapest, pace
+from orrery.fleet.mix import ReplicaRates, alone, buckets, cheapest, pace
 from orrery_papers.shared.setup import deployment
 
 pytest.importorskip("highspy")
@@ -49,7 +49,7 @@ def test_requests_fall_into_buckets_by_both_lengths():
 
 
 def test_a_deadline_takes_the_highest_rate_that_keeps_it():
-    found = Pace(requests_per_s=np.array([1.0, 3.0, 5.0]), tpot_s=np.array([0.01, 0.03, 0.2]))
+    found = ReplicaRates(requests_per_s=np.array([1.0, 3.0, 5.0]), tpot_s=np.array([0.01, 0.03, 0.2]))
     assert found.highest_per_s(0.05) == 3.0
     assert found.highest_per_s(0.005) == 0.0
 

@@ -13,8 +13,8 @@ from types import ModuleType
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-MOST_BYTES = 100_000
-MOST_S = 5.0
+MAX_BYTES = 100_000
+MAX_S = 5.0
 """Of one input, of this process's own time."""
 
 
@@ -28,7 +28,7 @@ def mutants(draw: st.DrawFn, corpus: Sequence[bytes], words: Sequence[bytes]) ->
         put = draw(st.one_of(
             st.sampled_from((b"", data[start:end] * 2, *words)), st.binary(max_size=4), st.sampled_from(corpus)
         ))  # fmt: skip
-        data = (data[:start] + put + data[end:])[:MOST_BYTES]
+        data = (data[:start] + put + data[end:])[:MAX_BYTES]
     return data
 
 
@@ -45,14 +45,14 @@ def tried(reader: ModuleType, data: bytes, folder: Path) -> str:
         answer = f"{type(error).__name__} {error}"
         assert len(answer) < 10_000, "a message of an endless length"
     took_s = time.process_time() - begun_s
-    assert took_s < MOST_S, f"{took_s:.1f} s for {len(data):,} bytes"
+    assert took_s < MAX_S, f"{took_s:.1f} s for {len(data):,} bytes"
     return re.sub(r"\d+|'[^']*'", "", answer)[:400]
 
 
 def grown(reader: ModuleType, folder: Path, corpus: list[bytes], num_tries: int, number: int) -> Iterator[bytes]:
     """Try so many inputs, and give those whose answers were new."""
     answers = {tried(reader, data, folder) for data in corpus}
-    kept: list[bytes] = []
+    retained: list[bytes] = []
 
     @seed(number)
     @settings(
@@ -64,7 +64,7 @@ def grown(reader: ModuleType, folder: Path, corpus: list[bytes], num_tries: int,
         answer = tried(reader, data, folder)
         if answer not in answers:
             answers.add(answer)
-            kept.append(data)
+            retained.append(data)
 
     one()
-    yield from kept
+    yield from retained

@@ -23,7 +23,7 @@ COVERED = (
 )  # fmt: skip
 """Whose branches count."""
 
-MOST_MIB = 3000
+MAX_MIB = 3000
 ROUND = 2000
 """Tries between two looks at the clock, without Atheris."""
 
@@ -39,15 +39,15 @@ def main() -> int:
     parser.add_argument("reader", choices=names())
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--corpus", type=Path, default=HERE / "corpus", help="folder of folders, one a reader")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     sys.path.insert(0, str(HERE))
-    corpus = asked.corpus / asked.reader
+    corpus = requested.corpus / requested.reader
     corpus.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         if find_spec("atheris"):
-            guided_by_coverage(asked.reader, asked.seconds, corpus, Path(folder))
+            guided_by_coverage(requested.reader, requested.seconds, corpus, Path(folder))
         else:
-            guided_by_answers(asked.reader, asked.seconds, corpus, Path(folder))
+            guided_by_answers(requested.reader, requested.seconds, corpus, Path(folder))
     return 0
 
 
@@ -57,7 +57,7 @@ def guided_by_coverage(name: str, seconds: int, corpus: Path, folder: Path) -> N
 
     with atheris.instrument_imports(include=list(COVERED)):
         reader = import_module(f"fuzzed.{name}")
-    from mutants import MOST_BYTES, tried
+    from mutants import MAX_BYTES, tried
 
     seed(reader, corpus)
     for data in reader.SEEDS:  # what is imported on first use takes no input's time
@@ -67,8 +67,8 @@ def guided_by_coverage(name: str, seconds: int, corpus: Path, folder: Path) -> N
     words = corpus.parent / f"{name}.dict"
     words.write_text("".join(f'"{spelled(word)}"\n' for word in reader.WORDS if len(word) < 64))
     atheris.Setup(
-        [sys.argv[0], f"-max_total_time={seconds}", f"-rss_limit_mb={MOST_MIB}", "-timeout=20",
-         f"-max_len={MOST_BYTES}",
+        [sys.argv[0], f"-max_total_time={seconds}", f"-rss_limit_mb={MAX_MIB}", "-timeout=20",
+         f"-max_len={MAX_BYTES}",
          f"-artifact_prefix={corpus.parent}/{name}-", f"-dict={words}", "-print_final_stats=1", str(corpus)],
         lambda data: tried(reader, data, folder) and None,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from orrery.evidence.tables import read_table
 from orrery.kernels import energy
 from orrery.kernels.energy import learned
 from orrery.kernels.ops import Gemm, LatentDecode, LatentPrefill
-from orrery.kernels.residual.sureness import Spreads, scales
+from orrery.kernels.residual.error_range import Spreads, scales
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("ORRERY_DATA", ROOT.parent / "shared" / "data")) / "kernels"

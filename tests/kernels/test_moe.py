@@ -50,13 +50,13 @@ def oracle(op: MoE, device: Device, engine: str) -> float:
         return total
 
     if c["sees_all"]:
-        wanted = op.tokens * op.experts_per_token / experts
-        time = products(next(h for h in (8, 16, 32, 64, 128, 256) if h >= wanted or h == 256))
+        num_chosen = op.tokens * op.experts_per_token / experts
+        time = products(next(h for h in (8, 16, 32, 64, 128, 256) if h >= num_chosen or h == 256))
     else:
         time = min(products(h) for h in (16, 32, 64, 128, 256))
     weights = hit * (ups + 1) * op.hidden_size * ffn * number.bytes_per_element
-    kept = min(1, max(0, 1.5 - weights / (c["cache_ratio"] * device.last_level_cache_bytes)))
-    dram = weights * (1 - 0.5 * kept) / (c["bandwidth_frac"] * bandwidth)
+    retained = min(1, max(0, 1.5 - weights / (c["cache_ratio"] * device.last_level_cache_bytes)))
+    dram = weights * (1 - 0.5 * retained) / (c["bandwidth_frac"] * bandwidth)
     act = activation_bytes(number)
     passed = op.tokens * op.experts_per_token if c.get("passes_all") else rows
     row_bytes = passed * (op.hidden_size * (2 + 2 * act) + ffn * (2 * ups + act))

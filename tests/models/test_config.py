@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from orrery.base.errors import OrreryError, ScenarioError
 from orrery.catalog.models import get_model, model_names, published_config
 from orrery.models.config import families_by_type, parse
-from orrery.models.fields import MOST_ELSE, Fields
+from orrery.models.fields import MAX_ELSE, Fields
 from orrery.models.model import CompressedAttention, LatentAttention, Model, RecurrentMixer, SoftmaxAttention
 from orrery.models.read import read_model
 from orrery.models.rotation import rotation_of
@@ -206,7 +206,7 @@ def test_a_folder_with_modelopt_beside(tmp_path: Path) -> None:
 
 KEYS = sorted({key for name in model_names()[::9] for key in published_config(name)} | set(LLAMA) | {"head_dim"})
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 300), st.sampled_from([0, 10**12, MOST_ELSE, -1]), st.floats(),
+    st.none(), st.booleans(), st.integers(-3, 300), st.sampled_from([0, 10**12, MAX_ELSE, -1]), st.floats(),
     st.text(max_size=4), st.lists(st.one_of(st.integers(-2, 9), st.text(max_size=3), st.none()), max_size=4),
     st.dictionaries(st.sampled_from(KEYS), st.integers(-1, 99), max_size=3),
 )  # fmt: skip

@@ -46,9 +46,9 @@ def test_a_hash_is_drawn_as_often_as_asked_and_is_never_better():
 
 def test_too_many_parts_are_answered_by_the_theorem(monkeypatch):
     """18 flows of 9 a leaf over 2 spines: halves, 36 parts. Assigned one by one or by the theorem: 4.5 a link."""
-    monkeypatch.setattr(on_fabric, "MOST_EDGES", 36)
+    monkeypatch.setattr(on_fabric, "MAX_EDGES", 36)
     counted = run("all_to_all", 6e6, FABRIC, "singlepath", 1, 0)
-    monkeypatch.setattr(on_fabric, "MOST_EDGES", 35)
+    monkeypatch.setattr(on_fabric, "MAX_EDGES", 35)
     proven = run("all_to_all", 6e6, FABRIC, "singlepath", 1, 0)
     assert (counted.is_by_theorem, proven.is_by_theorem) == (False, True)
     assert counted.busiest_bytes == proven.busiest_bytes == pytest.approx([4.5e6])

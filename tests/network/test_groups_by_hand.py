@@ -26,7 +26,7 @@ def test_nodes_are_counted_whole_and_a_mesh_leaves_links_idle():
 
 
 @pytest.mark.parametrize(
-    ("link_devices", "told", "stride", "n", "per_node"),
+    ("link_devices", "description", "stride", "n", "per_node"),
     [
         (8, 0, 1, 16, 8),  # the device's own
         (8, 4, 1, 16, 4),  # as told
@@ -37,9 +37,9 @@ def test_nodes_are_counted_whole_and_a_mesh_leaves_links_idle():
         (17, 4, 1, 64, 17),  # seventeen may not: the link runs between chassis
     ],
 )
-def test_how_many_of_a_group_share_a_fast_domain(make_device, link_devices, told, stride, n, per_node):
+def test_how_many_of_a_group_share_a_fast_domain(make_device, link_devices, description, stride, n, per_node):
     device = make_device(num_devices=link_devices)
-    assert group_of("all_reduce", n, told, device, stride=stride).per_node == per_node
+    assert group_of("all_reduce", n, description, device, stride=stride).per_node == per_node
 
 
 def test_only_a_bus_keeps_devices_from_each_others_memory(make_device):

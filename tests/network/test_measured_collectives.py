@@ -38,11 +38,11 @@ def test_collectives_inside_a_node_are_within_twelve_percent():
         inside = n <= int(word["devices_per_node"])
         if not inside.any() or device.name != word["device"] or "40" in word["device"] or "pcie" in word["device"]:
             continue
-        asked = Collective(
+        requested = Collective(
             kind=word["collective"], num_devices=n, message_bytes=rows("message_bytes"),
             devices_per_node=int(word["devices_per_node"]), library=word["library"],
         )  # fmt: skip
-        error = np.abs(predict(asked, device).time_s / measured - 1.0)[inside]
+        error = np.abs(predict(requested, device).time_s / measured - 1.0)[inside]
         errors.setdefault(word["library"], []).append(error)
     medians = {library: float(np.median(np.concatenate(e))) for library, e in errors.items()}
     assert medians["nccl"] < 0.065, medians
@@ -60,10 +60,10 @@ def test_expert_exchanges_inside_a_node_are_within_twelve_percent():
     for word, rows in groups("moe_dispatch_combine.csv.gz", "moe_dispatch", words):
         if not word["library"].startswith("deepep") or int(word["num_devices"]) > int(word["devices_per_node"]):
             continue
-        asked = TokenExchange(
+        requested = TokenExchange(
             kind=word["collective"], tokens=rows("tokens"), library=word["library"], format=word["format"],
             num_sms=int(float(word["num_sms"] or 0)),
             **{c: int(word[c]) for c in ("num_devices", "devices_per_node", *words[5:8])},
         )  # fmt: skip
-        errors.append(np.abs(predict(asked, get_device(word["device"])).time_s / rows("time_s") - 1.0))
+        errors.append(np.abs(predict(requested, get_device(word["device"])).time_s / rows("time_s") - 1.0))
     assert np.median(np.concatenate(errors)) < 0.08

@@ -8,7 +8,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.numerics.arithmetic.accumulation import PLATFORMS, Platform, fused_sum, product
-from orrery.numerics.arithmetic.seam import accumulated
+from orrery.numerics.arithmetic.extension_point import accumulated
 from orrery_papers.hspi import fingerprint
 
 

@@ -12,7 +12,7 @@ from orrery.numerics.arithmetic.attention import (
     scaled_round,
     with_outliers,
 )
-from orrery.numerics.arithmetic.seam import rounded_attention as by_name
+from orrery.numerics.arithmetic.extension_point import rounded_attention as by_name
 from orrery.numerics.rotations.hadamard import matrix, signs
 
 TENSOR, BLOCK = AttentionFormat(), AttentionFormat(block_rows=64)

@@ -17,7 +17,7 @@ from orrery.numerics.arithmetic.dyadic import (
     requantise,
     residual_add,
 )
-from orrery.numerics.arithmetic.seam import requantised
+from orrery.numerics.arithmetic.extension_point import requantised
 
 
 @given(st.floats(2.0**-40, 2.0**20, allow_nan=False), st.integers(4, 31))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.numerics.arithmetic.dynamic_fixed_point import FixedPoint, fixed_point, product, safe_chain
-from orrery.numerics.arithmetic.seam import accumulated
+from orrery.numerics.arithmetic.extension_point import accumulated
 
 
 def drawn(shape, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.numerics.recipes import techniques
 from orrery.numerics.recipes.format_grid import grid
 from orrery.numerics.recipes.layer import Scheme

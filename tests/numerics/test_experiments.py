@@ -7,7 +7,7 @@ import pytest
 
 from orrery.base.errors import OutOfRange, UnknownName
 from orrery.base.experiment import counter
-from orrery.cli.experiment import COMMAND
+from orrery.cli.experiment import command
 from orrery.numerics.experiments.registry import get_experiment, known_experiments
 from orrery.numerics.experiments.studies.fp4_design_space import RECIPES
 from orrery.numerics.experiments.studies.symmetric_clipping import bias_ratio
@@ -21,10 +21,10 @@ OURS = (
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_experiment_answers_with_finite_numbers_and_counts_its_steps(name):
-    told = []
-    rows = get_experiment(name)(seed=1, steps=1, progress=lambda done, total: told.append((done, total)))
+    description = []
+    rows = get_experiment(name)(seed=1, steps=1, progress=lambda done, total: description.append((done, total)))
     assert len(rows) > 3
-    assert told[-1][0] == told[-1][1] == len(told)
+    assert description[-1][0] == description[-1][1] == len(description)
     for row in rows:
         assert all(np.isfinite(v) for v in row.values() if isinstance(v, float))
 
@@ -82,18 +82,18 @@ def test_names_and_limits_are_checked():
 
 
 def test_the_counter_tells_every_step():
-    told = []
-    tick = counter(lambda done, total: told.append((done, total)), 3)
+    description = []
+    tick = counter(lambda done, total: description.append((done, total)), 3)
     for _ in range(3):
         tick()
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert description == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_the_command_lists_and_runs(capsys):
-    COMMAND.main([], standalone_mode=False)
+    command.main([], standalone_mode=False)
     listed = capsys.readouterr().out
     assert all(name in listed for name in OURS)
-    COMMAND.main(["integer-inference", "--steps", "2", "--seed", "1", "--json"], standalone_mode=False)
+    command.main(["integer-inference", "--steps", "2", "--seed", "1", "--json"], standalone_mode=False)
     answer = json.loads(capsys.readouterr().out)
     assert answer["experiment"] == "integer-inference"
     assert (answer["seed"], answer["num_steps"], len(answer["rows"])) == (1, 2, 9)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from orrery.numerics.arithmetic.seam import gelu
+from orrery.numerics.arithmetic.extension_point import gelu
 
 CODES = np.arange(-127, 128, dtype=np.int8)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
+from orrery.numerics.arithmetic.extension_point import layer_norm
 from orrery.numerics.arithmetic.integer import bitwise_root, fixed_newton_root, newton_root
-from orrery.numerics.arithmetic.seam import layer_norm
 
 INTEGER = ("newton-layer-norm", "bitwise-layer-norm", "i-layer-norm")
 LARGE = np.concatenate([

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.numerics.codec.rounding import round_to
 from orrery.numerics.draws import draw
 from orrery.numerics.learning import linear, techniques
@@ -146,11 +146,11 @@ def test_quartet_backward_is_unbiased_for_what_forward_multiplied(operands):
 
 def test_quartet_masks_exactly_what_it_clips():
     a = draw("normal", (512, 64), 7)
-    near, kept = project(a, 2.92247856)
-    assert 0.0 < np.mean(kept == 0.0) < 0.05
-    clipped = near.reshape(-1, 32)[(kept == 0.0).reshape(-1, 32)]
+    near, retained = project(a, 2.92247856)
+    assert 0.0 < np.mean(retained == 0.0) < 0.05
+    clipped = near.reshape(-1, 32)[(retained == 0.0).reshape(-1, 32)]
     unit = np.exp2(np.rint(np.log2(a.reshape(-1, 32).std(axis=1) * 2.92247856 / HIGHEST)))
-    where = np.nonzero((kept == 0.0).reshape(-1, 32))[0]
+    where = np.nonzero((retained == 0.0).reshape(-1, 32))[0]
     np.testing.assert_allclose(np.abs(clipped), HIGHEST * unit[where])
 
 

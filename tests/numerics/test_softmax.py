@@ -5,8 +5,8 @@ import pytest
 
 from orrery.base.errors import OutOfRange, ScenarioError
 from orrery.numerics.arithmetic.exponential import extended_exp, polynomial_exp, shift_exp
+from orrery.numerics.arithmetic.extension_point import softmax
 from orrery.numerics.arithmetic.ledger import Ledger
-from orrery.numerics.arithmetic.seam import softmax
 
 FLOAT = ("three-pass-recompute", "three-pass-reload", "two-pass")
 INTEGER = ("polynomial-softmax", "shiftmax")

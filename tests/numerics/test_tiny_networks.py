@@ -15,14 +15,14 @@ from orrery.numerics.learning import linear
 EXACT = all_alike(linear("exact-linear"))
 
 
-def slopes(network, x, wanted, loss, rng, step=1e-5):
+def slopes(network, x, targets, loss, rng, step=1e-5):
     """Of the loss along a random direction of every weight: from gradients, and from differences."""
     weights = {name: w.astype(np.float64) for name, w in start(network, rng).items()}
 
     def value(changed):
-        return loss_and_gradients(network, weights | changed, x, wanted, loss, EXACT, rng)[0]
+        return loss_and_gradients(network, weights | changed, x, targets, loss, EXACT, rng)[0]
 
-    gradients = loss_and_gradients(network, weights, x, wanted, loss, EXACT, rng)[1]
+    gradients = loss_and_gradients(network, weights, x, targets, loss, EXACT, rng)[1]
     assert gradients.keys() == weights.keys()
     for name, w in weights.items():
         way = rng.standard_normal(w.shape)
@@ -33,15 +33,15 @@ def slopes(network, x, wanted, loss, rng, step=1e-5):
 def test_gradients_of_the_decoder_are_slopes_of_its_loss():
     rng = np.random.default_rng(0)
     network = Decoder(vocabulary=7, tokens=5, width=8, num_heads=2, num_blocks=2)
-    x, wanted = rng.integers(7, size=(3, 5)).astype(float), rng.integers(7, size=(3, 5))
-    for found, differences in slopes(network, x, wanted, cross_entropy, rng):
+    x, targets = rng.integers(7, size=(3, 5)).astype(float), rng.integers(7, size=(3, 5))
+    for found, differences in slopes(network, x, targets, cross_entropy, rng):
         assert found == pytest.approx(differences, rel=1e-5, abs=1e-7)
 
 
 def test_gradients_of_the_perceptron_are_slopes_of_its_loss():
     rng = np.random.default_rng(1)
-    x, wanted = rng.standard_normal((6, 5)), rng.standard_normal((6, 3))
-    for found, differences in slopes(Perceptron(widths=(5, 7, 4, 3)), x, wanted, squared_error, rng):
+    x, targets = rng.standard_normal((6, 5)), rng.standard_normal((6, 3))
+    for found, differences in slopes(Perceptron(widths=(5, 7, 4, 3)), x, targets, squared_error, rng):
         assert found == pytest.approx(differences, rel=1e-5, abs=1e-8)
 
 
@@ -53,9 +53,9 @@ def test_the_decoder_does_not_see_the_future():
     later[:, 4:] = (later[:, 4:] + 1) % 7
     from orrery.numerics.experiments.steps import Pass
 
-    said = [network.step(Pass(weights=weights, rule_of=EXACT, rng=rng))(tokens)[0] for tokens in (x, later)]
-    np.testing.assert_array_equal(said[0][:, :4], said[1][:, :4])
-    assert not np.array_equal(said[0][:, 4:], said[1][:, 4:])
+    message = [network.step(Pass(weights=weights, rule_of=EXACT, rng=rng))(tokens)[0] for tokens in (x, later)]
+    np.testing.assert_array_equal(message[0][:, :4], message[1][:, :4])
+    assert not np.array_equal(message[0][:, 4:], message[1][:, 4:])
 
 
 def test_cross_entropy_of_equal_logits_is_the_logarithm_of_their_number():
@@ -67,15 +67,16 @@ def test_cross_entropy_of_equal_logits_is_the_logarithm_of_their_number():
 
 def test_sharpness_is_the_largest_rise_in_the_box():
     rng = np.random.default_rng(3)
-    logits, wanted, reach = rng.standard_normal((1, 4)), np.array([2]), 0.01
-    here = cross_entropy(logits, wanted)[0]
-    found = sharpness_frac(logits, wanted, reach)
+    logits, targets, reach = rng.standard_normal((1, 4)), np.array([2]), 0.01
+    here = cross_entropy(logits, targets)[0]
+    found = sharpness_frac(logits, targets, reach)
     tried = [
-        cross_entropy(logits + reach * (1 + np.abs(logits)) * rng.uniform(-1, 1, (1, 4)), wanted)[0] for _ in range(500)
+        cross_entropy(logits + reach * (1 + np.abs(logits)) * rng.uniform(-1, 1, (1, 4)), targets)[0]
+        for _ in range(500)
     ]
     assert max(tried) - here <= found * (1 + here)
     assert max(tried) - here > 0.5 * found * (1 + here)
-    assert sharpness_frac(10.0 * logits, wanted, reach) > found
+    assert sharpness_frac(10.0 * logits, targets, reach) > found
 
 
 def test_text_cannot_be_told_better_than_its_entropy_and_learning_comes_near():

@@ -144,7 +144,7 @@ def installed(module):
 
 def said_of(launch):
     """What the parser took, or why it refused."""
-    kept = dict(os.environ)
+    retained = dict(os.environ)
     try:
         return {"read": PARSERS[launch["framework"]][1](launch), "said": ""}
     except (Exception, SystemExit) as error:
@@ -154,7 +154,7 @@ def said_of(launch):
         return {"read": {}, "said": f"{type(error).__name__}: {error} ({where})"}
     finally:
         os.environ.clear()
-        os.environ |= kept
+        os.environ |= retained
 
 
 def main():

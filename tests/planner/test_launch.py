@@ -95,10 +95,11 @@ def test_a_format_no_engine_makes_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "got"), [("", "0.33.0"), ("0.25.0", "0.20.0"), ("0.11.0", "0.11.0"), ("0.6.0", "0.11.0"), ("9", "0.33.0")]
+    ("requested", "got"),
+    [("", "0.33.0"), ("0.25.0", "0.20.0"), ("0.11.0", "0.11.0"), ("0.6.0", "0.11.0"), ("9", "0.33.0")],
 )
-def test_the_newest_recorded_version_that_is_not_newer_answers(asked: str, got: str) -> None:
-    assert manifest_for("vllm", asked).version == got
+def test_the_newest_recorded_version_that_is_not_newer_answers(requested: str, got: str) -> None:
+    assert manifest_for("vllm", requested).version == got
 
 
 def test_flags_are_recorded_from_source(tmp_path: Path) -> None:

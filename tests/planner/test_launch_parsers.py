@@ -68,15 +68,17 @@ def test_words_after_flags_are_those_that_were_recorded(name):
 @cache
 def parsed():
     """What each framework's parser took of every launch."""
-    asked = [
+    requested = [
         {"case": name, "framework": framework, "words": typed(script), "config": script.config,
          "devices": layout.num_devices, "degrees": {n: getattr(layout, n) for n in ("tp", "pp", "cp", "dp", "ep")},
          "environment": dict(script.environment)}
         for name, plain, layout in cases() for framework, script in scripts(plain, layout).items()
     ]  # fmt: skip
-    done = subprocess.run([PYTHON, str(PARSERS)], input=json.dumps(asked), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [PYTHON, str(PARSERS)], input=json.dumps(requested), capture_output=True, text=True, check=True
+    )
     found = json.loads(done.stdout)
-    assert {x["framework"] for x in asked} == {x["framework"] for x in found["launches"]} | {*found["missing"]}
+    assert {x["framework"] for x in requested} == {x["framework"] for x in found["launches"]} | {*found["missing"]}
     return {(x["case"], x["framework"]): x for x in found["launches"]}
 
 

@@ -23,7 +23,7 @@ from orrery.planner.rlhf.plan import Evaluator, Placed, Plan, describe
 from orrery.planner.rlhf.reallocation import Place, reallocation_s
 from orrery.planner.rlhf.search import brute_force, search, space_of
 from orrery.planner.rlhf.techniques import disjoint, searched, symmetric, zero3
-from orrery.planner.rlhf.ways import Way, ways
+from orrery.planner.rlhf.ways import CallPlacement, ways
 from orrery.training.columns import columns_of
 from orrery.training.step import step_of
 
@@ -43,8 +43,13 @@ def job(model=SMALL, num_devices=2, batch=64, calls=PPO, output_tokens=128, per_
 
 
 def placed(first, size, seconds, resident=0.0, weights=0.0, work=0.0, **cut):
-    way = Way(**{"tp": 1, "pp": 1, "dp": size, "micro_batch": 1, **cut}, time_s=seconds, resident_bytes=resident,
-              weights_bytes=weights, work_bytes=work)  # fmt: skip
+    way = CallPlacement(
+        **{"tp": 1, "pp": 1, "dp": size, "micro_batch": 1, **cut},
+        time_s=seconds,
+        resident_bytes=resident,
+        weights_bytes=weights,
+        work_bytes=work,
+    )
     return Placed(mesh=Mesh(first=first, num_devices=size), way=way)
 
 
@@ -85,8 +90,8 @@ def test_calls_on_disjoint_meshes_run_side_by_side():
 
 @given(st.lists(st.floats(0.1, 9.0), min_size=6, max_size=6), st.integers(0, 3**6 - 1))
 def test_a_timeline_keeps_to_needs_and_meshes(seconds, code):
-    spots = [(0, 1), (1, 1), (0, 2)]
-    plan = [placed(*spots[code // 3**i % 3], s) for i, s in enumerate(seconds)]
+    points = [(0, 1), (1, 1), (0, 2)]
+    plan = [placed(*points[code // 3**i % 3], s) for i, s in enumerate(seconds)]
     evaluator = Evaluator(job())
     turns = evaluator.turns(plan)
     for i, turn in enumerate(turns):
@@ -152,13 +157,13 @@ def test_what_a_device_receives_is_what_it_lacks(source, target, first):
         return held
 
     has, needs = grains(source, 0), grains(target, first)
-    lacks = [(need & ~has[d] if d in has else need).mean() for d, need in needs.items()]
+    infeasible = [(need & ~has[d] if d in has else need).mean() for d, need in needs.items()]
     rate = NEAR if first == 0 else FAR
     found = moved_s(place(0, 8, *source), place(first, 8, *target))
-    assert found >= max(lacks) * 1e12 / rate - 1e-6
+    assert found >= max(infeasible) * 1e12 / rate - 1e-6
     most_sent = 1.0 / (source[0] * source[1] * source[2])
-    assert found <= max(*lacks, most_sent) * 1e12 / rate + 1e-3
-    assert (found == 0.0) == (max(lacks) == 0.0)
+    assert found <= max(*infeasible, most_sent) * 1e12 / rate + 1e-3
+    assert (found == 0.0) == (max(infeasible) == 0.0)
 
 
 def test_training_ways_are_the_training_floors_steps():

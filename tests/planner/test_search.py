@@ -13,10 +13,10 @@ from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.detail import detail, workload_of
 from orrery.planner.goal import Goal, Objectives, Traffic
 from orrery.planner.money import Tariff, tariff_of
-from orrery.planner.plan import Found
+from orrery.planner.plan import SearchResult
+from orrery.planner.rejection_reasons import difference, distance
 from orrery.planner.search import ranking, search
 from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
-from orrery.planner.why_not import difference, distance
 from orrery.serving.estimate import estimate
 from orrery.serving.online import open_loop
 from orrery.serving.steady import batch_limit
@@ -59,11 +59,11 @@ def by_hand(goal: Goal, candidate: Candidate) -> tuple[int, float] | None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Found:
+def found() -> SearchResult:
     return search(goal(), candidates(space()))
 
 
-def test_search_finds_what_trying_everything_by_hand_finds(found: Found) -> None:
+def test_search_finds_what_trying_everything_by_hand_finds(found: SearchResult) -> None:
     expected = {key(c): n for c in candidates(space()) if (n := by_hand(goal(), c)) is not None}
     assert {key(p.candidate): p.num_devices for p in found.plans} == {k: n for k, (n, _) in expected.items()}
     for plan in found.plans:
@@ -79,7 +79,7 @@ def key(candidate: Candidate) -> tuple[str, str, str, str]:
     return d.cluster.device.name, str(d.layout), d.formats.weights, d.formats.kv
 
 
-def test_plans_meet_the_objectives_and_carry_the_traffic(found: Found) -> None:
+def test_plans_meet_the_objectives_and_carry_the_traffic(found: SearchResult) -> None:
     for plan in found.plans:
         assert plan.ttft_s <= goal().objectives.ttft_s * 1.001
         assert plan.tpot_s <= goal().objectives.tpot_s * 1.001
@@ -89,19 +89,19 @@ def test_plans_meet_the_objectives_and_carry_the_traffic(found: Found) -> None:
         assert plan.concurrency <= plan.max_concurrency * 1.001
 
 
-def test_littles_law_holds_in_every_plan(found: Found) -> None:
+def test_littles_law_holds_in_every_plan(found: SearchResult) -> None:
     for plan in found.plans:
         latency = plan.ttft_s + 199 * plan.tpot_s
         assert plan.concurrency == pytest.approx(plan.requests_per_s / plan.replicas * latency, rel=0.1)
 
 
-def test_the_first_plan_is_the_cheapest(found: Found) -> None:
+def test_the_first_plan_is_the_cheapest(found: SearchResult) -> None:
     hourly = [p.num_devices * (p.candidate.option.tariff.usd_per_hour or inf) for p in found.plans]
     assert hourly == sorted(hourly)
     assert list(found.plans) == sorted(found.plans, key=ranking(goal()))
 
 
-def test_a_plan_without_a_price_comes_after_every_plan_with_one(found: Found) -> None:
+def test_a_plan_without_a_price_comes_after_every_plan_with_one(found: SearchResult) -> None:
     """A device whose price nobody knows counts as one dollar an hour among its like, and stands behind the dearest."""
     dearest = found.plans[-1]
     option = dearest.candidate.option
@@ -116,7 +116,7 @@ def test_a_plan_without_a_price_comes_after_every_plan_with_one(found: Found) ->
     assert order[-1] is unpriced
 
 
-def test_the_front_is_not_beaten_by_any_plan(found: Found) -> None:
+def test_the_front_is_not_beaten_by_any_plan(found: SearchResult) -> None:
     assert found.front
     for plan in found.plans:
         mine = 1 / plan.tpot_s, plan.output_tokens_per_s / plan.num_devices
@@ -128,13 +128,13 @@ def test_the_front_is_not_beaten_by_any_plan(found: Found) -> None:
 
 
 def test_without_a_rate_throughput_is_ranked() -> None:
-    wanted = goal(rate=0.0)
-    plans = search(wanted, candidates(space())).plans
+    requested = goal(rate=0.0)
+    plans = search(requested, candidates(space())).plans
     rates = [p.highest_output_tokens_per_s / p.num_devices for p in plans]
     assert rates == sorted(rates, reverse=True)
 
 
-def test_looser_objectives_never_need_more_devices(found: Found) -> None:
+def test_looser_objectives_never_need_more_devices(found: SearchResult) -> None:
     loose = search(goal(ttft_s=2.0, tpot_s=0.08), candidates(space()))
     needed = {key(p.candidate): p.num_devices for p in loose.plans}
     for plan in found.plans:
@@ -142,29 +142,29 @@ def test_looser_objectives_never_need_more_devices(found: Found) -> None:
 
 
 def test_rejections_have_numbers_and_a_change_that_works() -> None:
-    wanted = goal(rate=2.0, ttft_s=2.0, tpot_s=0.1, most=8)
-    found = search(wanted, candidates(space("llama-3.1-70b", ("h100-sxm",), 8)))
+    requested = goal(rate=2.0, ttft_s=2.0, tpot_s=0.1, most=8)
+    found = search(requested, candidates(space("llama-3.1-70b", ("h100-sxm",), 8)))
     working = {key(p.candidate) for p in found.plans}
     memory = [r for r in found.rejected if r.reason == "memory"]
     assert memory
     for item in memory:
-        assert item.lacks.need > item.lacks.have
+        assert item.infeasible.need > item.infeasible.have
         near = min((p.candidate for p in found.plans), key=lambda c: distance(item.candidate, c))
-        assert item.lacks.smallest_change == f"{difference(item.candidate, near)} works."
+        assert item.infeasible.smallest_change == f"{difference(item.candidate, near)} works."
         assert key(near) in working
 
 
 def test_too_much_traffic_says_how_many_devices() -> None:
     found = search(goal(rate=5000.0), candidates(space()))
     assert not found.plans
-    item = min((r for r in found.rejected if r.reason == "devices"), key=lambda r: r.lacks.need)
-    assert item.lacks.need > item.lacks.have == 4
-    assert f"--max-devices {item.lacks.need:.0f}" in item.lacks.smallest_change
-    enough = goal(rate=5000.0, most=int(item.lacks.need))
+    item = min((r for r in found.rejected if r.reason == "devices"), key=lambda r: r.infeasible.need)
+    assert item.infeasible.need > item.infeasible.have == 4
+    assert f"--max-devices {item.infeasible.need:.0f}" in item.infeasible.smallest_change
+    enough = goal(rate=5000.0, most=int(item.infeasible.need))
     assert search(enough, [item.candidate]).plans
 
 
-def test_details_agree_with_the_search(found: Found) -> None:
+def test_details_agree_with_the_search(found: SearchResult) -> None:
     plan = detail(goal(), found.plans[0])
     assert plan.energy_j_per_token == pytest.approx(plan.power_w / plan.output_tokens_per_s)
     assert plan.output_tokens_per_s == pytest.approx(goal().traffic.request_rate_per_s * 200)

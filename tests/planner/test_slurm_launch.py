@@ -23,10 +23,10 @@ def stubs(folder: Path, status: int) -> dict[str, str]:
         (folder / name).write_text(f"#!/bin/bash\n{body}")
         (folder / name).chmod(0o755)
     slurm_own = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node-[1-2]", "SLURM_NODEID": "1"}
-    asked = ("DATA_PATH", "TRAIN_ITERS", "LEARNING_RATE", "CHECKPOINTS", "MEGATRON_PATH", "MEGATRON_BRIDGE_PATH")
-    asked += ("TRAIN_SCRIPT",)
+    requested = ("DATA_PATH", "TRAIN_ITERS", "LEARNING_RATE", "CHECKPOINTS", "MEGATRON_PATH", "MEGATRON_BRIDGE_PATH")
+    requested += ("TRAIN_SCRIPT",)
     return slurm_own | {
-        "PATH": f"{folder}:{os.environ['PATH']}", "NOTES": str(folder), **{n: f"a b/{n}" for n in asked},
+        "PATH": f"{folder}:{os.environ['PATH']}", "NOTES": str(folder), **{n: f"a b/{n}" for n in requested},
     }  # fmt: skip
 
 
@@ -95,10 +95,10 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_batch_options_are_slurms_and_ask_for_the_devices(name: str) -> None:
     plain, layout = case(name)
-    asked = [
+    requested = [
         line.removeprefix("#SBATCH ") for line in launches(plain, layout)["slurm"].splitlines() if "#SBATCH" in line
     ]
-    flags = {a.partition("=")[0]: a.partition("=")[2] for a in asked}
+    flags = {a.partition("=")[0]: a.partition("=")[2] for a in requested}
     assert flags.keys() | {"--kill-on-bad-exit"} <= training_manifests()["slurm"].flags
     assert int(flags["--nodes"]) * int(flags["--gpus-per-node"]) == layout.num_devices
     assert flags["--ntasks-per-node"] == "1"

@@ -19,7 +19,7 @@ from orrery.planner.launch.training import WRITERS, deepspeed, launches, refusal
 from orrery.planner.launch.training.deepspeed import Offload
 from orrery.planner.launch.training.fit import devices_of_node, misfit
 from orrery.planner.launch.training.manifest import training_manifests
-from orrery.planner.launch.training.script import Refusal, Script
+from orrery.planner.launch.training.script import Script, Unsupported
 from orrery.planner.launch.training.torchtitan import layers_per_stage
 
 
@@ -117,8 +117,8 @@ def test_deepspeed_json() -> None:
 def test_deepspeed_offloads_where_it_can() -> None:
     plain, layout = case("fully sharded")
     plain = replace(plain, recipe=get_recipe("bf16"))
-    asked = Offload(optimizer="nvme", parameters="cpu", nvme_path="/data/swap")
-    written = deepspeed.write(plain, layout, offload=asked)
+    requested = Offload(optimizer="nvme", parameters="cpu", nvme_path="/data/swap")
+    written = deepspeed.write(plain, layout, offload=requested)
     assert isinstance(written, Script)
     zero = json.loads(written.config)["zero_optimization"]
     assert zero["offload_optimizer"] == {"device": "nvme", "pin_memory": True, "nvme_path": "/data/swap"}
@@ -130,7 +130,7 @@ def test_deepspeed_offloads_where_it_can() -> None:
         ("zero3", Offload(optimizer="nvme"), "nvme_path"),
     ):  # fmt: skip
         refused = deepspeed.write(plain, replace(layout, sharding=sharding), offload=bad)
-        assert isinstance(refused, Refusal)
+        assert isinstance(refused, Unsupported)
         assert word in refused.reason
 
 

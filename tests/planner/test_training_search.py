@@ -13,7 +13,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.models.shape import model_of_shape
 from orrery.planner.training.nearby import changes, cheapest_fit, nearest_sensible
 from orrery.planner.training.search import search
-from orrery.planner.training.space import Wanted, divisors, families, layouts
+from orrery.planner.training.space import FixedSettings, divisors, families, layouts
 from orrery.training.allowed import RULES, broken, refusal
 from orrery.training.columns import columns_of
 from orrery.training.memory import USABLE_FRAC
@@ -47,7 +47,7 @@ EXPERTS = model_of_shape(
     ],
 )
 def test_pruning_changes_nothing(job):
-    pruned, brute = search(job, Wanted()), search(job, Wanted(), prunes=False)
+    pruned, brute = search(job, FixedSettings()), search(job, FixedSettings(), prunes=False)
     assert [(p.time_s, p.memory_bytes) for p in pruned.best] == [(p.time_s, p.memory_bytes) for p in brute.best]
     assert [(p.time_s, p.memory_bytes, p.energy_j) for p in pruned.front] == [
         (p.time_s, p.memory_bytes, p.energy_j) for p in brute.front
@@ -55,10 +55,10 @@ def test_pruning_changes_nothing(job):
     assert (
         pruned.num_layouts
         == brute.num_layouts
-        == brute.evaluated + sum(k.layouts for k in brute.killed if k.constraint != "memory")
+        == brute.evaluated + sum(k.layouts for k in brute.rejected if k.constraint != "memory")
     )
     assert (
-        pruned.evaluated + pruned.ruled_out + sum(k.layouts for k in pruned.killed if k.constraint != "memory")
+        pruned.evaluated + pruned.ruled_out + sum(k.layouts for k in pruned.rejected if k.constraint != "memory")
         == pruned.num_layouts
     )
     assert pruned.ruled_out > 0 or job.cluster.num_devices < 16
@@ -66,11 +66,11 @@ def test_pruning_changes_nothing(job):
 
 def test_the_best_is_the_best_of_all_tried_one_by_one():
     job = job_of("gpt3-1.3b", 8, 8)
-    wanted = Wanted(schedule="1f1b")
-    best, fastest = search(job, wanted, count=1).best[0], np.inf
+    requested = FixedSettings(schedule="1f1b")
+    best, fastest = search(job, requested, count=1).best[0], np.inf
     have = USABLE_FRAC * job.cluster.device.memory_capacity_bytes
-    for family in families(job, wanted):
-        x = layouts(job, wanted, family, ("1f1b",))
+    for family in families(job, requested):
+        x = layouts(job, requested, family, ("1f1b",))
         bad = np.zeros(len(x), dtype=bool)
         for mask in broken(job, x).values():
             bad |= mask
@@ -85,7 +85,7 @@ def test_the_best_is_the_best_of_all_tried_one_by_one():
 
 
 def test_nothing_on_the_front_is_reached_by_another_and_it_holds_the_best():
-    found = search(job_of(), Wanted())
+    found = search(job_of(), FixedSettings())
     points = [(p.time_s, p.memory_bytes, p.energy_j) for p in found.front]
     assert [p[0] for p in points] == sorted(p[0] for p in points)
     for i, a in enumerate(points):
@@ -95,20 +95,20 @@ def test_nothing_on_the_front_is_reached_by_another_and_it_holds_the_best():
 
 def test_the_energy_bound_is_below_the_energy():
     job = job_of()
-    for point in search(job, Wanted()).front:
+    for point in search(job, FixedSettings()).front:
         x = columns_of([point.layout])
         assert energy_bound_j(job, x, np.array([point.time_s]))[0] <= point.energy_j
 
 
 def test_what_is_fixed_stays_fixed():
-    found = search(job_of(), Wanted(tp=4, recompute="full", sharding="zero1"))
+    found = search(job_of(), FixedSettings(tp=4, recompute="full", sharding="zero1"))
     assert all(p.layout.tp == 4 and p.layout.recompute == "full" for p in found.best)
     assert {p.layout.sharding for p in found.best} == {"zero1"}
 
 
 def test_families_use_all_devices_and_the_whole_batch():
     job = job_of(devices=48, batch=96)
-    for f in families(job, Wanted()):
+    for f in families(job, FixedSettings()):
         assert f.tp * f.cp * f.pp * f.dp == 48
         assert 96 % f.dp == 0
     assert divisors(12) == [1, 2, 3, 4, 6, 12]
@@ -116,9 +116,9 @@ def test_families_use_all_devices_and_the_whole_batch():
 
 def test_every_schedule_is_in_the_space():
     job = job_of("gpt3-13b", 16, 64)
-    family = next(f for f in families(job, Wanted(tp=4, pp=4, cp=1)))
+    family = next(f for f in families(job, FixedSettings(tp=4, pp=4, cp=1)))
     names = tuple(schedules())
-    x = layouts(job, Wanted(), family, names)
+    x = layouts(job, FixedSettings(), family, names)
     assert {names[i] for i in np.unique(x.schedule)} == set(names)
 
 
@@ -138,8 +138,8 @@ BAD = {
 def test_what_makes_no_sense_is_named_with_what_works(rule):
     layout, hint = BAD[rule]
     job, x = job_of(), columns_of([layout])
-    said = refusal(job, x)
-    assert hint in said
+    message = refusal(job, x)
+    assert hint in message
     masks = broken(job, x)
     assert [name for name, mask in masks.items() if mask[0]] == [rule]
     near = nearest_sensible(job, layout)
@@ -154,25 +154,25 @@ def test_rules_have_different_names():
 def test_the_change_that_fits_is_small_and_fits():
     job = job_of("gpt3-13b", 8, 64)
     layout = TrainingLayout(dp=8, micro_batch=8)
-    said = cheapest_fit(job, layout)
-    assert said
-    assert said.count("=") <= 2
+    message = cheapest_fit(job, layout)
+    assert message
+    assert message.count("=") <= 2
     assert changes(layout, layout) == []
 
 
 def test_a_model_too_large_for_the_devices_says_what_comes_closest():
-    found = search(job_of("gpt3-175b", 8, 8), Wanted())
+    found = search(job_of("gpt3-175b", 8, 8), FixedSettings())
     assert not found.best
-    nearest = min((k for k in found.killed if k.nearest), key=lambda k: k.need_bytes)
+    nearest = min((k for k in found.rejected if k.nearest), key=lambda k: k.need_bytes)
     assert nearest.need_bytes > nearest.have_bytes
 
 
 def test_copies_stand_between_nodes_and_shards_inside_one():
     """32 data ranks of 2 devices each on nodes of 8: four ranks share a node, so that is the one HSDP group tried."""
     job = job_of(devices=64, batch=64)
-    (family,) = families(job, Wanted(tp=2, cp=1, pp=1))
+    (family,) = families(job, FixedSettings(tp=2, cp=1, pp=1))
     assert family.dp == 32
-    found = layouts(job, Wanted(micro_batch=1, recompute="none"), family, tuple(schedules()))
+    found = layouts(job, FixedSettings(micro_batch=1, recompute="none"), family, tuple(schedules()))
     tried = {
         (layout.sharding, layout.sharding_group, layout.secondary_group)
         for layout in (found.layout(i) for i in range(len(found)))
@@ -184,6 +184,8 @@ def test_copies_stand_between_nodes_and_shards_inside_one():
 def test_a_node_that_holds_every_data_rank_has_no_group_of_its_own():
     job = job_of(devices=16, batch=64)
     for tp, groups in ((8, {0}), (2, {0, 4}), (1, {0, 8})):
-        (family,) = families(job, Wanted(tp=tp, cp=1, pp=1))
-        found = layouts(job, Wanted(micro_batch=1, recompute="none", sharding="zero3"), family, tuple(schedules()))
+        (family,) = families(job, FixedSettings(tp=tp, cp=1, pp=1))
+        found = layouts(
+            job, FixedSettings(micro_batch=1, recompute="none", sharding="zero3"), family, tuple(schedules())
+        )
         assert {found.layout(i).sharding_group for i in range(len(found))} == groups, tp

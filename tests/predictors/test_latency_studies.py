@@ -105,9 +105,9 @@ def test_the_studies_are_experiments():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cell-latency", "latency-aware-search", "few-shot-latency"])
 def test_a_study_answers_with_finite_numbers_and_counts_its_steps(name):
-    told = []
-    rows = known_experiments()[name](seed=1, steps=20, progress=lambda done, total: told.append((done, total)))
-    assert told[-1][0] == told[-1][1] == len(told)
+    description = []
+    rows = known_experiments()[name](seed=1, steps=20, progress=lambda done, total: description.append((done, total)))
+    assert description[-1][0] == description[-1][1] == len(description)
     assert all(np.isfinite(v) for row in rows for v in row.values() if isinstance(v, float))
 
 

@@ -39,8 +39,8 @@ def test_gradients_are_those_of_differences():
     x, y = rows(20)
     value, gradients = value_and_gradients(squared)(parameters, x, y)
     assert value == squared(parameters, x, y)
-    measured, told = slope_along(lambda p: squared(p, x, y), parameters, gradients, rng)
-    assert told == pytest.approx(measured, rel=1e-5)
+    measured, description = slope_along(lambda p: squared(p, x, y), parameters, gradients, rng)
+    assert description == pytest.approx(measured, rel=1e-5)
 
 
 def test_gradients_pass_through_the_steps_of_adaptation():
@@ -51,8 +51,8 @@ def test_gradients_pass_through_the_steps_of_adaptation():
     y, more_y = rng.standard_normal((3, 4)), rng.standard_normal((3, 7))
     data = (y, x, y, more_x, more_y)
     _, gradients = value_and_gradients(regressor.loss)(parameters, *data)
-    measured, told = slope_along(lambda p: regressor.loss(p, *data), parameters, gradients, rng)
-    assert told == pytest.approx(measured, rel=1e-4)
+    measured, description = slope_along(lambda p: regressor.loss(p, *data), parameters, gradients, rng)
+    assert description == pytest.approx(measured, rel=1e-4)
     assert np.abs(gradients["rate trunk w0"]).max() > 0.0
     assert np.abs(gradients["scales w1"]).max() > 0.0
 
@@ -70,13 +70,13 @@ def test_devices_of_a_batch_do_not_see_each_other():
 
 
 def test_training_learns_and_repeats_itself_and_counts_its_steps():
-    told = []
+    description = []
     plan = Plan(steps=300, batch=64, learning_rate=1e-2)
     start = NETWORK.start(np.random.default_rng(4))
-    found = train(squared, start, rows(2000), plan, lambda: told.append(1))
+    found = train(squared, start, rows(2000), plan, lambda: description.append(1))
     x, y = rows(500, seed=9)
     assert squared(found.parameters, x, y) < 0.02 * squared(start, x, y)
-    assert len(told) == 300
+    assert len(description) == 300
     again = train(squared, start, rows(2000), plan)
     assert all(np.array_equal(again.parameters[name], a) for name, a in found.parameters.items())
 
@@ -84,11 +84,11 @@ def test_training_learns_and_repeats_itself_and_counts_its_steps():
 def test_training_stops_where_other_rows_stop_gaining():
     x, _ = rows(200)
     noise = np.random.default_rng(5).standard_normal(200).astype(np.float32)
-    told = []
+    description = []
     plan = Plan(steps=2000, batch=64, learning_rate=1e-2, check_steps=10, patience_checks=5, validation_frac=0.5)
-    found = train(squared, NETWORK.start(np.random.default_rng(6)), (x, noise), plan, lambda: told.append(1))
+    found = train(squared, NETWORK.start(np.random.default_rng(6)), (x, noise), plan, lambda: description.append(1))
     assert found.num_steps < 1000
-    assert len(told) == 2000
+    assert len(description) == 2000
 
 
 def test_scores_are_those_of_their_definitions():

@@ -54,9 +54,9 @@ def test_a_forest_beats_a_line_on_drawn_times_and_unseen_shapes_are_harder(drawn
 def test_held_out_shapes_were_not_learned_from(drawn):
     seen = []
 
-    def spy(known, asked, trees, seed):
-        seen.append((known, asked))
-        return np.column_stack([asked.time_s, asked.power_w])
+    def spy(known, queried_value, trees, seed):
+        seen.append((known, queried_value))
+        return np.column_stack([queried_value.time_s, queried_value.power_w])
 
     few = drawn.rows(np.arange(0, 16_128, 28))
     PREDICTORS["spy"] = spy
@@ -65,11 +65,11 @@ def test_held_out_shapes_were_not_learned_from(drawn):
     finally:
         del PREDICTORS["spy"]
     assert [row["time_mean_error_frac"] for row in rows] == [0.0, 0.0]
-    for known, asked in seen:
-        assert known.time_s.size + asked.time_s.size == few.time_s.size
-        assert 0.1 < asked.time_s.size / few.time_s.size < 0.3
-    known, asked = ({tuple(shape) for shape in part.shape_elements} for part in seen[1])
-    assert not known & asked
+    for known, queried in seen:
+        assert known.time_s.size + queried.time_s.size == few.time_s.size
+        assert 0.1 < queried.time_s.size / few.time_s.size < 0.3
+    known, queried = ({tuple(shape) for shape in part.shape_elements} for part in seen[1])
+    assert not known & queried
 
 
 def test_a_measured_table_takes_the_place_of_drawn_samples(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.reasoning.amortise import Sleep
+from orrery.reasoning.amortise import SleepTimePass
 from orrery.reasoning.chains import Models, Rounds, alone_s, draining_s, drawn_rounds, in_step_s, own_pace_s
 from orrery.reasoning.paces import models_of, pace_of
 
@@ -66,7 +66,7 @@ def test_paces_come_from_the_deployments(deploy):
 
 
 def test_thinking_beforehand_by_hand():
-    sleep = Sleep(thought_tokens=1000, short_tokens=100, plain_tokens=500, online_price_ratio=10)
+    sleep = SleepTimePass(thought_tokens=1000, short_tokens=100, plain_tokens=500, online_price_ratio=10)
     assert (sleep.plain_cost_tokens, sleep.cost_tokens(1), sleep.cost_tokens(10)) == (5000, 2000, 1100)
     assert sleep.even_questions == 0.25
     half = replace(sleep, profiting_frac=0.5)

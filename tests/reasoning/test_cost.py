@@ -118,12 +118,14 @@ def test_long_answers_of_small_models_are_mostly_attention():
     assert small[1] > 10 * large[1] > 10
 
 
-@pytest.mark.parametrize(("kept", "pairs"), [(100, 256 * 100), (600, 88 * (512 + 44) + 168 * 600), (4000, 256 * 640)])
-def test_sparse_attention_reads_no_more_than_it_keeps(kept, pairs):
+@pytest.mark.parametrize(
+    ("retained", "pairs"), [(100, 256 * 100), (600, 88 * (512 + 44) + 168 * 600), (4000, 256 * 640)]
+)
+def test_sparse_attention_reads_no_more_than_it_keeps(retained, pairs):
     model, graph = get_model("qwen3-0.6b"), graph_of("majority-vote", PROBLEM, num_samples=1)
-    found = equivalent(model, graph, 1.0, sparsity=Sparsity(kept_tokens=kept))
+    found = equivalent(model, graph, 1.0, sparsity=Sparsity(kept_tokens=retained))
     assert found.cache_flops == pytest.approx(28 * 2 * 2 * 8 * 128 * pairs)
-    searched = equivalent(model, graph, 1.0, sparsity=Sparsity(kept_tokens=kept, block_tokens=16))
+    searched = equivalent(model, graph, 1.0, sparsity=Sparsity(kept_tokens=retained, block_tokens=16))
     assert searched.cache_flops - found.cache_flops == pytest.approx(28 * 2 * 2 * 8 * 128 * 256 * 640 / 32)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.reasoning import techniques
 from orrery.reasoning.graph import Call, Graph, Problem
 from orrery.reasoning.shape import SEAM, graph_of
@@ -109,9 +109,9 @@ def test_questions_side_by_side_share_nothing():
 
 
 def test_a_drawn_search_follows_its_rule():
-    def kept(**knobs):
+    def retained(**knobs):
         return max(call.kept_tokens(True) for call in graph_of("tree-search", PROBLEM, width=64, **knobs).calls)
 
-    assert kept(prune="beam-tree") < kept(prune="balanced-tree") < kept(prune="diverse-tree")
+    assert retained(prune="beam-tree") < retained(prune="balanced-tree") < retained(prune="diverse-tree")
     with pytest.raises(ScenarioError, match="'beam-tree'"):
         graph_of("tree-search", PROBLEM, prune="beam-trie")

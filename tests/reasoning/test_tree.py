@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.reasoning.graph import Graph
 from orrery.reasoning.tree import techniques
 from orrery.reasoning.tree.grown import Front, Grown
@@ -60,19 +60,19 @@ def test_the_program_is_solved_nearly_as_well_as_by_trying_all(seed):
     shares = by_softmax(here.scores_frac, 16, knobs.score_temperature_ratio)
     num_nodes, num_ideas = np.unique(here.paths).size, np.unique(here.ideas).size
 
-    def worth(kept):
-        nodes = np.unique(here.paths[kept]).size + kept.sum()
-        covered = np.unique(here.ideas[kept]).size
-        gain = shares[kept].sum() / shares.sum() - knobs.node_price_ratio * nodes / (num_nodes + kept.size)
+    def worth(retained):
+        nodes = np.unique(here.paths[retained]).size + retained.sum()
+        covered = np.unique(here.ideas[retained]).size
+        gain = shares[retained].sum() / shares.sum() - knobs.node_price_ratio * nodes / (num_nodes + retained.size)
         return gain + knobs.idea_price_ratio * covered / num_ideas
 
-    best = max(worth(np.array(kept, bool)) for kept in itertools.product([0, 1], repeat=8) if any(kept))
+    best = max(worth(np.array(remaining, bool)) for remaining in itertools.product([0, 1], repeat=8) if any(remaining))
     assert worth(kept_of(here, 16, knobs)) >= 0.97 * best
 
 
 def test_dear_nodes_and_worthless_ideas_leave_one_candidate():
-    kept = kept_of(front(1), 16, Knobs(node_price_ratio=100.0, idea_price_ratio=0.0))
-    assert kept.sum() == 1
+    retained = kept_of(front(1), 16, Knobs(node_price_ratio=100.0, idea_price_ratio=0.0))
+    assert retained.sum() == 1
     assert kept_of(front(1), 1000, Knobs(node_price_ratio=0.0)).all()
 
 
@@ -86,11 +86,11 @@ def test_a_search_never_widens_and_ends(rule):
 
 
 def test_pruning_by_cache_keeps_less_than_by_score_and_diversity_keeps_most():
-    def kept(rule):
+    def retained(rule):
         wide = (search(replace(GROWTH, width=128, seed=seed), rule) for seed in range(3))
         return sum(step.kept_tokens for steps in wide for step in steps)
 
-    assert 1.2 * kept("shared-cache-tree") < kept("balanced-tree") < kept("diverse-tree")
+    assert 1.2 * retained("shared-cache-tree") < retained("balanced-tree") < retained("diverse-tree")
 
 
 def test_steps_as_calls_write_and_read_what_was_grown():

@@ -82,7 +82,7 @@ def test_page_holds_the_numbers_of_the_answer(made: Any) -> None:
     assert f"${answer.usd_per_million_tokens:.3g}" in text
     interval = answer.intervals()["tpot_s"]
     assert f"{interval.low_80 * 1e3:.3g} to {interval.high_80 * 1e3:.3g} ms" in text
-    assert all(f"{n.said}" in text for n in made.numbers)
+    assert all(f"{n.text}" in text for n in made.numbers)
 
 
 def test_page_stands_alone(made: Any) -> None:

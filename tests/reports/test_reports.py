@@ -77,15 +77,15 @@ def test_a_plans_report_keeps_the_plan(tmp_path: Path) -> None:
     assert f"{100 * (1 - 4.0 / best.operation.highest_requests_per_s):.3g} % of its capacity" in found.headline
     assert found.commands[0].line.startswith("orrery plan --model llama-3.1-8b")
     assert any("vllm serve" in c.line for c in found.commands)
-    assert "Why not fewer devices: it is one device." in found.alternatives.told  # pyright: ignore
+    assert "Why not fewer devices: it is one device." in found.alternatives.summary  # pyright: ignore
 
 
 @pytest.mark.slow
 def test_a_plans_limits_are_where_it_stops_working(tmp_path: Path) -> None:
     """The plan found again with the lengths at which its report says that it ends: one side works, the other not."""
     found = reported(tmp_path, plan_scenario(read_scenario(PLAN)).to_json())
-    said = next(line for line in found.sensitivity.flips if line.startswith("Answers may"))  # pyright: ignore
-    tokens = int(said.split(" tokens")[0].split()[-1].replace(",", ""))
+    message = next(line for line in found.sensitivity.flips if line.startswith("Answers may"))  # pyright: ignore
+    tokens = int(message.split(" tokens")[0].split()[-1].replace(",", ""))
     kinds = {k: v for k, v in PLAN.items() if k not in ("output_tokens", "max_devices")} | {"max_devices": 1}
     works, fails = (
         plan_scenario(read_scenario(kinds | {"output_tokens": int(tokens * f), "weights": "fp8", "kv": "fp8"}))

@@ -37,16 +37,16 @@ def test_a_scenario_that_one_command_reads_is_its_question(
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (SERVED | {"concurrency": 4}, "estimate|simulate"), (TRAINED, "train|train-plan"),
         (SERVED | {"global_batch": 4, "slo": ["ttft:1"]}, "no one command"),
     ],
 )  # fmt: skip
-def test_an_open_question_asks_which(tmp_path: Path, settings: dict[str, object], said: str) -> None:
+def test_an_open_question_asks_which(tmp_path: Path, settings: dict[str, object], message: str) -> None:
     with pytest.raises(ScenarioError, match="--as") as error:
         read_source(written(tmp_path, settings))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_the_command_asks_the_same(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_command_asks_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("model = ", "not valid|neither"), ("{\"a\": ", "not valid JSON"), ("[1, 2]", "holds a list|neither"),
         ("{}", "names its question"), ('{"request_throughput": 3}', "names its question"),
@@ -70,10 +70,10 @@ def test_the_command_asks_the_same(tmp_path: Path) -> None:
         ('{"settings": {"modle": "x"}, "infeasible": {}}', "modle"), ("{" * 5, "not valid JSON"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_message(tmp_path: Path, text: str, said: str) -> None:
+def test_wrong_input_is_one_message(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "wrong.json"
     path.write_text(text)
-    with pytest.raises(ScenarioError, match=said):
+    with pytest.raises(ScenarioError, match=message):
         read_source(path)
 
 
@@ -104,17 +104,17 @@ def test_kinds_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("out", "said"),
+    ("out", "message"),
     [("r.doc", "end it in .html or .pdf"), ("none/r.html", "no folder"), ("q.toml/../d.html", ""), ("", "missing")],
 )
 def test_the_command_checks_where_it_writes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str, message: str
 ) -> None:
     path = written(tmp_path, SERVED | {"batch": 2})
     (tmp_path / "d.html").mkdir()
     arguments = ["report", str(path), *(["--out", str(tmp_path / out.removeprefix("q.toml/../"))] if out else [])]
     assert run(arguments) == 2
-    assert (said or "is a folder") in capsys.readouterr().err
+    assert (message or "is a folder") in capsys.readouterr().err
 
 
 def test_the_source_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,5 +131,5 @@ def test_infeasible_is_a_report_that_says_so(tmp_path: Path, capsys: pytest.Capt
     found = json.loads(capsys.readouterr().out)
     assert found["headline"].startswith("No. ")
     assert found["infeasible"]["need"] > found["infeasible"]["have"] > 0
-    assert found["infeasible"]["smallest_change"] in " ".join(found["told"])
+    assert found["infeasible"]["smallest_change"] in " ".join(found["summary"])
     assert found["headline"].partition(":")[0] in (tmp_path / "r.html").read_text()

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from orrery.rl import sureness
+from orrery.rl import error_range
 from orrery.rl.engine import _dealt
+from orrery.rl.error_range import UNSURE, _shares
 from orrery.rl.rollout import _round
 from orrery.rl.step import PoolMemory, RlStep
-from orrery.rl.sureness import UNSURE, _shares
 
 
 def test_replicas_get_runs_of_neighbours():
@@ -45,11 +45,11 @@ def test_shares_of_a_step():
 
 def test_errors_add_as_squares_of_logarithms(monkeypatch):
     """Each part unsure by its own ratio r to the power of its share: exp(hypot(share x log r))."""
-    monkeypatch.setattr(sureness, "engine_spread", lambda _: UNSURE)
-    monkeypatch.setattr(sureness, "spread_of", lambda *_: None)
+    monkeypatch.setattr(error_range, "engine_spread", lambda _: UNSURE)
+    monkeypatch.setattr(error_range, "spread_of", lambda *_: None)
     step = step_of({"generation": 5.0, "policy training": 3.0, "weight sync": 2.0})
     step.job = SimpleNamespace(training=None)
-    found = sureness.step_interval(step)
+    found = error_range.step_interval(step)
     for end, sign in (("low_80", -1), ("high_80", 1), ("low_95", -1), ("high_95", 1)):
         ratio = getattr(UNSURE, f"{end}_ratio")
         assert getattr(found, end) == pytest.approx(10.0 * exp(sign * hypot(0.5, 0.3, 0.2) * abs(log(ratio))))

@@ -118,9 +118,9 @@ def test_state_leaves_and_comes_back():
     assert state == pytest.approx(parts["weights"] + parts["optimizer"])
     both_s = 2 * job.framework.sleep_s + 2 * state / job.framework.offload_bytes_per_s
     assert step.phases["offload"] == offload_s(job, step.passes.ranks) == pytest.approx(both_s)
-    kept = rl_step(replace(job, offloads=False))
-    assert kept.phases["offload"] == pytest.approx(2 * job.framework.sleep_s)
-    assert kept.generator.parts["trainer"] - step.generator.parts["trainer"] == pytest.approx(state)
+    retained = rl_step(replace(job, offloads=False))
+    assert retained.phases["offload"] == pytest.approx(2 * job.framework.sleep_s)
+    assert retained.generator.parts["trainer"] - step.generator.parts["trainer"] == pytest.approx(state)
 
 
 def test_rollouts_are_a_closed_batch_of_the_serving_simulator():

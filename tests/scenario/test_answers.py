@@ -13,7 +13,7 @@ import pytest
 import orrery
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import Answer, CannotBe, estimate, plan
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate, plan
 from orrery.scenario.why import paths, why
 
 SMALL = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 128, "concurrency": 8}
@@ -55,14 +55,14 @@ def test_dollars_are_price_over_rate() -> None:
 
 
 def test_defaults_are_said(answer: Answer) -> None:
-    said = "\n".join(answer.notes)
+    message = "\n".join(answer.notes)
     for word in ("engine: vllm", "weights: bf16", "activations: bf16", "kv: bf16"):
-        assert word in said
+        assert word in message
 
 
 def test_what_cannot_be_has_numbers() -> None:
     found = estimate(**SMALL | {"model": "llama-3.1-405b"})
-    assert isinstance(found, CannotBe)
+    assert isinstance(found, InfeasibleAnswer)
     out = found.to_json()["infeasible"]
     assert out["need"] > out["have"] > 0
     assert out["smallest_change"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.scenario.ask import CannotBe, estimate
+from orrery.scenario.ask import InfeasibleAnswer, estimate
 from orrery.scenario.capacity import TOLERANCE, Capacity, find_capacity
 from orrery.serving.capacity import WIDENINGS, bisected, is_sustained
 from orrery.serving.requests import Requests
@@ -84,11 +84,11 @@ def test_requests_that_are_refused_do_not_make_a_queue():
 
 @pytest.mark.parametrize("more", [{}, {"max_num_seqs": 128, "tp": 2}, {"input_tokens": 2000, "output_tokens": 20}])
 def test_without_objectives_it_is_what_the_closed_form_sustains(more):
-    asked = ONE | {"num_requests": 3000} | more
-    found = capacity(**asked)
-    lacks = estimate(**{k: v for k, v in asked.items() if k != "num_requests"}, rate=1e6)
-    assert isinstance(lacks, CannotBe)
-    assert found.requests_per_s == pytest.approx(lacks.infeasible.have, rel=0.1)
+    inputs = ONE | {"num_requests": 3000} | more
+    found = capacity(**inputs)
+    infeasible = estimate(**{k: v for k, v in inputs.items() if k != "num_requests"}, rate=1e6)
+    assert isinstance(infeasible, InfeasibleAnswer)
+    assert found.requests_per_s == pytest.approx(infeasible.infeasible.have, rel=0.1)
     assert found.limited_by in ("token budget / compute", "batch slots", "kv cache")
     assert found.answer.attained.worst == ""
 
@@ -148,7 +148,7 @@ def test_the_json_is_the_run_at_the_capacity_and_the_search():
 
 def test_what_even_a_trickle_misses_is_infeasible_with_numbers():
     found = find_capacity(**ONE, slo=["tpot:1"])
-    assert isinstance(found, CannotBe)
+    assert isinstance(found, InfeasibleAnswer)
     assert found.infeasible.need == 0.001
     assert 0.002 < found.infeasible.have < 0.02
     enough = found.infeasible.smallest_change.split()[1]
@@ -157,14 +157,14 @@ def test_what_even_a_trickle_misses_is_infeasible_with_numbers():
 
 def test_a_model_that_does_not_fit_is_infeasible():
     found = find_capacity(**ONE | {"model": "llama-3.1-405b"})
-    assert isinstance(found, CannotBe)
+    assert isinstance(found, InfeasibleAnswer)
     assert found.infeasible.unit == "bytes"
 
 
 def test_requests_that_never_fit_are_named_and_not_waited_for():
     long = {"model": "llama-3.1-70b", "tp": 2, "input_tokens": 18_000, "input_tokens_std": 9000, "num_requests": 200}
     found = find_capacity(**ONE | long, slo=["ttft:90000"])
-    assert isinstance(found, CannotBe)
+    assert isinstance(found, InfeasibleAnswer)
     assert found.infeasible.what == "share of the requests that fit into the cache"
     assert found.infeasible.have < found.infeasible.need == 0.9
 
@@ -176,6 +176,6 @@ def test_a_closed_loop_has_no_rate_to_find():
 
 def test_a_given_rate_and_few_requests_are_said():
     found = capacity(rate=3.0, num_requests=100)
-    said = "\n".join(found.answer.notes)
-    assert "rate: 3 requests/s is not used" in said
-    assert "num_requests: 100 do not fill" in said
+    message = "\n".join(found.answer.notes)
+    assert "rate: 3 requests/s is not used" in message
+    assert "num_requests: 100 do not fill" in message

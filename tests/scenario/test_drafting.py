@@ -45,8 +45,8 @@ def test_assumed_chances_are_said():
 
 
 def test_a_plan_drafts_too():
-    asked = {**SMALL, "rate": 1.0, "max_devices": 1}
-    first, drafted = (plan(**asked, **more).to_json()["plans"][0] for more in ({}, HEAD))
+    inputs = {**SMALL, "rate": 1.0, "max_devices": 1}
+    first, drafted = (plan(**inputs, **more).to_json()["plans"][0] for more in ({}, HEAD))
     assert drafted["tpot_s"] < 0.75 * first["tpot_s"]
     assert '"method": "eagle"' in drafted["launch"]["vllm"]
 

@@ -36,8 +36,8 @@ def test_others_are_refused_with_what_to_write(word, says):
 
 
 def test_the_default_is_the_releases_and_says_so():
-    said = "--moe-a2a-backend none: all-gather and reduce-scatter under data-parallel attention"
-    assert notes_of() == [f"all2all_backend: all-gather ({said})"]
+    message = "--moe-a2a-backend none: all-gather and reduce-scatter under data-parallel attention"
+    assert notes_of() == [f"all2all_backend: all-gather ({message})"]
     assert "deepep" in notes_of(dp=16, ep=16)[0]
     assert notes_of(all2all_backend="none") == []
     assert "not used" in notes_of(dp=1, ep=1, tp=8, all2all_backend="deepep")[0]
@@ -46,8 +46,8 @@ def test_the_default_is_the_releases_and_says_so():
 
 @pytest.mark.parametrize("name", [n for n in SPELLINGS if n != "all-gather"])
 def test_the_way_that_is_asked_for_is_priced(name):
-    plain, asked = (orrery.estimate(**ASKED, **more) for more in ({}, {"moe_a2a_backend": name}))
-    assert asked.estimate.tpot_s != plain.estimate.tpot_s
+    plain, inputs = (orrery.estimate(**ASKED, **more) for more in ({}, {"moe_a2a_backend": name}))
+    assert inputs.estimate.tpot_s != plain.estimate.tpot_s
     same = orrery.estimate(**ASKED, all2all_backend="all-gather")
     assert same.estimate.tpot_s == plain.estimate.tpot_s
 

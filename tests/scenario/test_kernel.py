@@ -38,18 +38,18 @@ DEVICES = ("h100-sxm", "a100-sxm-80gb", "mi300x", "l4", "b200", "tpu-v5p", "max-
 def questions(draw):
     op = draw(st.sampled_from(sorted(OPERATORS)))
     needed = [n for n, default in OPERATORS[op].sizes.items() if default is None] + list(NEEDED.get(op, ()))
-    said = {n: FIXED[n] if n in FIXED else draw(st.integers(*map(int, SIZES[n]))) for n in dict.fromkeys(needed)}
+    message = {n: FIXED[n] if n in FIXED else draw(st.integers(*map(int, SIZES[n]))) for n in dict.fromkeys(needed)}
     if op == "rnn":
-        said["hidden_size"] = 16 * (said["hidden_size"] // 16)
-    return {"op": op, "device": draw(st.sampled_from(DEVICES)), **said}
+        message["hidden_size"] = 16 * (message["hidden_size"] // 16)
+    return {"op": op, "device": draw(st.sampled_from(DEVICES)), **message}
 
 
-def rows(**said):
-    return {(row.variant, row.format): row for row in orrery.kernel(**said).rows}
+def rows(**message):
+    return {(row.variant, row.format): row for row in orrery.kernel(**message).rows}
 
 
-def times(**said):
-    return {row.variant: row.time_s for row in orrery.kernel(**said).rows}
+def times(**message):
+    return {row.variant: row.time_s for row in orrery.kernel(**message).rows}
 
 
 def test_the_help_lists_every_operator_and_its_sizes():
@@ -58,12 +58,12 @@ def test_the_help_lists_every_operator_and_its_sizes():
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(questions())
-def test_no_answer_beats_its_roofs_and_intervals_hold_the_answer(said):
+def test_no_answer_beats_its_roofs_and_intervals_hold_the_answer(message):
     try:
-        answer = orrery.kernel(**said)
+        answer = orrery.kernel(**message)
     except OutOfRange:  # the device lacks something, and the message says what
         return
-    device = get_device(said["device"])
+    device = get_device(message["device"])
     for row in answer.rows:
         assert math.isfinite(row.time_s)
         assert row.time_s > 0
@@ -95,15 +95,15 @@ GROWS = {
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(questions().filter(lambda said: said["op"] in GROWS), st.integers(2, 8))
-def test_more_work_of_a_kind_is_never_faster(said, more):
+@given(questions().filter(lambda message: message["op"] in GROWS), st.integers(2, 8))
+def test_more_work_of_a_kind_is_never_faster(message, more):
     # products and attention choose tiles, and learned corrections may step: those are not promised to be monotone
-    name = GROWS[said["op"]]
-    said.setdefault(name, OPERATORS[said["op"]].sizes[name])
+    name = GROWS[message["op"]]
+    message.setdefault(name, OPERATORS[message["op"]].sizes[name])
     if name == "entries_per_row":
         more = 2
     try:
-        less, larger = rows(**said), rows(**{**said, name: said[name] * more})
+        less, larger = rows(**message), rows(**{**message, name: message[name] * more})
     except OrreryError:
         return
     for key in less.keys() & larger.keys():
@@ -122,8 +122,8 @@ def test_a_product_by_hand():
 
 
 def test_cold_operands_come_from_memory():
-    said = {"op": "gemm", "device": "h100-sxm", "m": 8, "n": 4096, "k": 4096}
-    warm, cold = (rows(**said, cold=is_cold)["library", "bf16"] for is_cold in (False, True))
+    message = {"op": "gemm", "device": "h100-sxm", "m": 8, "n": 4096, "k": 4096}
+    warm, cold = (rows(**message, cold=is_cold)["library", "bf16"] for is_cold in (False, True))
     assert cold.roofs_s["memory"] == pytest.approx(cold.bytes / get_device("h100-sxm").memory_bandwidth_bytes_per_s)
     assert warm.roofs_s["memory"] < cold.roofs_s["memory"]
 
@@ -139,12 +139,12 @@ def test_weights_of_fewer_bits_are_faster_where_memory_binds():
 
 
 def test_weights_alone_run_as_engines_run_them():
-    said = {"device": "h100-sxm", "op": "gemm", "m": 16, "n": 4096, "k": 4096}
-    assert list(rows(**said, weights="fp8", activations="fp8")) == [("library", "fp8")]
-    assert list(rows(**said, weights="fp8")) == [("library", "int8_weight_only")]
-    assert list(rows(**said, weights="int8", activations="int8")) == [("library", "int8")]
+    message = {"device": "h100-sxm", "op": "gemm", "m": 16, "n": 4096, "k": 4096}
+    assert list(rows(**message, weights="fp8", activations="fp8")) == [("library", "fp8")]
+    assert list(rows(**message, weights="fp8")) == [("library", "int8_weight_only")]
+    assert list(rows(**message, weights="int8", activations="int8")) == [("library", "int8")]
     with pytest.raises(ScenarioError, match="the same for both"):
-        orrery.kernel(**said, weights="fp8", activations="int8")
+        orrery.kernel(**message, weights="fp8", activations="int8")
 
 
 def test_one_bit_passes_by_hand():
@@ -160,17 +160,17 @@ def test_one_bit_passes_by_hand():
 
 
 def test_uneven_tiles_cost_time_only_where_there_are_two_widths():
-    said = {"op": "gemm", "device": "a100-sxm-80gb", "m": 128, "n": 4096, "k": 4096, "activations": "int4+int8"}
-    mixed, alike = times(**said, wide_frac=0.3), times(**said, wide_frac=0.0)
+    message = {"op": "gemm", "device": "a100-sxm-80gb", "m": 128, "n": 4096, "k": 4096, "activations": "int4+int8"}
+    mixed, alike = times(**message, wide_frac=0.3), times(**message, wide_frac=0.0)
     assert mixed["even"] < mixed["in-step"]
     assert alike["even"] == pytest.approx(alike["in-step"])
     assert alike["even"] <= mixed["even"]
 
 
 def test_overlap_takes_the_slower_and_turns_take_the_sum():
-    said = {"op": "attention", "device": "h100-sxm", "query_tokens": 16896, "num_heads": 1, "format": "fp16",
+    message = {"op": "attention", "device": "h100-sxm", "query_tokens": 16896, "num_heads": 1, "format": "fp16",
             "not_causal": True, "head_size": 128}  # fmt: skip
-    found = rows(**said)
+    found = rows(**message)
     turns, overlap = found["serial", "fp16"], found["ping-pong", "fp16"]
     d = turns.details
     assert d["waves"] == 1.0  # 132 blocks of 128 queries on 132 processors
@@ -217,10 +217,10 @@ def test_row_by_row_reads_least_of_sparse_matrices():
 
 
 def test_a_cell_that_stays_gains_less_from_long_batches_and_slow_meetings():
-    said = {"op": "rnn", "device": "h100-sxm", "hidden_size": 768, "num_heads": 3, "seq_len": 1024}
+    message = {"op": "rnn", "device": "h100-sxm", "hidden_size": 768, "num_heads": 3, "seq_len": 1024}
 
     def gain(**more):
-        found = times(**said, **more)
+        found = times(**message, **more)
         return found["launched"] / found["persistent"]
 
     assert gain(batch=1) > gain(batch=65536) > 0.9
@@ -230,8 +230,8 @@ def test_a_cell_that_stays_gains_less_from_long_batches_and_slow_meetings():
 
 
 def test_a_chain_without_launches_keeps_a_ratio_of_bytes():
-    said = {"op": "chain", "device": "rtx-4090", "ops": 4, "pixels": 50_000_000, "batch": 1}
-    free = times(**said, launch_s=0.0)
+    message = {"op": "chain", "device": "rtx-4090", "ops": 4, "pixels": 50_000_000, "batch": 1}
+    free = times(**message, launch_s=0.0)
     assert free["apart"] / free["both"] == pytest.approx(4.0)
     assert free["apart"] == pytest.approx(free["horizontal"])
     small = rows(op="chain", device="rtx-4090", ops=100, pixels=7200, batch=50)["both", "fp32"]
@@ -257,13 +257,13 @@ def test_a_chain_on_a_small_board_spills_less_when_it_switches(tmp_path):
     assert found["switching"].bytes < found["sequential"].bytes
     assert found["dataflow"].details["stalls"] == 1
     (tmp_path / "chain.txt").write_text(chain)
-    kept = rows(op="chain", device="alveo-u280", chain=str(tmp_path / "chain.txt"))["switching", "16-bit"]
-    assert kept.time_s == found["switching"].time_s
+    retained = rows(op="chain", device="alveo-u280", chain=str(tmp_path / "chain.txt"))["switching", "16-bit"]
+    assert retained.time_s == found["switching"].time_s
 
 
 def test_a_fused_perceptron_loses_its_gain_past_on_chip_memory():
-    said = {"op": "fused-mlp", "device": "h100-pcie", "depth": 5, "batch": 2**20}
-    narrow, wide = (rows(**said, width=width) for width in (64, 512))
+    message = {"op": "fused-mlp", "device": "h100-pcie", "depth": 5, "batch": 2**20}
+    narrow, wide = (rows(**message, width=width) for width in (64, 512))
     gains = [found["layer-by-layer", "bf16"].time_s / found["fused", "bf16"].time_s for found in (narrow, wide)]
     assert gains[0] > 2 * gains[1]
     fits = narrow["fused", "bf16"]
@@ -301,26 +301,33 @@ def test_the_fastest_algorithm_is_the_least_of_all():
 
 
 def test_a_triggered_ring_moves_fewer_bytes_and_one_device_has_nothing_to_add():
-    said = {"op": "gemm-reduce-scatter", "device": "h100-sxm", "m": 8192, "n": 4096, "k": 512}
-    found = {v: r for (v, _), r in rows(**said, devices=8).items()}
+    message = {"op": "gemm-reduce-scatter", "device": "h100-sxm", "m": 8192, "n": 4096, "k": 512}
+    found = {v: r for (v, _), r in rows(**message, devices=8).items()}
     assert found["triggered"].bytes < found["triggered-without-memory"].bytes < found["in-turns"].bytes
     assert found["triggered"].time_s <= found["in-turns"].time_s
     with pytest.raises(OutOfRange, match="one device"):
-        orrery.kernel(**said, devices=1)
+        orrery.kernel(**message, devices=1)
 
 
 def test_fewer_bits_of_weights_are_served_faster():
-    said = {"model": "llama-3.1-8b", "device": "l40s", "input_tokens": 256, "output_tokens": 64, "concurrency": 4}
+    message = {"model": "llama-3.1-8b", "device": "l40s", "input_tokens": 256, "output_tokens": 64, "concurrency": 4}
     words = [*(f"int{bits}/128:fp16" for bits in range(1, 9)), "bf16"]
-    found = [orrery.estimate(**said, weights=word).to_json()["tpot_s"] for word in words]
+    found = [orrery.estimate(**message, weights=word).to_json()["tpot_s"] for word in words]
     assert found == sorted(found)
     assert found[0] < 0.5 * found[-1]
-    assert found[3] == orrery.estimate(**said, weights="int4").to_json()["tpot_s"]
+    assert found[3] == orrery.estimate(**message, weights="int4").to_json()["tpot_s"]
 
 
 def test_rows_wait_on_chip_or_in_memory_by_the_size_of_the_buffer():
-    said = {"op": "attention", "query_tokens": 65536, "num_heads": 12, "head_size": 64, "batch": 4, "not_causal": True}
-    small, large = ({v: r for (v, _), r in rows(device=d, **said).items()} for d in ("fusemax", "flat-cloud"))
+    message = {
+        "op": "attention",
+        "query_tokens": 65536,
+        "num_heads": 12,
+        "head_size": 64,
+        "batch": 4,
+        "not_causal": True,
+    }
+    small, large = ({v: r for (v, _), r in rows(device=d, **message).items()} for d in ("fusemax", "flat-cloud"))
     row_bytes = 2 * 65536 * 256  # 32 MiB: fits one buffer, not the other of half the size
     scores = 48 * 65536.0**2
     assert large["three-pass"].details["row_buffer_bytes"] == row_bytes
@@ -334,33 +341,33 @@ def test_rows_wait_on_chip_or_in_memory_by_the_size_of_the_buffer():
         assert lanes.time_s == pytest.approx(3 * scores / 256 / 940e6)
         assert lanes.time_s > 5 * found["one-pass"].time_s
     with pytest.raises(ScenarioError, match="not-causal"):
-        orrery.kernel(device="fusemax", **(said | {"not_causal": False}))
+        orrery.kernel(device="fusemax", **(message | {"not_causal": False}))
 
 
 def test_the_users_tensors_say_how_many_blocks_are_wide(tmp_path):
     x = np.random.default_rng(0).normal(size=(64, 1024)).astype(np.float32)
     x[:, [3, 700]] *= 50  # two channels, sorted into one block of eight
     np.save(tmp_path / "x.npy", x)
-    said = {"op": "gemm", "device": "a100-sxm-80gb", "m": 64, "n": 1024, "k": 1024, "activations": "int4+int8"}
-    row = rows(**said, tensors=str(tmp_path / "x.npy"))["even", "int4 x int4+int8"]
+    message = {"op": "gemm", "device": "a100-sxm-80gb", "m": 64, "n": 1024, "k": 1024, "activations": "int4+int8"}
+    row = rows(**message, tensors=str(tmp_path / "x.npy"))["even", "int4 x int4+int8"]
     assert (row.details["wide_blocks"], row.details["blocks"]) == (1, 8)
-    assert row.time_s == times(**said, wide_frac=1 / 8)["even"]
+    assert row.time_s == times(**message, wide_frac=1 / 8)["even"]
     with pytest.raises(ScenarioError, match="leave one"):
-        orrery.kernel(**said, tensors=str(tmp_path / "x.npy"), wide_frac=0.5)
+        orrery.kernel(**message, tensors=str(tmp_path / "x.npy"), wide_frac=0.5)
 
 
 def test_eight_bit_attention_loses_less_with_scales_a_block_and_a_rotation(tmp_path):
     random = np.random.default_rng(0)
     q, k, v = (with_outliers((1, 1024, 64), random) for _ in range(3))
     np.savez(tmp_path / "qkv.npz", q=q, k=k, v=v)
-    said = {"op": "attention", "device": "h100-sxm", "query_tokens": 256, "num_heads": 1, "head_size": 64}
-    found = rows(**said, format="fp16,fp8", tensors=str(tmp_path / "qkv.npz"))
+    message = {"op": "attention", "device": "h100-sxm", "query_tokens": 256, "num_heads": 1, "head_size": 64}
+    found = rows(**message, format="fp16,fp8", tensors=str(tmp_path / "qkv.npz"))
     errors = found["ping-pong", "fp8"].details
     assert 0 < errors["rmse_scale_a_block_rotated"] < 0.7 * errors["rmse_scale_a_tensor"]
     assert "rmse_scale_a_tensor" not in found["ping-pong", "fp16"].details
     np.savez(tmp_path / "qk.npz", q=q, k=k)
     with pytest.raises(ScenarioError, match="lacks v"):
-        orrery.kernel(**said, format="fp8", tensors=str(tmp_path / "qk.npz"))
+        orrery.kernel(**message, format="fp8", tensors=str(tmp_path / "qk.npz"))
 
 
 def test_convolutions_bound_by_memory_gain_less_from_eight_bits():
@@ -392,10 +399,10 @@ def test_short_vectors_cost_whole_lines():
 
 
 def test_registers_hold_more_products_of_fewer_bits():
-    said = {"op": "gemm", "device": "raspberry-pi-5-8gb", "m": 256, "n": 1024, "k": 1024}
-    four = times(**said, weights="int4", activations="int4")
-    eight = times(**said, weights="int8", activations="int8")
-    mixed = times(**said, weights="int4", activations="int8")
+    message = {"op": "gemm", "device": "raspberry-pi-5-8gb", "m": 256, "n": 1024, "k": 1024}
+    four = times(**message, weights="int4", activations="int4")
+    eight = times(**message, weights="int8", activations="int8")
+    mixed = times(**message, weights="int4", activations="int8")
     assert four["lanes"] < eight["lanes"] < mixed["lanes"]  # spreading costs where products bind
     assert eight["lanes-dot"] < eight["lanes"]
 
@@ -406,14 +413,14 @@ def test_the_textbook_product_is_slower_than_the_library():
 
 
 def test_a_slow_host_loses_small_batches_and_not_large_ones():
-    said = {"op": "launch-queue", "device": "gh200-96gb", "model": "bert-base-uncased"}
-    small, large = (times(**said, batch=batch, query_tokens=tokens) for batch, tokens in ((1, 64), (64, 512)))
+    message = {"op": "launch-queue", "device": "gh200-96gb", "model": "bert-base-uncased"}
+    small, large = (times(**message, batch=batch, query_tokens=tokens) for batch, tokens in ((1, 64), (64, 512)))
     assert small["grace"] > small["epyc"] > small["xeon"]
     assert large["grace"] == pytest.approx(large["xeon"], rel=0.01)
-    row = rows(**said, batch=1, query_tokens=64)["grace", "bf16"]
+    row = rows(**message, batch=1, query_tokens=64)["grace", "bf16"]
     assert row.bound_by == "host"
     assert row.details["kernels"] == 12 * 13
-    turns = {d: rows(**(said | {"device": d}))["xeon", "bf16"].details["turn_batch"] for d in ("l4", "gh200-96gb")}
+    turns = {d: rows(**(message | {"device": d}))["xeon", "bf16"].details["turn_batch"] for d in ("l4", "gh200-96gb")}
     assert turns["l4"] <= turns["gh200-96gb"]
 
 
@@ -426,7 +433,7 @@ def test_formats_that_a_device_lacks_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "words"),
+    ("message", "error", "words"),
     [
         ({"op": "gemmm", "m": 1, "n": 1, "k": 1}, UnknownName, "'gemm'"),
         ({"op": "gemm", "m": 1}, ScenarioError, "n, k must be said"),
@@ -447,9 +454,9 @@ def test_formats_that_a_device_lacks_are_refused():
         ({"op": None}, ScenarioError, "write one of"),
     ],
 )
-def test_mistakes_are_told(said, error, words):
+def test_mistakes_are_told(message, error, words):
     with pytest.raises(error, match=words):
-        orrery.kernel(device="h100-sxm", **said)
+        orrery.kernel(device="h100-sxm", **message)
 
 
 def test_a_keyword_that_is_none_is_refused_with_its_neighbours():
@@ -483,21 +490,21 @@ def test_sweeps_make_a_grid_of_rows_that_equal_single_answers():
 def test_scenario_and_keyword_give_the_same(tmp_path):
     from orrery.scenario.kernel.run import read_kernel
 
-    said = {"op": "softmax", "device": "l4", "tokens": 64, "sweep": ["width=64:4096:x8"]}
-    read_kernel(said).save(tmp_path / "kernel.toml")
+    message = {"op": "softmax", "device": "l4", "tokens": 64, "sweep": ["width=64:4096:x8"]}
+    read_kernel(message).save(tmp_path / "kernel.toml")
     import tomllib
 
-    kept = tomllib.loads((tmp_path / "kernel.toml").read_text(encoding="utf-8"))
-    assert orrery.kernel(**kept).to_json() == orrery.kernel(**said).to_json()
+    retained = tomllib.loads((tmp_path / "kernel.toml").read_text(encoding="utf-8"))
+    assert orrery.kernel(**retained).to_json() == orrery.kernel(**message).to_json()
 
 
 def test_every_device_of_the_catalogue_answers_a_product_or_refuses():
-    told = 0
+    description = 0
     for name in device_names():
         try:
             (row, *_) = orrery.kernel(op="gemm", device=name, m=256, n=256, k=256).rows
         except OutOfRange:
             continue
-        told += 1
+        description += 1
         assert np.isfinite(row.time_s)
-    assert told > 50
+    assert description > 50

@@ -10,7 +10,7 @@ from orrery.base.errors import OrreryError
 from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.layout_name import read_name
 from orrery.planner.training.search import search
-from orrery.planner.training.space import Wanted, families, layouts
+from orrery.planner.training.space import FixedSettings, families, layouts
 from orrery.scenario.schema import merged
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_job import layout_of, training_question
@@ -36,9 +36,9 @@ SMALL = {"model": "gpt3-1.3b", "device": "a100-sxm-80gb", "devices": 8, "global_
 def drawn(job, seed):
     """Layouts of the space that break no rule, all kinds of families among them."""
     rng, names = np.random.default_rng(seed), tuple(schedules())
-    every, found = list(families(job, Wanted())), []
+    every, found = list(families(job, FixedSettings())), []
     while len(found) < EACH:
-        x = layouts(job, Wanted(), every[rng.integers(len(every))], names)
+        x = layouts(job, FixedSettings(), every[rng.integers(len(every))], names)
         good = ~np.any(list(broken(job, x).values()), axis=0)
         if good.any():
             found.append(x.layout(int(rng.choice(np.flatnonzero(good)))))
@@ -85,8 +85,8 @@ def test_plans_whose_ends_are_told_keep_their_numbers_by_name(name):
 
 
 def test_a_search_holds_told_ends_fast():
-    asked = SMALL | {"devices": 16, "global_batch": 64, "pp": 4, "last_stage_layers": 3}
-    for plan in train_plan(**asked).plans:  # 24 = 7 + 7 + 7 + 3
+    inputs = SMALL | {"devices": 16, "global_batch": 64, "pp": 4, "last_stage_layers": 3}
+    for plan in train_plan(**inputs).plans:  # 24 = 7 + 7 + 7 + 3
         assert (plan.layout.pp, plan.layout.first_stage_layers, plan.layout.last_stage_layers) == (4, 0, 3)
         assert plan.layout.vp == 1
 
@@ -114,20 +114,20 @@ def test_parts_that_are_recomputed_by_name_stand_in_the_name():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("tp8 zreo1", "write 'zero1'"), ("", "is missing|is empty|write one"), ("tp8 tp4", "says tp twice"),
         ("zero1 zero3", "says sharding twice"), ("tp0", "no part of a layout"), ("8", "no part of a layout"),
         ("tp8 recompute-ful", "write"), ("mb1 " + "x" * 300, "no part of a layout"), ("tp8é", "no part of a layout"),
     ],
 )  # fmt: skip
-def test_a_wrong_word_is_named_with_the_nearest_right_one(name, said):
-    with pytest.raises(OrreryError, match=said):
+def test_a_wrong_word_is_named_with_the_nearest_right_one(name, message):
+    with pytest.raises(OrreryError, match=message):
         read_name(name, tuple(schedules()))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"layout": "dp8 mb1", "tp": 2}, "leave tp out"),
         ({"layout": "dp8 mb1", "sequence_parallel": True}, "leave sequence_parallel out"),
@@ -136,8 +136,8 @@ def test_a_wrong_word_is_named_with_the_nearest_right_one(name, said):
         ({"against": "dp8 mb1"}, "is for --plan"),
     ],
 )
-def test_a_name_beside_what_it_says_is_refused(change, said):
-    with pytest.raises(OrreryError, match=said):
+def test_a_name_beside_what_it_says_is_refused(change, message):
+    with pytest.raises(OrreryError, match=message):
         train(**(SMALL | change))
 
 
@@ -146,8 +146,8 @@ def test_the_rank_is_the_number_of_faster_layouts_that_fit():
     job = training_question(merged(None, SMALL)).job
     slow = TrainingLayout(tp=4, pp=2, is_sequence_parallel=True)
     mine_s = float(step_of(job, columns_of([slow])).time_s[0])
-    wanted = Wanted(schedules=("1f1b", "interleaved"))
-    counts = {search(job, wanted, prunes=prunes, rank_s=mine_s).num_faster for prunes in (True, False)}
+    requested = FixedSettings(schedules=("1f1b", "interleaved"))
+    counts = {search(job, requested, prunes=prunes, rank_s=mine_s).num_faster for prunes in (True, False)}
     assert len(counts) == 1
     assert counts.pop() > 10
 
@@ -160,9 +160,9 @@ def test_a_layout_of_the_users_stands_beside_the_best():
     assert mine.rank > 1
     assert sum(mine.seconds_lost(best).values()) == pytest.approx(mine.answer.step_time_s - best.step_time_s)
     assert mine.differences(best)["tp"] == (4, best.layout.tp)
-    said = json.loads(json.dumps(found.to_json()))["against"]
-    assert said["rank"] == mine.rank
-    assert said["time_ratio"] > 1.0
+    message = json.loads(json.dumps(found.to_json()))["against"]
+    assert message["rank"] == mine.rank
+    assert message["time_ratio"] > 1.0
     again = train_plan(**SMALL, against=str(best.layout))
     assert again.against is not None
     assert again.against.rank == 1

@@ -69,14 +69,14 @@ def test_plans_are_ranked_by_what_holds():
 
 
 def test_replicas_are_added_until_the_tail_is_in_time():
-    asked = GOAL | LAYOUT | {"rate": 36.0}
-    loose, tight = plan_simulated(**asked, slo=["ttft:2000"]), plan_simulated(**asked, slo=["p99_ttft:100"])
+    inputs = GOAL | LAYOUT | {"rate": 36.0}
+    loose, tight = plan_simulated(**inputs, slo=["ttft:2000"]), plan_simulated(**inputs, slo=["p99_ttft:100"])
     before, after = loose.answer.plans[0].operation, tight.answer.plans[0].operation
     added = tight.simulated[0].num_added
     assert added == after.replicas - before.replicas > 0
     assert tight.simulated[0].is_met
     assert after.concurrency < before.concurrency
-    fewer = plan_simulated(**asked | {"max_devices": after.replicas - 1}, slo=["p99_ttft:100"])
+    fewer = plan_simulated(**inputs | {"max_devices": after.replicas - 1}, slo=["p99_ttft:100"])
     assert fewer.answer.infeasible is not None
     assert fewer.answer.infeasible.have > fewer.answer.infeasible.need == 0.1
 
@@ -89,14 +89,14 @@ def test_without_a_rate_the_batches_are_kept_full():
 
 
 def test_a_trace_is_replayed_and_stated_lengths_go_before_it():
-    asked = {k: v for k, v in GOAL.items() if not k.endswith("_tokens")} | {
+    inputs = {k: v for k, v in GOAL.items() if not k.endswith("_tokens")} | {
         "tp": 1,
         "trace": "chat",
         "slo": ["ttft:900"],
     }
-    found = plan_simulated(**asked)
+    found = plan_simulated(**inputs)
     assert found.simulated[0].answer.simulated.requests.count == 2000
-    stated = plan_simulated(**asked, input_tokens=300, output_tokens=40, num_requests=200)
+    stated = plan_simulated(**inputs, input_tokens=300, output_tokens=40, num_requests=200)
     requests = stated.simulated[0].answer.simulated.requests
     assert (requests.count, requests.input_tokens.max(), requests.output_tokens.max()) == (200, 300, 40)
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.reasoning import techniques
 from orrery.reasoning.shape import SEAM
-from orrery.scenario.ask import Answer, CannotBe, estimate
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
 from orrery.scenario.file import load_scenario, save_scenario
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.why import paths, why
@@ -20,8 +20,8 @@ ONE = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 500, "outp
 SHAPES = sorted(techniques_at(techniques, SEAM))
 
 
-def answer(**asked):
-    found = estimate(**ONE | asked)
+def answer(**inputs):
+    found = estimate(**ONE | inputs)
     assert isinstance(found, Answer)
     assert found.reasoned is not None
     return found.reasoned
@@ -120,13 +120,13 @@ def test_without_shared_prefixes_every_call_computes_its_prompt():
 
 
 def test_a_rule_and_a_seed_choose_among_searches():
-    def kept(rule, seed=0):
+    def retained(rule, seed=0):
         knob = [f"prune={rule}"]
         return answer(reasoning="tree-search", samples=64, reasoning_knob=knob, seed=seed).ways[0].kv_peak_bytes
 
-    assert kept("beam-tree") < kept("diverse-tree")
-    assert kept("diverse-tree") != kept("diverse-tree", 1)
-    assert kept("diverse-tree") == kept("diverse-tree")
+    assert retained("beam-tree") < retained("diverse-tree")
+    assert retained("diverse-tree") != retained("diverse-tree", 1)
+    assert retained("diverse-tree") == retained("diverse-tree")
 
 
 def test_replicas_share_the_questions():
@@ -151,8 +151,8 @@ def test_money_is_time_on_the_devices():
 
 
 def test_a_file_keeps_the_settings():
-    asked = {"reasoning": "tree-search", "samples": [16, 4], "reasoning_knob": ["prune=beam-tree"], "success": 0.2}
-    scenario = read_scenario(ONE | asked)
+    inputs = {"reasoning": "tree-search", "samples": [16, 4], "reasoning_knob": ["prune=beam-tree"], "success": 0.2}
+    scenario = read_scenario(ONE | inputs)
     with tempfile.TemporaryDirectory() as folder:
         save_scenario(scenario, Path(folder) / "answer.toml")
         found = estimate(load_scenario(Path(folder) / "answer.toml"))
@@ -164,7 +164,7 @@ def test_a_file_keeps_the_settings():
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("inputs", "says"),
     [
         ({"reasoning": "best-of"}, "did you mean 'best-of-n'"),
         ({"reasoning": "best-of-n", "reasoning_knob": ["num_sample=2"]}, "did you mean 'num_samples'"),
@@ -190,9 +190,9 @@ def test_a_file_keeps_the_settings():
         ({"success": 0.4}, "write reasoning"),
     ],
 )
-def test_what_makes_no_sense_is_refused(asked, says):
+def test_what_makes_no_sense_is_refused(inputs, says):
     with pytest.raises(ScenarioError) as error:
-        estimate(**ONE | asked)
+        estimate(**ONE | inputs)
     assert says in str(error.value)
 
 
@@ -204,11 +204,11 @@ def test_settings_of_simulated_runs_are_passed_over_aloud():
 
 def test_what_does_not_fit_is_an_answer_with_numbers():
     large = estimate(**ONE, reasoning="best-of-n", verifier_model="llama-3.1-405b")
-    assert isinstance(large, CannotBe)
+    assert isinstance(large, InfeasibleAnswer)
     assert "405B" in large.infeasible.what
     long = estimate(**ONE | {"output_tokens": 60_000}, reasoning="sequential-revision", samples=16,
                     reasoning_knob=["seen_rounds=16"])  # fmt: skip
-    assert isinstance(long, CannotBe)
+    assert isinstance(long, InfeasibleAnswer)
     assert long.infeasible.unit == "tokens"
     assert long.infeasible.need > long.infeasible.have > 400_000
 

@@ -12,22 +12,22 @@ from orrery.scenario.schema import read_scenario
 ASKED = {"model": "llama-2-7b", "device": "h100-sxm", "batch": 1, "input_tokens": 1000, "output_tokens": 96}
 
 
-def asked(**settings):
+def requested(**settings):
     return resolve(read_scenario(ASKED | settings))
 
 
 def test_requests_longer_than_the_model_are_refused():
-    asked(input_tokens=4000)
+    requested(input_tokens=4000)
     with pytest.raises(
         ScenarioError, match=r"4,097 tokens a request are more than the context of .*Llama-2-7b-hf, 4,096"
     ):
-        asked(input_tokens=4001)
+        requested(input_tokens=4001)
 
 
 def test_a_server_that_lets_longer_requests_in_is_taken_at_its_word():
-    assert asked(input_tokens=5000, max_model_len=8192).deployment.max_model_tokens == 8192
+    assert requested(input_tokens=5000, max_model_len=8192).deployment.max_model_tokens == 8192
     with pytest.raises(ScenarioError, match="more than max_model_len, 1,024"):
-        asked(max_model_len=1024)
+        requested(max_model_len=1024)
 
 
 def test_yarn_stretches_the_context_that_a_config_states():
@@ -51,22 +51,22 @@ def test_yarn_stretches_the_context_that_a_config_states():
     ],
 )
 def test_activations_are_as_narrow_as_the_device_can_multiply(device, weights, activations):
-    assert asked(device=device, weights=weights).deployment.formats.activations == activations
+    assert requested(device=device, weights=weights).deployment.formats.activations == activations
 
 
 def test_activations_that_a_device_lacks_are_not_claimed():
-    question = asked(weights="nvfp4", activations="nvfp4")
+    question = requested(weights="nvfp4", activations="nvfp4")
     assert question.deployment.formats.activations == "bf16"
     assert "activations: bf16, not nvfp4: h100-sxm cannot multiply it, weights are unpacked" in question.notes
 
 
 def test_the_release_that_stands_in_for_none_is_said():
-    assert any(note.startswith("engine_version: the newest known, 0.") for note in asked().notes)
-    assert not any(note.startswith("engine_version: ") for note in asked(engine_version="0.11.0").notes)
+    assert any(note.startswith("engine_version: the newest known, 0.") for note in requested().notes)
+    assert not any(note.startswith("engine_version: ") for note in requested(engine_version="0.11.0").notes)
 
 
 def test_ollama_loads_what_its_plain_tags_hold():
-    question = asked(engine="ollama")
+    question = requested(engine="ollama")
     assert question.deployment.formats.weights == "q4_k_m"
     assert question.deployment.engine.max_num_seqs == 1
     assert "weights: q4_k_m (what ollama loads)" in question.notes
@@ -79,17 +79,17 @@ def test_an_assumed_family_is_said(tmp_path):
         '"num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100}'
     )
     with pytest.raises(ScenarioError, match="--assume decoder"):
-        asked(model=str(config))
+        requested(model=str(config))
     answer = orrery.estimate(**ASKED | {"model": str(config), "assume": "decoder"})
     assert "model: model_type 'unheard_of' is not a known family: read as decoder, as asked" in answer.notes
 
 
 def test_only_some_engines_can_be_told_when_to_look_for_requests():
-    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 256}
-    asked |= {"concurrency": 16}
-    often, seldom = (orrery.estimate(**asked, engine="sglang", scheduler_recv_interval=n) for n in (1, 30))
+    inputs = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 256}
+    inputs |= {"concurrency": 16}
+    often, seldom = (orrery.estimate(**inputs, engine="sglang", scheduler_recv_interval=n) for n in (1, 30))
     assert seldom.estimate.ttft_s > 1.5 * often.estimate.ttft_s
     with pytest.raises(ScenarioError, match="vllm looks for new requests at every step"):
-        orrery.estimate(**asked, engine="vllm", scheduler_recv_interval=30)
+        orrery.estimate(**inputs, engine="vllm", scheduler_recv_interval=30)
     with pytest.raises(ScenarioError, match="scheduler_recv_interval"):
-        orrery.estimate(**asked, engine="sglang", scheduler_recv_interval=0)
+        orrery.estimate(**inputs, engine="sglang", scheduler_recv_interval=0)

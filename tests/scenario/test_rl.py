@@ -4,7 +4,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.rl.passes import PHASES
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.rl import RlAnswer, train_rl
 from orrery.scenario.rl_plan import flags_of, train_rl_plan
 from orrery.scenario.train import train
@@ -92,10 +92,10 @@ def test_settings_of_rl_need_rl():
 
 def test_what_does_not_fit_says_what_would():
     trainer = train_rl(**{**SMALL, "model": "llama-3.1-70b", "generation_tp": 4})
-    assert isinstance(trainer, CannotBe)
+    assert isinstance(trainer, InfeasibleAnswer)
     assert "trained on" in trainer.infeasible.what
     engine = train_rl(**{**SMALL, "model": "llama-3.1-8b"}, offload_training=False, gpu_memory_utilization=0.8)
-    assert isinstance(engine, CannotBe)
+    assert isinstance(engine, InfeasibleAnswer)
     assert "--offload-training" in engine.infeasible.smallest_change
 
 

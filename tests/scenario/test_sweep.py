@@ -14,8 +14,8 @@ from orrery.base.errors import ScenarioError
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.sweep import point, sweep, workers
 from orrery.scenario.sweep.grid import points_of, read_axes
-from orrery.scenario.sweep.kept import keep, kept
 from orrery.scenario.sweep.rows import rows_of
+from orrery.scenario.sweep.saved_runs import keep, saved_run
 
 ONE = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 300, "output_tokens": 30, "num_requests": 100,
        "rate": 5.0}  # fmt: skip
@@ -56,7 +56,7 @@ def test_a_way_to_arrive_replaces_the_others():
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "message"),
     [
         (["tpp=1"], "did you mean 'tp'"),
         (["tp"], "such as tp=1,2,4"),
@@ -70,8 +70,8 @@ def test_a_way_to_arrive_replaces_the_others():
         (["seed=" + ",".join(map(str, range(400))), "tp=" + ",".join(map(str, range(1, 400)))], "too many"),
     ],
 )
-def test_a_wrong_grid_is_refused_before_anything_runs(texts, said):
-    with pytest.raises(ScenarioError, match=said):
+def test_a_wrong_grid_is_refused_before_anything_runs(texts, message):
+    with pytest.raises(ScenarioError, match=message):
         grid(*texts)
 
 
@@ -122,12 +122,12 @@ def test_a_capacity_can_be_swept():
 
 def test_finished_runs_are_found_again_by_all_that_was_asked(tmp_path):
     keep(tmp_path, {"tp": 1, "seed": 2}, False, {"a": 1})
-    assert kept(tmp_path, {"seed": 2, "tp": 1}, False) == {"a": 1}
-    assert kept(tmp_path, {"tp": 1, "seed": 2}, True) is None
-    assert kept(tmp_path, {"tp": 1}, False) is None
+    assert saved_run(tmp_path, {"seed": 2, "tp": 1}, False) == {"a": 1}
+    assert saved_run(tmp_path, {"tp": 1, "seed": 2}, True) is None
+    assert saved_run(tmp_path, {"tp": 1}, False) is None
     (only,) = tmp_path.iterdir()
     only.write_text(only.read_text()[:-9])
-    assert kept(tmp_path, {"tp": 1, "seed": 2}, False) is None
+    assert saved_run(tmp_path, {"tp": 1, "seed": 2}, False) is None
 
 
 def test_a_machine_s_failure_is_tried_again_and_a_user_s_is_not(tmp_path, monkeypatch):
@@ -149,17 +149,17 @@ def test_after_a_kill_nothing_is_lost_and_nothing_run_twice(tmp_path):
     flags = [word for key, value in base.items() for word in (f"--{key.replace('_', '-')}", str(value))]
     program = "from orrery.cli.main import main\nif __name__ == '__main__': main()"
     (tmp_path / "main.py").write_text(program)
-    killed = subprocess.Popen(
+    rejected = subprocess.Popen(
         [sys.executable, tmp_path / "main.py", "simulate", *flags, *over, "--resume", tmp_path / "runs"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     until = time.monotonic() + 60
     while len(list((tmp_path / "runs").glob("*.json"))) < 3 and time.monotonic() < until:
-        assert killed.poll() is None, "the sweep was over before it could be killed"
+        assert rejected.poll() is None, "the sweep was over before it could be killed"
         time.sleep(0.005)
-    children = Path(f"/proc/{killed.pid}/task/{killed.pid}/children").read_text().split()
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    children = Path(f"/proc/{rejected.pid}/task/{rejected.pid}/children").read_text().split()
+    rejected.send_signal(signal.SIGKILL)
+    rejected.wait()
     while any(Path(f"/proc/{pid}").exists() for pid in children) and time.monotonic() < until:
         time.sleep(0.01)
     assert not any(Path(f"/proc/{pid}").exists() for pid in children), "processes outlive the sweep that started them"

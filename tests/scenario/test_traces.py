@@ -55,8 +55,8 @@ def test_a_shipped_trace_has_the_statistics_it_was_made_from(name: str) -> None:
     made = stats(load_trace(name))
     assert 1 / made.request_rate_per_s == pytest.approx(float(facts["interarrival_s"].value), rel=1e-9)
     for side in ("input", "output"):
-        wanted = float(facts[f"{side}_mean_tokens"].value)
-        assert getattr(made, f"{side}_mean_tokens") == pytest.approx(wanted, rel=0.1)
+        requested = float(facts[f"{side}_mean_tokens"].value)
+        assert getattr(made, f"{side}_mean_tokens") == pytest.approx(requested, rel=0.1)
         assert getattr(made, f"{side}_p50_tokens") == pytest.approx(float(facts[f"{side}_p50_tokens"].value), rel=0.25)
     assert made.interarrival_cv_ratio == pytest.approx(float(facts["interarrival_cv_ratio"].value), rel=0.3)
 

@@ -6,7 +6,7 @@ import pytest
 
 import orrery
 from orrery.base.errors import OrreryError, ScenarioError
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 
 SMALL = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 8, "global_batch": 64, "seq_len": 4096}
 FITS = SMALL | {"framework": "torchtitan"}
@@ -58,14 +58,14 @@ def test_failures_cost_goodput_and_lazy_checkpoints_less_than_blocking_ones():
 
 def test_what_does_not_fit_is_a_result_with_a_way_out():
     answer = orrery.train(**(SMALL | {"seq_len": 8192}), framework="megatron-lm", micro_batch=8)
-    assert isinstance(answer, CannotBe)
-    lacks = answer.infeasible
-    assert lacks.need > lacks.have
-    assert "fits" in lacks.smallest_change
-    changed = dict(p.split(" = ") for p in lacks.smallest_change.removesuffix(" fits.").split(", "))
+    assert isinstance(answer, InfeasibleAnswer)
+    infeasible = answer.infeasible
+    assert infeasible.need > infeasible.have
+    assert "fits" in infeasible.smallest_change
+    changed = dict(p.split(" = ") for p in infeasible.smallest_change.removesuffix(" fits.").split(", "))
     numbers = {k: int(v) if v.isdigit() else v for k, v in changed.items()}
     again = orrery.train(**(SMALL | {"seq_len": 8192, "micro_batch": 8} | numbers), framework="megatron-lm")
-    assert not isinstance(again, CannotBe), lacks.smallest_change
+    assert not isinstance(again, InfeasibleAnswer), infeasible.smallest_change
 
 
 WRONG = [
@@ -91,9 +91,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG, ids=[str(c) for c, _ in WRONG])
-def test_wrong_input_names_what_and_a_way_out(change, said):
-    with pytest.raises(OrreryError, match="(?s)" + said):
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=[str(c) for c, _ in WRONG])
+def test_wrong_input_names_what_and_a_way_out(change, message):
+    with pytest.raises(OrreryError, match="(?s)" + message):
         orrery.train(**{k: v for k, v in (FITS | change).items() if v is not None})
 
 
@@ -121,7 +121,7 @@ def test_a_plan_is_at_least_as_fast_as_a_guess():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"secondary_group": 4}, "leave secondary_group or --plan out"),
         ({"ep": 2}, "has none; leave ep and etp out"),
@@ -132,8 +132,8 @@ def test_a_plan_is_at_least_as_fast_as_a_guess():
         ({"nvme_bytes": 1e12}, "--offload"),
     ],
 )
-def test_a_plan_of_nothing_says_why(change, said):
-    with pytest.raises(OrreryError, match="(?s)" + said):
+def test_a_plan_of_nothing_says_why(change, message):
+    with pytest.raises(OrreryError, match="(?s)" + message):
         orrery.train_plan(**(SMALL | change))
 
 
@@ -211,29 +211,29 @@ def test_how_tokens_reach_their_experts_is_the_frameworks_or_yours():
     assert (megatron["layout"]["etp"], bridge["layout"]["etp"]) == (2, 1)
     assert any(n.startswith("etp: 2 (as megatron-lm does") for n in megatron["notes"])
     assert (megatron["job"]["dispatcher"], bridge["job"]["dispatcher"]) == ("all-to-all", "hybridep")
-    told = orrery.train(**MIXTURE, framework="megatron-lm", etp=1, dispatcher="all-gather").to_json()
-    assert (told["layout"]["etp"], told["job"]["dispatcher"]) == (1, "all-gather")
-    assert told["parts"]["expert parallel"] != megatron["parts"]["expert parallel"]
+    description = orrery.train(**MIXTURE, framework="megatron-lm", etp=1, dispatcher="all-gather").to_json()
+    assert (description["layout"]["etp"], description["job"]["dispatcher"]) == (1, "all-gather")
+    assert description["parts"]["expert parallel"] != megatron["parts"]["expert parallel"]
     assert "dispatcher" not in orrery.train(**FITS).to_json()["job"], "there are no experts to reach"
 
 
 def test_uneven_loads_make_a_step_longer():
-    even, said = (orrery.train(**MIXTURE, **more).to_json() for more in ({}, {"expert_loads": "balanced"}))
+    even, message = (orrery.train(**MIXTURE, **more).to_json() for more in ({}, {"expert_loads": "balanced"}))
     skewed = orrery.train(**MIXTURE, expert_loads="zipf:1").to_json()
     gathered = orrery.train(**MIXTURE, expert_loads="zipf:1", expert_overlap="sparse-materialisation").to_json()
     assert (even["job"]["expert_loads"], skewed["job"]["expert_loads"]) == ("balanced", "zipf:1")
-    assert even["step_time_s"] == said["step_time_s"] < gathered["step_time_s"] <= skewed["step_time_s"]
+    assert even["step_time_s"] == message["step_time_s"] < gathered["step_time_s"] <= skewed["step_time_s"]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"dispatcher": "pigeon"}, "dispatcher"), ({"expert_loads": "zipf:9"}, "zipf:S with S from 0 to 4"),
         ({"expert_loads": "nowhere.csv"}, "no file"), ({"etp": 3}, "3"), ({"etp": 0}, "etp"),
     ],
 )  # fmt: skip
-def test_senseless_experts_are_refused(change, said):
-    with pytest.raises(OrreryError, match=said):
+def test_senseless_experts_are_refused(change, message):
+    with pytest.raises(OrreryError, match=message):
         orrery.train(**MIXTURE, **change)
 
 

@@ -7,12 +7,12 @@ import pytest
 
 import orrery
 from orrery.base.errors import OrreryError
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.execution.offload import techniques
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.train_offload_ask import SEAM, prepare
-from orrery.scenario.train_offload_work import MOST_PLAYED, played
+from orrery.scenario.train_offload_work import MAX_PLAYED, played
 
 NAMES = sorted(techniques_at(techniques, SEAM))
 JOB = {"model": "llama-3.2-1b", "device": "a100-sxm-80gb", "devices": 4, "global_batch": 32, "seq_len": 2048}
@@ -72,7 +72,7 @@ def test_drives_hold_back_what_reads_them_and_nothing_else():
 
 def test_further_micro_batches_take_what_the_last_one_played_adds():
     ready = prepare(read_scenario({**BIG, "offload": "zero-infinity"}))
-    work = replace(ready.pieces.work, num_micro_batches=3 * MOST_PLAYED)
+    work = replace(ready.pieces.work, num_micro_batches=3 * MAX_PLAYED)
     whole = ready.rule(work, ready.memory.tiers)  # every micro-batch played out
     short = played(ready.rule, work, ready.memory.tiers)
     assert short.step_s == pytest.approx(whole.step_s, rel=1e-3)
@@ -100,28 +100,28 @@ LACKS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "where", "said"), LACKS, ids=[w for _, w, _ in LACKS[:3]] + ["all"])
-def test_what_does_not_fit_names_a_change_that_does(change, where, said):
-    asked = BIG | {"offload": "zero-offload"} | change
-    answer = orrery.train(**asked)
-    assert isinstance(answer, CannotBe)
-    lacks = answer.infeasible
-    assert lacks.need > lacks.have
-    assert where in lacks.what
-    assert said in lacks.smallest_change
-    words = lacks.smallest_change.removesuffix(" fits.").replace("--offload ", "offload = ").split(", ")
+@pytest.mark.parametrize(("change", "where", "message"), LACKS, ids=[w for _, w, _ in LACKS[:3]] + ["all"])
+def test_what_does_not_fit_names_a_change_that_does(change, where, message):
+    inputs = BIG | {"offload": "zero-offload"} | change
+    answer = orrery.train(**inputs)
+    assert isinstance(answer, InfeasibleAnswer)
+    infeasible = answer.infeasible
+    assert infeasible.need > infeasible.have
+    assert where in infeasible.what
+    assert message in infeasible.smallest_change
+    words = infeasible.smallest_change.removesuffix(" fits.").replace("--offload ", "offload = ").split(", ")
     changed = dict(word.split(" = ") for word in words)
     if "offload" in changed:
-        asked.pop("recompute", None)
-    assert not isinstance(orrery.train(**(asked | changed)), CannotBe)
+        inputs.pop("recompute", None)
+    assert not isinstance(orrery.train(**(inputs | changed)), InfeasibleAnswer)
 
 
 def test_a_plain_job_that_nothing_near_fits_hears_of_offloading():
     answer = orrery.train(**(BIG | {"device": "rtx-4090"}))
-    assert isinstance(answer, CannotBe)
+    assert isinstance(answer, InfeasibleAnswer)
     assert "--offload" in answer.infeasible.smallest_change
     name = answer.infeasible.smallest_change.removesuffix(" fits.").removeprefix("--offload ")
-    assert not isinstance(orrery.train(**(BIG | {"device": "rtx-4090"}), offload=name), CannotBe)
+    assert not isinstance(orrery.train(**(BIG | {"device": "rtx-4090"}), offload=name), InfeasibleAnswer)
 
 
 def test_adapters_train_adapters():
@@ -151,7 +151,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG, ids=[str(c) for c, _ in WRONG])
-def test_wrong_input_names_what_and_a_way_out(change, said):
-    with pytest.raises(OrreryError, match="(?s)" + said):
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=[str(c) for c, _ in WRONG])
+def test_wrong_input_names_what_and_a_way_out(change, message):
+    with pytest.raises(OrreryError, match="(?s)" + message):
         orrery.train(**(JOB | change))

@@ -94,7 +94,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG, ids=[str(c) for c, _ in WRONG])
-def test_wrong_input_names_what_and_a_way_out(change, said):
-    with pytest.raises(OrreryError, match="(?s)" + said):
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=[str(c) for c, _ in WRONG])
+def test_wrong_input_names_what_and_a_way_out(change, message):
+    with pytest.raises(OrreryError, match="(?s)" + message):
         orrery.train(**{k: v for k, v in (JOB | change).items() if v is not None})

@@ -124,7 +124,7 @@ def test_every_reader_is_bounded_and_says_what_is_wrong(tmp_path: Path, monkeypa
 
 
 def test_a_kilobyte_of_parquet_may_hold_a_billion_rows(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(trace_parquet, "MOST_ROWS", 100_000)
+    monkeypatch.setattr(trace_parquet, "MAX_ROWS", 100_000)
     monkeypatch.setattr(trace_parquet, "MAX_BYTES", 1_000_000)
     path = tmp_path / "trace.parquet"
     for rows, match in (
@@ -187,6 +187,6 @@ def test_a_shape_of_truths_is_no_shape(tmp_path: Path):
 def test_a_simulation_that_would_take_hours_is_refused_before_it_begins(monkeypatch):
     """200 requests of a million tokens are written in seconds; more than anybody waits for is refused."""
     monkeypatch.setattr(simulation, "warm_up", lambda service: pytest.fail("it has begun"))
-    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_model_len": 1_100_000, "rate": 1.0}
+    inputs = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_model_len": 1_100_000, "rate": 1.0}
     with pytest.raises(ScenarioError, match=r"3,000,000 requests with 3e\+11 output tokens would take hours"):
-        orrery.simulate(**asked, input_tokens=10, output_tokens=100_000, num_requests=3_000_000)
+        orrery.simulate(**inputs, input_tokens=10, output_tokens=100_000, num_requests=3_000_000)

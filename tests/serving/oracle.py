@@ -11,7 +11,7 @@ from math import inf, isnan, nan
 
 
 @dataclass(eq=False)
-class Asked:
+class OracleRequest:
     """One request, and what became of it."""
 
     number: int

@@ -94,11 +94,11 @@ def play(service, requests, *, concurrency=0, **limits):
     """Simulate under limits; the world, and its result."""
     found, build = [], door.build
 
-    def kept(*args, **named):
+    def retained(*args, **named):
         found.append(build(*args, **named))
         return found[-1]
 
-    with limiting(requests, **limits), patch.object(door, "build", kept):
+    with limiting(requests, **limits), patch.object(door, "build", retained):
         result = door.simulate(service, requests, concurrency=concurrency)
     return found[0], result
 

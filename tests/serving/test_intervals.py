@@ -12,6 +12,7 @@ from orrery.base.cost import Interval, Spread
 from orrery.catalog.devices import get_device
 from orrery.execution.memory import Infeasible
 from orrery.serving.estimate import Estimate, estimate
+from orrery.serving.extrapolation import ExtrapolationShare, bounds_of, shared_frac, wider_by
 from orrery.serving.intervals import (
     ENDS,
     OTHER_END,
@@ -24,7 +25,6 @@ from orrery.serving.intervals import (
     quotient,
     ratios_of,
 )
-from orrery.serving.sureness import Doubt, bounds_of, shared_frac, wider_by
 from orrery.serving.workload import Workload
 
 
@@ -125,9 +125,9 @@ def test_the_ends_of_a_difference_are_opposite_ends():
 
 
 def test_doubt_widens_by_its_share():
-    known = Doubt(borrowed_frac=0.0, outside_frac=0.0, examples=())
+    known = ExtrapolationShare(borrowed_frac=0.0, outside_frac=0.0, examples=())
     assert wider_by(known, has_version=True) == (1.0, "")
-    factor, why = wider_by(Doubt(borrowed_frac=0.5, outside_frac=0.2, examples=()), has_version=False)
+    factor, why = wider_by(ExtrapolationShare(borrowed_frac=0.5, outside_frac=0.2, examples=()), has_version=False)
     assert factor == pytest.approx(1.3 * 1.1 * 1.25)
     assert "related devices" in why
     assert "version" in why
@@ -156,15 +156,15 @@ def test_an_unsaid_version_is_said_loudly_and_widens(deploy):
     from orrery.catalog.engines import get_engine
 
     plain = deploy(model="meta-llama/Llama-3.1-8B")
-    said = replace(plain, engine=replace(plain.engine, version="0.14"))
+    totals = replace(plain, engine=replace(plain.engine, version="0.14"))
     workload = Workload(mode="closed", input_tokens=500, output_tokens=100, concurrency=8)
-    blank, told = estimate(plain, workload), estimate(said, workload)
+    blank, description = estimate(plain, workload), estimate(totals, workload)
     assert isinstance(blank, Estimate)
-    assert isinstance(told, Estimate)
+    assert isinstance(description, Estimate)
     assert get_engine("vllm", "", plain.cluster.device).version == ""
     assert any("ENGINE VERSION NOT GIVEN" in note for note in blank.notes)
-    assert not any("VERSION" in note for note in told.notes)
-    assert blank.intervals["tpot_s"].high_80 > told.intervals["tpot_s"].high_80
+    assert not any("VERSION" in note for note in description.notes)
+    assert blank.intervals["tpot_s"].high_80 > description.intervals["tpot_s"].high_80
 
 
 MODES = st.sampled_from(("closed", "static", "offline", "open"))

@@ -154,7 +154,7 @@ def test_refused_requests_are_failed_and_in_no_latency():
     assert (found.e2el.count, found.e2el.mean_s, found.prefix_hit_rate_frac) == (1, 3.0, 0.25)
     answer = result_json(run, found, About(model_id="m"), detailed=True)
     assert (answer["ttfts"], answer["output_lens"], answer["latencies"]) == ([1.0, 0.0], [5, 0], [3.0, 0.0])
-    assert [bool(said) for said in answer["errors"]] == [False, True]
+    assert [bool(totals) for totals in answer["errors"]] == [False, True]
 
 
 def test_nothing_finished_is_said_with_nulls():

@@ -13,14 +13,17 @@ from orrery.serving.simulation.tables import _kernel as tables
 KNOBS = np.array([3.0, 0.5])
 RULES = {
     "GrantRule": (lambda left, budget, taken, step, knobs: min(left, budget - taken) + int(knobs[0]), (9, 7, 2, 64)),
-    "OrderRule": (lambda entered, priority, given, asked, tag, knobs: entered - priority * knobs[1] + tag, (1.0,) * 5),
+    "OrderRule": (
+        lambda entered, priority, given, requested, tag, knobs: entered - priority * knobs[1] + tag,
+        (1.0,) * 5,
+    ),
     "RouteRule": (
         lambda requests, tokens, prefixes, home, turn, one, two, knobs: int(np.argmin(tokens)) + home,
         (np.array([3.0, 1.0, 2.0]), np.array([5.0, 4.0, 1.0]), np.zeros(3), 4, 1, 0.25, 0.75),
     ),
     "OverlapRule": (lambda total, wire, memory, more, extra, layers, knobs: total - wire * knobs[1], (2.0,) * 6),
     "TransferRule": (lambda moved, rate, latency, knobs: moved / rate + latency * knobs[0], (8.0, 2.0, 1e-3)),
-}  # fmt: skip
+}
 each = pytest.mark.parametrize("kind", sorted(RULES))
 
 

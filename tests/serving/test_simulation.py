@@ -18,7 +18,7 @@ from orrery.serving.simulation.rules import named
 from orrery.serving.simulation.tables import _kernel as k
 
 sys.path.insert(0, str(Path(__file__).parent))
-from oracle import Asked, Fleet, Ways
+from oracle import Fleet, OracleRequest, Ways
 from small_runs import digest, limits, plain_python, play, service_of, setting, traffic
 
 QUIET = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
@@ -28,8 +28,12 @@ def ways_of(world, chosen):
     """The rules of a run, taken from its tables."""
     lane, rates, out = world.lanes[0], world.rates[0], np.zeros(CHANNELS)
     grant, order, route = (
-        named(seam, chosen[name]).rule
-        for seam, name in (("serving.policy", "policy"), ("serving.queue", "queue"), ("serving.route", "router"))
+        named(extension_point, chosen[name]).rule
+        for extension_point, name in (
+            ("serving.policy", "policy"),
+            ("serving.queue", "queue"),
+            ("serving.route", "router"),
+        )
     )
 
     def price_s(prompts, new, pairs, decodes, context):
@@ -58,12 +62,12 @@ def ways_of(world, chosen):
     )  # fmt: skip
 
 
-def asked(world, requests):
+def requested(world, requests):
     """The requests as objects, in the order in which the front end is done with them."""
     shares = world.blocks_each > 0
     start, ids = requests.prefix_start.tolist(), requests.prefix_ids.tolist()
     return [
-        Asked(
+        OracleRequest(
             number=i, enter_s=float(world.when[i, k.ENTER]), prompt=int(requests.input_tokens[i]),
             answer=int(requests.output_tokens[i]), ids=ids[start[i] : start[i + 1]] if shares else [],
             client=int(requests.client[i]), session=int(requests.session[i]) if requests.session.size else -1,
@@ -86,7 +90,7 @@ def asked(world, requests):
 def test_the_loop_equals_the_oracle_bit_for_bit(chosen, limits, requests):
     world, _ = play(service_of(**chosen), requests, **limits | {"host_blocks": 0, "concurrency": 0})
     fleet = Fleet(ways_of(world, chosen), world.unit_machine.size, remembers=world.memory.num_ids > 0)
-    found = fleet.run(asked(world, requests))
+    found = fleet.run(requested(world, requests))
     for name, column in (("admitted_s", k.ADMITTED_S), ("first_s", k.FIRST), ("finish_s", k.FINISH)):
         np.testing.assert_array_equal([getattr(r, name) for r in found], world.when[world.order, column], err_msg=name)
     for name, column in (("preempted", k.PREEMPTED), ("cached", k.CACHED), ("machine", k.MACHINE)):

@@ -75,8 +75,8 @@ def test_the_first_result_comes_soon():
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
     started = time.perf_counter()
-    said = subprocess.run(command, check=True, capture_output=True, text=True)
+    totals = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds = time.perf_counter() - started
-    assert json.loads(said.stdout)["completed"] == 100
+    assert json.loads(totals.stdout)["completed"] == 100
     print(f"first result of a fresh process: {seconds:.2f} s")
     assert seconds < 5.0

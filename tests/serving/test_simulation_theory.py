@@ -48,8 +48,8 @@ def poisson(count, rate, answers, seed):
 
 def agrees(samples, expected, bias_frac):
     """Whether a mean is the expected one, by means of 40 batches (the first tenth is left out as warm-up)."""
-    kept = samples[samples.size // 10 :]
-    means = np.array([x.mean() for x in np.array_split(kept, 40)])
+    retained = samples[samples.size // 10 :]
+    means = np.array([x.mean() for x in np.array_split(retained, 40)])
     error = means.std(ddof=1) / np.sqrt(means.size)
     assert error < 0.05 * expected, "too few samples to say anything"
     assert abs(means.mean() - expected) < 3.5 * error + bias_frac * expected, (means.mean(), expected, error)
@@ -144,12 +144,12 @@ def _no_arrivals_between(count, inputs, outputs):
 @pytest.mark.parametrize(("inputs", "outputs"), [(1000, 200), (300, 50)])
 def test_a_lone_request_is_the_closed_form(deploy, model, degrees, inputs, outputs):
     deployment = deploy(model=model, **degrees)
-    said = estimate(deployment, Workload(mode="closed", input_tokens=inputs, output_tokens=outputs, concurrency=1))
+    totals = estimate(deployment, Workload(mode="closed", input_tokens=inputs, output_tokens=outputs, concurrency=1))
     run = simulate(Service(pools=(Pool(deployment=deployment),)), _no_arrivals_between(3, inputs, outputs))
     ttft_s = run.first_token_s - run.arrive_s
     tpot_s = (run.finish_s - run.first_token_s) / (outputs - 1)
     batch = steps_of(*(np.array([x]) for x in (1, inputs, inputs, 0, 0)))
     alone_s = float(tick(deployment, batch).time_s[0])
     np.testing.assert_allclose(ttft_s, deployment.engine.entry_s(inputs) + alone_s, rtol=0.01)
-    np.testing.assert_allclose(tpot_s, said.tpot_s, rtol=0.01)
-    np.testing.assert_allclose(ttft_s, said.ttft_s, rtol=0.04)  # its step of a prompt always carries an answer, too
+    np.testing.assert_allclose(tpot_s, totals.tpot_s, rtol=0.01)
+    np.testing.assert_allclose(ttft_s, totals.ttft_s, rtol=0.04)  # its step of a prompt always carries an answer, too

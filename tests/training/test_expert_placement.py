@@ -190,7 +190,7 @@ def test_users_see_them():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"expert_placement": "shuffled"}, "write one of in-order, rearranged, redundancy|write 'rearranged'"),
         ({"expert_replicas": 8}, "write expert_placement = redundancy"),
@@ -200,6 +200,6 @@ def test_users_see_them():
         ({"expert_placement": "redundancy", "model": "llama-3.1-8b", "ep": 1, "expert_loads": None}, "no experts"),
     ],
 )
-def test_what_means_nothing_together_is_refused(change, said):
-    with pytest.raises(OrreryError, match=said):
+def test_what_means_nothing_together_is_refused(change, message):
+    with pytest.raises(OrreryError, match=message):
         orrery.train(**(ASKED | change))

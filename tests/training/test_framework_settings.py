@@ -192,11 +192,11 @@ def test_quantised_products_keep_what_nothing_reads():
     """Of a layer of Llama 2 7B: the inputs of attention, of the feed-forward part and of its last product; attention's
     own output is kept anyway, and low-rank additions keep copies of theirs."""
     choice = choice_of([TrainingLayout()])
-    kept = {
+    retained = {
         keeps: units(changed(adapted("qlora"), keeps_frozen_inputs=keeps), choice).layer.everything_bytes[0]
         for keeps in (False, True)
     }
-    assert kept[True] - kept[False] == pytest.approx(2.0 * SEQ * (4096 + 4096 + 11008), rel=1e-9)
+    assert retained[True] - retained[False] == pytest.approx(2.0 * SEQ * (4096 + 4096 + 11008), rel=1e-9)
     assert adapted("qlora").framework.keeps_frozen_inputs
     assert not adapted("qlora", framework="torchtune").framework.keeps_frozen_inputs
 
@@ -241,14 +241,14 @@ def test_low_rank_additions_keep_inputs_behind_their_dropouts():
     queries, keys and values; output; gate; up (4,096 each); down (11,008)."""
     choice = choice_of([TrainingLayout()])
 
-    def kept(**facts):
+    def retained(**facts):
         return units(changed(adapted(), **facts), choice).layer.everything_bytes[0]
 
-    plain = kept(drops_adapted=False, adapts_all=False)
-    assert kept(drops_adapted=True) - plain == pytest.approx((3 - 2) * SEQ * 4096, rel=1e-9)
-    whole = kept(drops_adapted=True, adapts_all=True) - plain
+    plain = retained(drops_adapted=False, adapts_all=False)
+    assert retained(drops_adapted=True) - plain == pytest.approx((3 - 2) * SEQ * 4096, rel=1e-9)
+    whole = retained(drops_adapted=True, adapts_all=True) - plain
     assert whole == pytest.approx(SEQ * (3 * (4 * 4096 + 11008) - 2 * 4096), rel=1e-9)
-    shared = kept(drops_adapted=False, adapts_all=True) - plain
+    shared = retained(drops_adapted=False, adapts_all=True) - plain
     assert shared == pytest.approx(2 * SEQ * (4096 + 11008), rel=1e-9)  # without dropouts gate and up share one
     trained = [units(changed(adapted(), adapts_all=a), choice).layer.trained_parameters[0] for a in (False, True)]
     sizes = (4096 + 12288) + (4096 + 4096) + (4096 + 22016) + (11008 + 4096)

@@ -240,8 +240,8 @@ def test_torchtitan_keeps_every_other_product_and_attentions_output():
 
 def test_a_pipeline_that_keeps_outputs_holds_one_more_of_each_micro_batch():
     layout = TrainingLayout(pp=4, dp=2, recompute="full")
-    kept, plain = (held(job_of(keeps_stage_outputs=k, batch=16), layout)["activations"] for k in (True, False))
-    assert kept - plain == pytest.approx(4 * 2 * S * H), "four micro-batches in flight on the first rank"
+    retained, plain = (held(job_of(keeps_stage_outputs=k, batch=16), layout)["activations"] for k in (True, False))
+    assert retained - plain == pytest.approx(4 * 2 * S * H), "four micro-batches in flight on the first rank"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orrery.base.errors import ScenarioError
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
-from orrery.training.sequences.balance import Gang, finish_s, packed, spread
+from orrery.training.sequences.balance import RankGroup, finish_s, packed, spread
 from orrery.training.sequences.degree import least_degree
 from orrery.training.sequences.lengths import LongTail
 from orrery.training.sequences.step import StepTime, hybrid_step, static_step
@@ -72,16 +72,16 @@ def test_attention_grows_with_the_square_and_products_with_the_length():
 @pytest.mark.parametrize("tokens", [1000, 150 * K, 300 * K, 1024 * K])
 def test_the_degree_is_the_least_that_holds_the_sequence(tokens):
     alone = float(attention_s(TRAINER, ints(tokens))[0])
-    kept = least_degree(TRAINER, tokens, alone, offloads=False)
-    assert tokens * TRAINER.token_bytes / kept <= TRAINER.kept_bytes
-    assert kept == 1 or tokens * TRAINER.token_bytes / (kept - 1) > TRAINER.kept_bytes
+    retained = least_degree(TRAINER, tokens, alone, offloads=False)
+    assert tokens * TRAINER.token_bytes / retained <= TRAINER.kept_bytes
+    assert retained == 1 or tokens * TRAINER.token_bytes / (retained - 1) > TRAINER.kept_bytes
     given_away = least_degree(TRAINER, tokens, alone)
     hidden = TRAINER.device.host.each_way_bytes_per_s * split_work(TRAINER, tokens, alone, 1).forward_s
     for degree, fits in ((given_away, True), (given_away - 1, False)):
         if degree:
             out = min(hidden / degree, TRAINER.host_bytes)
             assert (tokens * TRAINER.token_bytes / degree - out <= TRAINER.kept_bytes * (1 + 1e-9)) == fits
-    assert given_away <= kept
+    assert given_away <= retained
 
 
 def test_the_host_takes_no_more_than_its_memory_and_its_link():
@@ -111,21 +111,23 @@ def test_what_does_not_fit_says_so():
     with pytest.raises(ScenarioError, match="200 tokens does not fit 100"):
         packed(ints(200), 100)
     with pytest.raises(ScenarioError, match="needs 3 ranks of 2"):
-        finish_s([Gang(time_s=1.0, degree=3)], 2)
+        finish_s([RankGroup(time_s=1.0, degree=3)], 2)
     few = Trainer(model=TRAINER.model, device=TRAINER.device, num_devices=16)
     with pytest.raises(ScenarioError, match="static mesh"):
         static_step(few, ints(1000), 4096 * K)
 
 
 def test_gangs_wait_for_all_their_ranks():
-    done = finish_s([Gang(time_s=4.0, degree=1), Gang(time_s=3.0, degree=2), Gang(time_s=2.0, degree=3)], 3)
+    done = finish_s(
+        [RankGroup(time_s=4.0, degree=1), RankGroup(time_s=3.0, degree=2), RankGroup(time_s=2.0, degree=3)], 3
+    )
     assert done.tolist() == [6.0, 6.0, 6.0]
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=7), st.integers(1, 3))
 def test_longest_first_is_within_a_third_of_the_best(times, ranks):
-    found = finish_s([Gang(time_s=float(x), degree=1) for x in times], ranks).max()
+    found = finish_s([RankGroup(time_s=float(x), degree=1) for x in times], ranks).max()
     best = min(
         max(sum(t for t, r in zip(times, where, strict=True) if r == rank) for rank in range(ranks))
         for where in product(range(ranks), repeat=len(times))

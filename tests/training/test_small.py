@@ -66,12 +66,12 @@ def slopes(loss, arrays, step=1e-6):
     for array in arrays:
         found = np.empty_like(array)
         for place in np.ndindex(array.shape):
-            kept = array[place]
-            array[place] = kept + step
+            retained = array[place]
+            array[place] = retained + step
             above = loss()
-            array[place] = kept - step
+            array[place] = retained - step
             found[place] = (above - loss()) / (2 * step)
-            array[place] = kept
+            array[place] = retained
         yield found
 
 

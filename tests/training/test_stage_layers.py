@@ -74,7 +74,7 @@ TOLD = {
 }  # layers, pp, vp, first, last
 
 
-def told(pp, vp, first, last, **more):
+def describe(pp, vp, first, last, **more):
     schedule = "interleaved" if vp > 1 else "1f1b"
     more = {"schedule": schedule} | more
     return TrainingLayout(pp=pp, vp=vp, first_stage_layers=first, last_stage_layers=last, **more)
@@ -83,7 +83,7 @@ def told(pp, vp, first, last, **more):
 @pytest.mark.parametrize(("sizes", "want"), TOLD.items())
 def test_told_ends_by_hand(sizes, want):
     layers, *rest = sizes
-    layout = told(*rest)
+    layout = describe(*rest)
     assert by_rank(layers, layout) == want
     found = stage_layers(layers, columns_of([layout]))
     middle = want[1] if layout.pp > 2 else max(want)
@@ -95,12 +95,12 @@ def test_told_ends_by_hand(sizes, want):
 def test_ends_told_as_they_come_out_change_no_digit():
     """126 layers over 16 stages leave 7 on both ends by themselves."""
     plain = TrainingLayout(tp=8, pp=16, dp=128, sharding="zero1", recompute="full")
-    said = replace(plain, first_stage_layers=7, last_stage_layers=7)
+    message = replace(plain, first_stage_layers=7, last_stage_layers=7)
     job = job_of()
-    steps = step_of(job, columns_of([plain, said]))
+    steps = step_of(job, columns_of([plain, message]))
     assert steps.time_s[0] == steps.time_s[1]
     assert steps.memory_bytes[0] == steps.memory_bytes[1]
-    assert ranks_of(job, plain) == ranks_of(job, said)
+    assert ranks_of(job, plain) == ranks_of(job, message)
 
 
 def test_a_short_last_stage_leaves_room_for_the_head_and_a_full_one_is_the_slowest():
@@ -119,18 +119,18 @@ def test_a_short_last_stage_leaves_room_for_the_head_and_a_full_one_is_the_slowe
 
 
 @pytest.mark.parametrize(
-    ("layout", "said"),
+    ("layout", "message"),
     [
-        (told(16, 1, 0, 2, tp=8, dp=128), "write last_stage_layers = 6"),
-        (told(16, 1, 5, 0, tp=8, dp=128), "write first_stage_layers = 6"),
-        (told(1, 1, 5, 0, tp=8, dp=2048), "write pp = 2 or more"),
-        (told(4, 2, 32, 0, tp=8, dp=512, schedule="zero-bubble-v"), "write schedule = 1f1b"),
-        (told(2, 1, 60, 60, tp=8, dp=1024), "write first_stage_layers = 66"),
-        (told(8, 2, 7, 7, tp=8, dp=256), "leave last_stage_layers out"),
+        (describe(16, 1, 0, 2, tp=8, dp=128), "write last_stage_layers = 6"),
+        (describe(16, 1, 5, 0, tp=8, dp=128), "write first_stage_layers = 6"),
+        (describe(1, 1, 5, 0, tp=8, dp=2048), "write pp = 2 or more"),
+        (describe(4, 2, 32, 0, tp=8, dp=512, schedule="zero-bubble-v"), "write schedule = 1f1b"),
+        (describe(2, 1, 60, 60, tp=8, dp=1024), "write first_stage_layers = 66"),
+        (describe(8, 2, 7, 7, tp=8, dp=256), "leave last_stage_layers out"),
     ],
 )
-def test_ends_that_leave_no_even_rest_are_refused_with_the_nearest_that_do(layout, said):
-    assert said in refusal(job_of(), columns_of([layout]))
+def test_ends_that_leave_no_even_rest_are_refused_with_the_nearest_that_do(layout, message):
+    assert message in refusal(job_of(), columns_of([layout]))
 
 
 def test_the_slowest_stage_is_a_full_one_between_or_an_end_with_what_stands_there():

@@ -15,7 +15,7 @@ from orrery.execution.train.recipe_registry import get_recipe
 from orrery.execution.train.units import units
 from orrery.hardware.cluster import Cluster
 from orrery.planner.training.search import search
-from orrery.planner.training.space import Wanted
+from orrery.planner.training.space import FixedSettings
 from orrery.training.columns import Columns, choices, columns_of
 from orrery.training.step import step_of
 
@@ -78,6 +78,6 @@ def test_layers_and_micro_batches_cost_nothing():
 @pytest.mark.slow
 def test_the_space_of_a_large_cluster_is_exhausted_in_time():
     start = time.process_time()
-    found = search(job_of("gpt3-175b", 4096, 4096), Wanted())
+    found = search(job_of("gpt3-175b", 4096, 4096), FixedSettings())
     assert found.num_layouts > 1_000_000
     assert time.process_time() - start < 30

@@ -112,8 +112,8 @@ def test_files(client):
     row = next(r for r in rows if r["figure"] == "tpot_s")
     assert float(row["ratio"]) == pytest.approx(float(row["b"]) / float(row["a"]))
     assert row["verdict"] == "B likely slower"
-    told = client.get(f"/compare?{TWO}&format=json").json()
-    assert told["a"]["tpot_s"] == float(row["a"])
-    assert told["b"]["settings"]["tp"] == "4"
+    description = client.get(f"/compare?{TWO}&format=json").json()
+    assert description["a"]["tpot_s"] == float(row["a"])
+    assert description["b"]["settings"]["tp"] == "4"
     assert client.get(f"/compare?{TWO}&format=svg&show=memory").text.startswith("<svg")
     assert client.get(f"/compare?{TWO}&format=svg&show=../x").status_code == 422

@@ -18,10 +18,10 @@ from orrery.scenario.schema import read_scenario
 from orrery.web.address import settings_of
 from orrery.web.app import application
 from orrery.web.command import command
-from orrery.web.design import bill, passing, room, times
-from orrery.web.design.asked import design_settings, load_of
+from orrery.web.design import capacity, cost, request_timeline, times
 from orrery.web.design.changes import changes
 from orrery.web.design.figures import figures
+from orrery.web.design.inputs import design_settings, load_of
 from orrery.web.design.tree import level
 from orrery.web.place import place_at
 
@@ -54,9 +54,9 @@ def test_the_address_is_made_whole(client):
 
 
 def test_the_load_is_one_of_three():
-    asked = design_settings(QueryParams(f"{QUERY}&load_kind=rate&load=2.5"))
-    assert (asked["rate"], "concurrency" in asked) == ("2.5", False)
-    assert load_of(asked) == ("rate", "2.5")
+    inputs = design_settings(QueryParams(f"{QUERY}&load_kind=rate&load=2.5"))
+    assert (inputs["rate"], "concurrency" in inputs) == ("2.5", False)
+    assert load_of(inputs) == ("rate", "2.5")
     assert load_of(design_settings(QueryParams("trace=chat"))) == ("", "")
     assert "input_tokens" not in design_settings(QueryParams("trace=chat"))
 
@@ -113,39 +113,43 @@ def test_narrow_weights_alone_compute_at_the_wide_rate():
 
 
 def test_memory_says_what_is_left(answer):
-    left = dict(room.left(answer))
+    left = dict(capacity.left(answer))
     assert left["Longest context"].startswith("131,072 tokens, all that the model takes")
     small = dict(
-        room.left(estimate(model="llama-3.1-8b", device="rtx-4090", input_tokens=100, output_tokens=100, batch=1))
+        capacity.left(estimate(model="llama-3.1-8b", device="rtx-4090", input_tokens=100, output_tokens=100, batch=1))
     )
     assert "all that there is room for" in small["Longest context"]
-    assert "key/value cache" in room.figure(answer).svg
+    assert "key/value cache" in capacity.figure(answer).svg
 
 
 def test_stages_never_do_two_batches_at_once(answer):
-    drawing = passing.stages(answer)
+    drawing = request_timeline.stages(answer)
     assert "stage 2" in drawing
     assert "batch 2, token 2" in drawing
-    assert passing.stages(estimate(**{**SETTINGS, "tp": "4", "pp": "1"})) == "", "the same devices without stages"
+    assert request_timeline.stages(estimate(**{**SETTINGS, "tp": "4", "pp": "1"})) == "", (
+        "the same devices without stages"
+    )
 
 
 def test_layers_show_what_is_sent(answer):
-    assert "all-reduce" in passing.layers(answer)
-    assert passing.layers(estimate(**{**SETTINGS, "tp": "1", "pp": "4"})) == "", "nothing is sent inside a layer"
+    assert "all-reduce" in request_timeline.layers(answer)
+    assert request_timeline.layers(estimate(**{**SETTINGS, "tp": "1", "pp": "4"})) == "", (
+        "nothing is sent inside a layer"
+    )
 
 
 def test_a_request_begins_with_its_first_token(answer):
-    assert "front end" in passing.life(answer)
-    assert "a token 2" in passing.life(answer)
+    assert "front end" in request_timeline.life(answer)
+    assert "a token 2" in request_timeline.life(answer)
 
 
 def test_the_bill(answer):
-    lines = dict(bill.bill(answer))
+    lines = dict(cost.cost_rows(answer))
     assert lines["All devices, an hour"] == f"${4 * answer.tariff.usd_per_hour:.2f}"
     assert lines["Electricity in that"].startswith("inside")
     apart = estimate(**SETTINGS, electricity=0.2)
     own = apart.estimate.power_w * 0.2 / 1000
-    assert f"${own:.3g} an hour" in dict(bill.bill(apart))["Electricity in that"]
+    assert f"${own:.3g} an hour" in dict(cost.cost_rows(apart))["Electricity in that"]
 
 
 def test_a_number_unfolds_level_by_level(answer):
@@ -181,17 +185,17 @@ def test_what_does_not_fit_says_what_is_missing_and_what_would_do(client):
 
 
 def test_changes_are_tried_and_work():
-    asked = read_scenario({**SETTINGS, "model": "llama-3.1-405b", "tp": "4", "pp": "1"})
-    lacks = estimate(asked).infeasible
-    for change in changes(asked, asked.written(), lacks):
+    inputs = read_scenario({**SETTINGS, "model": "llama-3.1-405b", "tp": "4", "pp": "1"})
+    infeasible = estimate(inputs).infeasible
+    for change in changes(inputs, inputs.written(), infeasible):
         again = design_settings(QueryParams(parse_qsl(urlsplit(change.href).query)))
-        assert hasattr(estimate(**again), "estimate"), change.told
+        assert hasattr(estimate(**again), "estimate"), change.description
 
 
 def test_too_many_arrivals_are_told_the_rate_that_works():
-    asked = read_scenario({k: v for k, v in SETTINGS.items() if k != "concurrency"} | {"rate": "10000"})
-    lacks = estimate(asked).infeasible
-    assert any(c.told.startswith("rate = ") for c in changes(asked, asked.written(), lacks))
+    inputs = read_scenario({k: v for k, v in SETTINGS.items() if k != "concurrency"} | {"rate": "10000"})
+    infeasible = estimate(inputs).infeasible
+    assert any(c.description.startswith("rate = ") for c in changes(inputs, inputs.written(), infeasible))
 
 
 def test_files(client, answer):

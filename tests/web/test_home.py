@@ -11,8 +11,8 @@ from orrery.scenario.schema import read_scenario
 from orrery.web.app import application
 from orrery.web.named import grounded
 from orrery.web.place import place_at
-from orrery.web.question.asked import form_values, is_from_form, plan_settings, told
 from orrery.web.question.examples import EXAMPLES
+from orrery.web.question.inputs import describe, form_values, is_from_form, plan_settings
 from orrery.web.render import STATIC
 
 
@@ -78,15 +78,15 @@ def test_latencies_of_the_form_become_objectives():
 
 def test_the_question_in_a_line():
     settings = {"model": "m", "device": "d", "trace": "chat", "slo": ["ttft:1000"], "max_devices": "8"}
-    assert told(settings) == "m on d: chat traffic, ttft within 1000 ms, at most 8 devices"
-    assert told({"model": "m", "device": "d"}) == "m on d"
+    assert describe(settings) == "m on d: chat traffic, ttft within 1000 ms, at most 8 devices"
+    assert describe({"model": "m", "device": "d"}) == "m on d"
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
 def test_examples_are_questions_that_make_sense(example, place, client):
     address = urlsplit(example.href)
     query = QueryParams(parse_qsl(address.query))
-    asked = read_scenario(grounded(plan_settings(query), place.uploads))
-    assert asked.model
+    inputs = read_scenario(grounded(plan_settings(query), place.uploads))
+    assert inputs.model
     assert address.path in ("/plans", "/design")
     assert example.name in client.get("/").text

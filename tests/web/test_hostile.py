@@ -18,12 +18,12 @@ from starlette.testclient import TestClient
 
 from orrery.base.listening import listening
 from orrery.web.app import application
-from orrery.web.guard import HEADERS, MOST_ADDRESS_BYTES, MOST_BODY_BYTES
+from orrery.web.guard import HEADERS, MAX_ADDRESS_BYTES, MAX_BODY_BYTES
 from orrery.web.place import place_at
 from orrery.web.serve import server_for
 
-MOST_S = 10.0
-MOST_GROWTH_BYTES = 300_000_000
+MAX_S = 10.0
+MAX_GROWTH_BYTES = 300_000_000
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 NUMBER = "9" * 5000
 DESIGN = "/design?model=llama-3.1-8b&device=h100-sxm&input_tokens=100&output_tokens=10&concurrency=4"
@@ -95,9 +95,9 @@ def test_another_site_may_link_here_and_ask_for_nothing_by_itself(client):
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
     assert client.get("/bare", headers=link).status_code == 200
     for mode, dest in (("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("no-cors", "script")):
-        asked = {"sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": dest}
-        assert client.get("/bare", headers=asked).status_code == 403
-        assert client.get("/bare", headers=asked | {"sec-fetch-site": "same-origin"}).status_code == 200
+        inputs = {"sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+        assert client.get("/bare", headers=inputs).status_code == 403
+        assert client.get("/bare", headers=inputs | {"sec-fetch-site": "same-origin"}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/static/style.css", "/nothing", "/design?tp=0", "/broken", "/bare"])
@@ -109,8 +109,8 @@ def test_every_answer_says_what_a_browser_may_do_with_it(client, path):
 
 
 def test_requests_have_a_size(client):
-    assert client.get(f"/bare?{'x' * MOST_ADDRESS_BYTES}").status_code == 414
-    assert client.post("/runs", content=b"x" * (MOST_BODY_BYTES + 1)).status_code == 413
+    assert client.get(f"/bare?{'x' * MAX_ADDRESS_BYTES}").status_code == 414
+    assert client.post("/runs", content=b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
     form = {"content-type": "application/x-www-form-urlencoded"}  # in parts that tell no size beforehand
     assert client.post("/runs", content=iter([b"x" * 1_000_000] * 5), headers=form).status_code == 413
 
@@ -191,8 +191,8 @@ def test_absurd_numbers_are_answered_soon_and_small(client, path):
     before, started_s = _most_bytes(), time.perf_counter()
     answer = client.get(path)
     assert answer.status_code in (200, 404, 422), answer.text[:300]
-    assert time.perf_counter() - started_s < MOST_S
-    assert _most_bytes() - before < MOST_GROWTH_BYTES
+    assert time.perf_counter() - started_s < MAX_S
+    assert _most_bytes() - before < MAX_GROWTH_BYTES
     assert len(answer.content) < 1_000_000
 
 
@@ -208,7 +208,7 @@ def test_absurd_runs_are_refused_before_they_wait(client):
                    {"kind": "sweep", "sweep": "tp=1:1e18:1"}, {"kind": "os.system"}, {"kind": "report"}):  # fmt: skip
         started_s = time.perf_counter()
         assert client.post("/runs", data=base | change).status_code == 422, change
-        assert time.perf_counter() - started_s < MOST_S
+        assert time.perf_counter() - started_s < MAX_S
     assert client.app.state.work.list() == ()
 
 
@@ -239,7 +239,7 @@ def served(folder):
     assert not thread.is_alive()
 
 
-def said(address, request):
+def describe(address, request):
     """All that comes back for some bytes."""
     got = b""
     with socket.create_connection(address, timeout=20) as link, contextlib.suppress(ConnectionError):
@@ -255,14 +255,14 @@ def test_a_request_names_one_host_in_time(tmp_path, monkeypatch):
         for hosts, status in ((b"", 400), (b"host: localhost\r\n" * 2, 400),
                               (b"host: localhost\r\nhost: evil.example\r\n", 400), (b"host: evil.example\r\n", 421),
                               (b"host: localhost\r\n", 200), (b"host: 192.168.1.7:8080\r\n", 200)):  # fmt: skip
-            got = said(address, b"GET /static/style.css HTTP/1.1\r\nconnection: close\r\n" + hosts + b"\r\n")
+            got = describe(address, b"GET /static/style.css HTTP/1.1\r\nconnection: close\r\n" + hosts + b"\r\n")
             assert got.startswith(b"HTTP/1.1 %d" % status), (hosts, got[:200])
         monkeypatch.setattr("orrery.base.connection.PATIENCE_S", 0.3)
         for start in (b"GET / HTTP/1.1\r\nhost: localhost\r\n", b"G", b""):
             begun_s = time.monotonic()
-            assert said(address, start) == b""
+            assert describe(address, start) == b""
             assert time.monotonic() - begun_s < 15
-        assert said(address, b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 60_000)[:12] in (
+        assert describe(address, b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 60_000)[:12] in (
             b"HTTP/1.1 431",
             b"",
         )
@@ -270,7 +270,7 @@ def test_a_request_names_one_host_in_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["model", "device", "engine", "trace", "weights", "load"])
 def test_a_name_of_300_letters_is_no_fault_of_ours(client, name):
-    asked = {
+    inputs = {
         "model": "llama-3.1-8b",
         "device": "h100-sxm",
         "concurrency": "4",
@@ -278,5 +278,5 @@ def test_a_name_of_300_letters_is_no_fault_of_ours(client, name):
         "output_tokens": "9",
     }
     for page in ("/design", "/plans", "/", "/sweep", "/training"):
-        answer = client.get(page, params={**asked, name: "x" * 300})
+        answer = client.get(page, params={**inputs, name: "x" * 300})
         assert answer.status_code in (200, 422), (page, answer.status_code)

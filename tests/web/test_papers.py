@@ -16,11 +16,11 @@ from starlette.testclient import TestClient
 from orrery.base.errors import OrreryError
 from orrery.evidence.digest.subscription import Subscriptions
 from orrery.evidence.feed.entry import Entry
-from orrery.evidence.feed.kept import save_entries
 from orrery.evidence.feed.marks import read_marks
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
-from orrery.evidence.understanding.meaning import Meaning
-from orrery.evidence.understanding.meant import named, understood_paper
+from orrery.evidence.understanding.meaning import DeploymentEffect
+from orrery.evidence.understanding.paper_lookup import named, understood_paper
 from orrery.evidence.verdict import VERDICTS
 from orrery.web.app import application
 from orrery.web.papers.meaning import deployment_of, form_of, question, shown
@@ -272,10 +272,10 @@ def test_a_subscription_is_kept_where_the_commands_keep_it(client, library):
             "search": "kv cache\n\nlong prompts", "by": "day"}  # fmt: skip
     assert client.post("/papers/subscribe", data=form, follow_redirects=False).status_code == 303
     with Store(library) as store:
-        (kept,) = Subscriptions(store).all("active")
-    assert kept.address == "me@example.org"
-    assert kept.wanted.techniques == ("chunked-prefill", "disaggregated")
-    assert kept.wanted.searches == ("kv cache", "long prompts")
+        (retained,) = Subscriptions(store).all("active")
+    assert retained.address == "me@example.org"
+    assert retained.selection.techniques == ("chunked-prefill", "disaggregated")
+    assert retained.selection.searches == ("kv cache", "long prompts")
     assert "me@example.org" in client.get("/papers/subscribe").text
     client.post("/papers/subscribe", data={"address": "me@example.org", "what": "end"})
     with Store(library) as store:
@@ -348,10 +348,17 @@ class Answering:
     """A worker that knows its answer."""
 
     async def answer(self, name, settings, asker=None):
-        self.asked = name, settings
-        told = {"technique": "chunked-prefill", "confidence_frac": 0.9, "metric": "ttft_s", "before": 0.2, "after": 0.1,
-                "ratio": 0.5, "because": "policy = chunked-prefill: switched on (simulated)."}  # fmt: skip
-        return {"meanings": [told]}
+        self.inputs = name, settings
+        description = {
+            "technique": "chunked-prefill",
+            "confidence_frac": 0.9,
+            "metric": "ttft_s",
+            "before": 0.2,
+            "after": 0.1,
+            "ratio": 0.5,
+            "because": "policy = chunked-prefill: switched on (simulated).",
+        }
+        return {"meanings": [description]}
 
 
 def test_what_a_paper_would_do_is_asked_of_a_worker_and_shown_with_both_numbers(place):
@@ -362,8 +369,8 @@ def test_what_a_paper_would_do_is_asked_of_a_worker_and_shown_with_both_numbers(
     assert "200 ms → 100 ms" in part
     assert "better, 0.50 times" in part
     assert "<html" not in part
-    assert work.asked[1]["deployment"] == {"model": "opt-13b", "device": "h100-sxm", "concurrency": "8"}
-    assert ["chunked-prefill", 1.0] in work.asked[1]["techniques"]
+    assert work.inputs[1]["deployment"] == {"model": "opt-13b", "device": "h100-sxm", "concurrency": "8"}
+    assert ["chunked-prefill", 1.0] in work.inputs[1]["techniques"]
     wrong = client.get("/papers/sarathi-serve?model=/etc/passwd", headers=HTMX)
     assert wrong.status_code == 422
     assert "is a path" in wrong.text
@@ -387,8 +394,8 @@ def test_the_worker_computes_what_the_command_says():
 
     deployment = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 1024, "output_tokens": 64,
                   "concurrency": 16, "num_requests": 10**7}  # fmt: skip
-    told = understood_paper(named("sarathi-serve"))
-    found = [Meaning(**m) for m in answered(PAPER, question(deployment, told))["meanings"]]
+    description = understood_paper(named("sarathi-serve"))
+    found = [DeploymentEffect(**m) for m in answered(PAPER, question(deployment, description))["meanings"]]
     chunked = next(m for m in found if m.technique == "chunked-prefill")
     assert chunked.before is not None
     assert chunked.after is not None

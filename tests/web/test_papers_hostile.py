@@ -8,10 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from orrery.evidence.feed.entry import Entry
-from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
 from orrery.web.app import application
-from orrery.web.papers.said import link, said
+from orrery.web.papers.messages import describe, link
 from orrery.web.place import place_at
 
 TODAY = date.today()
@@ -113,6 +113,6 @@ def test_only_the_web_is_linked_to(address):
 
 def test_words_are_cut_and_controls_go():
     assert link("https://arxiv.org/abs/2401.09670") == "https://arxiv.org/abs/2401.09670"
-    assert said("a\u202eb\n\tc\x00d", 20) == "ab c d"
-    assert said("word " * 100, 12) == "word word w…"
-    assert len(said("x" * 10_000_000, 50)) == 50
+    assert describe("a\u202eb\n\tc\x00d", 20) == "ab c d"
+    assert describe("word " * 100, 12) == "word word w…"
+    assert len(describe("x" * 10_000_000, 50)) == 50

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from orrery.scenario.ask import estimate, plan
 from orrery.web.app import application
-from orrery.web.design.asked import design_settings
+from orrery.web.design.inputs import design_settings
 from orrery.web.place import place_at
 from orrery.web.plans import front, rejected, table
 from orrery.web.plans.candidate import design, named
@@ -38,10 +38,10 @@ class Answers:
     """In the place of the processes: gives one answer, and counts."""
 
     def __init__(self, answer):
-        self.answer_, self.asked = answer, []
+        self.answer_, self.inputs = answer, []
 
     async def answer(self, question, settings, asker=None):
-        self.asked.append((question, settings))
+        self.inputs.append((question, settings))
         return self.answer_
 
 
@@ -63,11 +63,11 @@ def part(client, query=QUERY):
 
 def test_the_page_comes_before_the_answer(client, work):
     page = client.get(f"/plans?{QUERY}").text
-    assert work.asked == []
+    assert work.inputs == []
     assert f'hx-get="/plans?{QUERY}" hx-trigger="load"' in unescape(page)
     assert "&whole=1" in unescape(re.search(r"<noscript>.*?</noscript>", page, re.S)[0])
     assert "<html" in client.get(f"/plans?{QUERY}&whole=1").text
-    assert work.asked[0][0] == "plan"
+    assert work.inputs[0][0] == "plan"
 
 
 def test_a_forms_address_is_made_short(client):
@@ -118,8 +118,8 @@ def test_intervals_stand_below_figures(client, answer):
     assert table.between(around, "s") in unescape(part(client).text)
 
 
-@pytest.mark.parametrize("x", front.ALONG, ids=lambda s: s.key)
-@pytest.mark.parametrize("y", front.UP, ids=lambda s: s.key)
+@pytest.mark.parametrize("x", front.X_AXES, ids=lambda s: s.key)
+@pytest.mark.parametrize("y", front.Y_AXES, ids=lambda s: s.key)
 def test_the_front_follows_the_axes(answer, x, y):
     drawing = front.drawn(answer, x, y)
     assert drawing.count('data-id="f') == len(answer["front"])
@@ -128,16 +128,16 @@ def test_the_front_follows_the_axes(answer, x, y):
 
 def test_what_is_less_is_better_where_it_is(answer):
     best = front._best(
-        [(1.0, 5.0), (2.0, 6.0), (3.0, 4.0)], front.ALONG[1], front.UP[1]
+        [(1.0, 5.0), (2.0, 6.0), (3.0, 4.0)], front.X_AXES[1], front.Y_AXES[1]
     )  # time and dollars: less is better
     assert best == {0, 2}
-    assert front._best([(1.0, 5.0), (2.0, 6.0), (3.0, 4.0)], front.ALONG[0], front.UP[0]) == {1, 2}
+    assert front._best([(1.0, 5.0), (2.0, 6.0), (3.0, 4.0)], front.X_AXES[0], front.Y_AXES[0]) == {1, 2}
 
 
 def test_dollars_of_a_point_are_those_of_its_devices(answer):
     point = answer["front"][0]
     usd = answer["prices"]["h100-sxm"]["usd_per_hour"] / 3600 / point["output_tokens_per_s_per_device"] * 1e6
-    assert front.UP[1].of(answer, point) == pytest.approx(usd)
+    assert front.Y_AXES[1].of(answer, point) == pytest.approx(usd)
 
 
 def test_files(client, answer):
@@ -155,7 +155,7 @@ def test_no_plan_is_an_answer(client, work, none):
     page = unescape(part(client).text)
     assert "No plan works" in page
     assert none["infeasible"]["smallest_change"] in page
-    assert rejected.lacking(none["rejected"][0]) in page
+    assert rejected.shortfall(none["rejected"][0]) in page
     assert rejected.kinds(none)[0].name.endswith("do not fit into memory")
 
 
@@ -167,14 +167,14 @@ def test_why_not_fewer_devices(answer):
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "description"),
     [("model=<script>alert(1)</script>&device=h100-sxm", "There is no model"),
      ("model=llama-3.1-8b&device=../x", "is a path"), ("model=llama-3.1-8b&device=h100-sxm&rate=-1", "rate: got")],
 )  # fmt: skip
-def test_a_mistake_is_said_above_the_form(client, query, told):
+def test_a_mistake_is_said_above_the_form(client, query, description):
     found = client.get(f"/plans?{query}")
     assert found.status_code == 422
-    assert told in found.text
+    assert description in found.text
     assert "<script>alert" not in found.text
     assert 'id="f-model"' in found.text
 
@@ -183,5 +183,5 @@ def test_numbers_do_not_depend_on_an_uploads_path(client, work, tmp_path):
     (tmp_path / "uploads" / "mine.json").write_text("{}")
     page = part(client, "model=upload:mine.json&device=h100-sxm&rate=4&input_tokens=9&output_tokens=9").text
     assert str(tmp_path) not in page
-    assert work.asked[0][1]["model"] == str(tmp_path / "uploads" / "mine.json")
+    assert work.inputs[0][1]["model"] == str(tmp_path / "uploads" / "mine.json")
     assert "model=upload%3Amine.json" in page

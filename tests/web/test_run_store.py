@@ -13,8 +13,8 @@ from orrery.web.work import Work
 from orrery.web.work.checked import check
 from orrery.web.work.failed import WorkFailed
 from orrery.web.work.run import Run
+from orrery.web.work.run_progress import RunProgress
 from orrery.web.work.store import Store
-from orrery.web.work.told import Told
 
 TINY = {
     "model": "llama-3.1-8b", "device": "h100-sxm", "rate": "20", "input_tokens": "64", "output_tokens": "8",
@@ -41,12 +41,12 @@ def test_a_run_goes_through_its_states(store: Store) -> None:
     assert store.num_queued() == 1
     assert store.start("a")
     assert not store.start("a"), "nobody starts it twice"
-    told = Told(store, "a")
-    told.phase("simulating", 40)
+    description = RunProgress(store, "a")
+    description.phase("simulating", 40)
     store.count("a", "simulating", 25)
     found = store.get("a")
     assert found is not None
-    assert (found.state, found.frac, found.said) == ("running", 25 / 40, "serving requests: 25 of 40")
+    assert (found.state, found.frac, found.text) == ("running", 25 / 40, "serving requests: 25 of 40")
     assert found.settings == TINY
     assert store.end("a", "done", "", {"answer": b"x" * 100_000})
     assert store.part("a", "answer") == b"x" * 100_000
@@ -71,16 +71,16 @@ def test_what_was_cancelled_stays_cancelled(store: Store) -> None:
 def test_progress_counts_only_in_its_phase(store: Store) -> None:
     store.add(_run())
     store.start("a")
-    told = Told(store, "a")
-    told.phase("simulating", 10)
-    told.phase("computing")
+    description = RunProgress(store, "a")
+    description.phase("simulating", 10)
+    description.phase("computing")
     store.count("a", "simulating", 7)
     found = store.get("a")
     assert found is not None
     assert (found.phase, found.done, found.frac) == ("computing", 0, None)
-    told.step("sweeping", 1, 9)
-    told.step("sweeping", 2, 9)  # too soon after
-    told.step("sweeping", 9, 9)
+    description.step("sweeping", 1, 9)
+    description.step("sweeping", 2, 9)  # too soon after
+    description.step("sweeping", 9, 9)
     assert [store.get("a").done] == [9]  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings", "options", "said"),
+    ("kind", "settings", "options", "message"),
     [
         ("simulat", {}, {}, "did you mean 'simulate'"),
         ("report", {}, {}, "no kind of run 'report'"),
@@ -131,11 +131,11 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_before_it_waits(
-    kind: str, settings: dict[str, str], options: dict[str, object], said: str, tmp_path: Path
+    kind: str, settings: dict[str, str], options: dict[str, object], message: str, tmp_path: Path
 ) -> None:
-    asked = {key: value for key, value in (TINY | settings).items() if value}
-    with pytest.raises(ScenarioError, match=said):
-        check(kind, asked, options, tmp_path)
+    inputs = {key: value for key, value in (TINY | settings).items() if value}
+    with pytest.raises(ScenarioError, match=message):
+        check(kind, inputs, options, tmp_path)
 
 
 def test_at_most_fifty_wait(tmp_path: Path) -> None:

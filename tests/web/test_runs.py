@@ -155,10 +155,10 @@ def test_files_of_a_result(client: TestClient, store: Store, parts: dict[str, by
 
 
 def test_what_ended_otherwise_says_so(client: TestClient, store: Store) -> None:
-    lacks = {"what": "weights", "need": 9.0, "have": 8.0, "unit": "bytes", "smallest_change": "tp = 2 fits."}
+    infeasible = {"what": "weights", "need": 9.0, "have": 8.0, "unit": "bytes", "smallest_change": "tp = 2 fits."}
     ids = [_add(store, state=state) for state in ("failed", "running")]
     store.interrupt()
-    cannot = _add(store, parts={"answer": packed({"infeasible": lacks, "notes": []})})
+    cannot = _add(store, parts={"answer": packed({"infeasible": infeasible, "notes": []})})
     assert "It failed" in client.get(f"/runs/{ids[0]}").text
     text = client.get(f"/runs/{ids[1]}").text
     assert "It was interrupted" in text

@@ -14,9 +14,9 @@ from orrery.base.errors import ScenarioError
 from orrery.scenario.ask import estimate
 from orrery.web.app import application
 from orrery.web.place import place_at
-from orrery.web.sweep.asked import asked_of
-from orrery.web.sweep.curves import Curve, Spot, Swept, swept
+from orrery.web.sweep.curves import Curve, SweepPoint, Swept, swept
 from orrery.web.sweep.ends import crossings, gaps
+from orrery.web.sweep.inputs import asked_of
 from orrery.web.sweep.metrics import BY_KEY, Value
 from orrery.web.sweep.parameter import PARAMETERS, spread
 from orrery.web.sweep.pictures import chart
@@ -24,7 +24,7 @@ from orrery.web.sweep.pictures import chart
 BASE = "model=llama-3.1-8b&device=h100-sxm&input_tokens=1024&output_tokens=128&"
 
 
-def asked(text=""):
+def requested(text=""):
     return asked_of(QueryParams(text))
 
 
@@ -51,11 +51,11 @@ def test_counts_are_whole_and_stand_once():
 )  # fmt: skip
 def test_what_cannot_be_asked(query, word):
     with pytest.raises(ScenarioError, match=word):
-        asked(query)
+        requested(query)
 
 
 def test_the_swept_setting_puts_others_aside():
-    found = asked(BASE + "vary=rate&concurrency=8&devices=4&by=tp")
+    found = requested(BASE + "vary=rate&concurrency=8&devices=4&by=tp")
     point = found.at_point("2", "4")
     assert point["rate"] == "2"
     assert point["tp"] == "4"
@@ -64,30 +64,30 @@ def test_the_swept_setting_puts_others_aside():
 
 
 def test_another_setting_does_not_inherit_the_range_of_the_last():
-    found = asked(BASE + "vary=input_tokens&was=concurrency&from=1&to=64&points=20&at=19")
+    found = requested(BASE + "vary=input_tokens&was=concurrency&from=1&to=64&points=20&at=19")
     assert found.controls["from"] == "128"
     assert found.at == len(found.values) // 2
-    assert asked(BASE + "by=tp&was_by=weights&lines=bf16,fp8").lines == ("1", "2", "4", "8")
+    assert requested(BASE + "by=tp&was_by=weights&lines=bf16,fp8").lines == ("1", "2", "4", "8")
 
 
 def test_the_address_asks_the_same_again():
-    found = asked(BASE + "vary=rate&from=1&to=9&points=5&by=tp&lines=1,2&slo=tpot:20&at=3")
-    again = asked(found.query())
+    found = requested(BASE + "vary=rate&from=1&to=9&points=5&by=tp&lines=1,2&slo=tpot:20&at=3")
+    again = requested(found.query())
     assert (again.settings, again.values, again.lines, again.at) == (found.settings, found.values, found.lines, 3)
 
 
 def test_points_are_estimates(tmp_path):
-    found = swept(asked(BASE + "values=1,16&by=tp&lines=1,2"), tmp_path)
+    found = swept(requested(BASE + "values=1,16&by=tp&lines=1,2"), tmp_path)
     settings = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 1024, "output_tokens": 128}
     answer = estimate(**settings, concurrency=16, tp=2)
-    figure = found.curves[1].spots[1].figures["tpot_s"]
+    figure = found.curves[1].points[1].figures["tpot_s"]
     around = answer.estimate.intervals["tpot_s"]
     assert figure == Value(answer.estimate.tpot_s, around.low_80, around.high_80)
     assert [c.name for c in found.curves] == ["tp 1", "tp 2"]
 
 
 def test_a_curve_ends_where_no_more_can_leave_and_says_why(tmp_path):
-    question = asked(BASE + "vary=rate&values=1,1000,2000")
+    question = requested(BASE + "vary=rate&values=1,1000,2000")
     [gap] = gaps(swept(question, tmp_path))
     assert (gap.first, gap.last, gap.count) == ("1000", "2000", 2)
     assert "needs 1,000 requests/s" in gap.why or "needs 1000" in gap.why
@@ -95,41 +95,41 @@ def test_a_curve_ends_where_no_more_can_leave_and_says_why(tmp_path):
 
 def test_one_mistake_everywhere_is_a_mistake_and_some_are_gaps(tmp_path):
     with pytest.raises(ScenarioError, match="path"):
-        swept(asked("model=/etc/passwd&device=h100-sxm&input_tokens=9&output_tokens=9"), tmp_path)
-    [gap] = gaps(swept(asked(BASE + "vary=tp&values=1,3"), tmp_path))
+        swept(requested("model=/etc/passwd&device=h100-sxm&input_tokens=9&output_tokens=9"), tmp_path)
+    [gap] = gaps(swept(requested(BASE + "vary=tp&values=1,3"), tmp_path))
     assert gap.first == "3"
     assert "heads" in gap.why
 
 
 def line(*values, key="tpot_s"):
-    return Curve(name="x", spots=tuple(Spot(value=str(x), figures={key: Value(y)}) for x, y in values))
+    return Curve(name="x", points=tuple(SweepPoint(value=str(x), figures={key: Value(y)}) for x, y in values))
 
 
 def test_crossings_lie_between_the_points_around_them():
-    question = asked(BASE + "values=1,4,16&slo=tpot:20")
+    question = requested(BASE + "values=1,4,16&slo=tpot:20")
     found = Swept(curves=(line((1, 0.010), (4, 0.015), (16, 0.025)),), limits_s={"tpot": 0.020})
     [crossing] = crossings(found, question)
     assert crossing.at == pytest.approx(8.0)
     assert crossing.is_met_below
-    assert "within 20 ms up to about 8 requests" in crossing.told("requests")
+    assert "within 20 ms up to about 8 requests" in crossing.describe("requests")
     below = Swept(curves=(line((1, 0.010), (4, 0.015)),), limits_s={"tpot": 0.020})
-    assert "within 20 ms everywhere" in next(iter(crossings(below, question))).told("")
+    assert "within 20 ms everywhere" in next(iter(crossings(below, question))).describe("")
 
 
 def test_the_mark_carries_the_scale_that_a_script_moves_it_by(tmp_path):
-    question = asked(BASE + "values=1,10,100&at=1")
+    question = requested(BASE + "values=1,10,100&at=1")
     drawing = chart(swept(question, tmp_path), question, BY_KEY["tpot_s"])
     at, scale = re.search(r'data-at="([\d.]+)" data-scale="([^"]+)"', drawing).groups()
-    told = json.loads(scale.replace("&quot;", '"'))
-    assert told["log"]
-    assert told["low"] < 1
-    assert told["high"] > 100
-    assert told["start"] < float(at) < told["end"]
-    assert float(at) == pytest.approx((told["start"] + told["end"]) / 2, abs=0.2)
+    description = json.loads(scale.replace("&quot;", '"'))
+    assert description["log"]
+    assert description["low"] < 1
+    assert description["high"] > 100
+    assert description["start"] < float(at) < description["end"]
+    assert float(at) == pytest.approx((description["start"] + description["end"]) / 2, abs=0.2)
 
 
 def test_words_are_rows(tmp_path):
-    question = asked(BASE + "concurrency=4&vary=weights&values=bf16,fp8")
+    question = requested(BASE + "concurrency=4&vary=weights&values=bf16,fp8")
     drawing = chart(swept(question, tmp_path), question, BY_KEY["tpot_s"])
     assert "fp8" in drawing
     assert "data-scale" not in drawing
@@ -177,7 +177,7 @@ def test_files(client):
     assert float(row["tpot_s_low_80"]) < float(row["tpot_s"]) < float(row["tpot_s_high_80"])
     assert last[4] == "no answer"
     assert "needs" in last[5]
-    assert client.get(address + "json").json()["curves"][0]["spots"][0]["figures"]["tpot_s"]["value"] == float(
+    assert client.get(address + "json").json()["curves"][0]["points"][0]["figures"]["tpot_s"]["value"] == float(
         row["tpot_s"]
     )
     drawing = client.get(address + "svg&show=ttft_s")

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from orrery.scenario.train import train
 from orrery.web.app import application
 from orrery.web.place import place_at
-from orrery.web.training.asked import training_settings
+from orrery.web.training.inputs import training_settings
 
 SETTINGS = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": "16", "global_batch": "64", "micro_batch": "1",
             "seq_len": "4096", "precision": "bf16", "tp": "2", "pp": "2", "sharding": "zero1"}  # fmt: skip

@@ -20,11 +20,11 @@ from orrery.web.app import application
 from orrery.web.named import NAME
 from orrery.web.pages import uploads as page
 from orrery.web.place import place_at
-from orrery.web.uploads import kept
+from orrery.web.uploads import stored_files
 from orrery.web.uploads.apart import checked_apart
 from orrery.web.uploads.check import checked
-from orrery.web.uploads.kept import name_for
-from orrery.web.uploads.refused import MOST_LINES, text_of
+from orrery.web.uploads.refused import MAX_LINES, text_of
+from orrery.web.uploads.stored_files import name_for
 
 LLAMA = {
     "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
@@ -132,7 +132,7 @@ def zipped() -> bytes:
         ("a.yml", b"x", "YAML"), ("a", b"x", "ends in nothing"), ("a.exe", b"MZ", "ends in .exe"),
         ("a.json", b"", "empty"), ("a.json", b" \n ", "empty"), ("a.csv", b"a\0b", "NUL"),
         ("a.json", b'{"a": "\xff\xfe"}', "not UTF-8"), ("a.json", '{"model_type": "llama"}'.encode("utf-16-le"), "NUL"),
-        ("a.toml", b"#" * 200_001, "too many"), ("a.csv", b"1\n" * (MOST_LINES + 1), "lines are too many"),
+        ("a.toml", b"#" * 200_001, "too many"), ("a.csv", b"1\n" * (MAX_LINES + 1), "lines are too many"),
     ],
 )  # fmt: skip
 def test_refused_unread(name, content, word):
@@ -192,11 +192,11 @@ def test_mistakes_say_the_name_that_was_sent_and_no_place(client):
 
 
 def test_room_is_bounded_and_nothing_is_deleted_unasked(client, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_FILES", 2)
+    monkeypatch.setattr(stored_files, "MAX_FILES", 2)
     assert [sent(client, "t.csv", TRACE + f"{n},1,1\n").status_code for n in (3, 4, 5)] == [303, 303, 422]
     assert len(names(client)) == 2
-    monkeypatch.setattr(kept, "MOST_FILES", 50)
-    monkeypatch.setattr(kept, "MOST_BYTES", 150)
+    monkeypatch.setattr(stored_files, "MAX_FILES", 50)
+    monkeypatch.setattr(stored_files, "MAX_BYTES", 150)
     assert "Delete some first" in message(sent(client, "t.csv", TRACE + "9,9,9\n"))
 
 

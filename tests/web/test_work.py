@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from orrery.scenario.schema import read_scenario
-from orrery.scenario.simulate import NUM_COUNTS, SimulatedAnswer, Watch, served, simulate
+from orrery.scenario.simulate import NUM_COUNTS, RunObserver, SimulatedAnswer, served, simulate
 from orrery.web.place import place_at
 from orrery.web.work import Work
 from orrery.web.work.failed import WorkFailed
@@ -72,23 +72,23 @@ def test_nobody_waits_for_a_question_that_was_dropped(pool: Pool, tmp_path: Path
         long = asyncio.ensure_future(pool.answer("__import__('time').sleep(0.4)", {}))
         await asyncio.sleep(0)
         dropped = [asyncio.ensure_future(pool.answer(touch, {"path": str(tmp_path / str(n))})) for n in range(5)]
-        kept = [asyncio.ensure_future(pool.answer(touch, {"path": str(tmp_path / "kept")})) for _ in range(2)]
+        retained = [asyncio.ensure_future(pool.answer(touch, {"path": str(tmp_path / "kept")})) for _ in range(2)]
         await asyncio.sleep(0.05)
-        for one in (*dropped, kept[0]):
+        for one in (*dropped, retained[0]):
             one.cancel()
-        await asyncio.gather(long, *dropped, *kept, return_exceptions=True)
-        assert not kept[1].cancelled()
+        await asyncio.gather(long, *dropped, *retained, return_exceptions=True)
+        assert not retained[1].cancelled()
 
     asyncio.run(ask())
     assert [path.name for path in tmp_path.iterdir()] == ["kept"], "who still waits is answered, nobody else"
 
 
 def test_too_many_questions_are_refused(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orrery.web.work.pool.MOST_WAITING", 2)
+    monkeypatch.setattr("orrery.web.work.pool.MAX_WAITING", 2)
 
     async def ask() -> list[object]:
-        asked = [pool.answer("__import__('time').sleep(a)", {"a": n / 100}) for n in range(3)]
-        return await asyncio.gather(*asked, return_exceptions=True)
+        inputs = [pool.answer("__import__('time').sleep(a)", {"a": n / 100}) for n in range(3)]
+        return await asyncio.gather(*inputs, return_exceptions=True)
 
     assert [type(one).__name__ for one in asyncio.run(ask())] == ["NoneType", "NoneType", "WorkFailed"]
 
@@ -98,9 +98,9 @@ def test_too_many_questions_are_refused(pool: Pool, monkeypatch: pytest.MonkeyPa
 
 def test_whoever_looks_changes_nothing() -> None:
     counts, phases = np.zeros(NUM_COUNTS, dtype=np.int64), list[tuple[str, int]]()
-    watch = Watch(counts=counts, on_phase=lambda name, total, _: phases.append((name, total)))
-    asked = read_scenario(TINY)
-    seen, alone = simulate(asked, watch=watch), simulate(asked)
+    watch = RunObserver(counts=counts, on_phase=lambda name, total, _: phases.append((name, total)))
+    inputs = read_scenario(TINY)
+    seen, alone = simulate(inputs, watch=watch), simulate(inputs)
     assert isinstance(seen, SimulatedAnswer)
     assert isinstance(alone, SimulatedAnswer)
     assert served(counts) == 40

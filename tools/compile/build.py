@@ -102,8 +102,8 @@ def link(c: Path, made: Path, flags: tuple[str, ...]) -> None:
     partial = made.with_name(f".{made.name}.partial")
     shared = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
     include, entry = f"-I{INCLUDE}", f"-DPyInit__compiled=PyInit_{made.name.split('.')[0]}"
-    said = (*FLAGS, *flags, include, entry, str(c), *shared, "-o", str(partial), "-lm")
-    subprocess.run([*compiler(), *said], check=True)
+    text = (*FLAGS, *flags, include, entry, str(c), *shared, "-o", str(partial), "-lm")
+    subprocess.run([*compiler(), *text], check=True)
     os.replace(partial, made)
 
 

@@ -176,10 +176,10 @@ cdef size_t address_{function.c_name}():
     def _chooser(self, functions: list[Function]) -> str:
         """What Python calls where arrays may be of several types: the function for those given."""
         names = [name for name, _ in functions[0].params]
-        told = [i for i in range(len(names)) if len({f.params[i][1] for f in functions}) > 1]
-        marks = ", ".join(f"{names[i]}.dtype.str[1:]" for i in told)
+        description = [i for i in range(len(names)) if len({f.params[i][1] for f in functions}) > 1]
+        marks = ", ".join(f"{names[i]}.dtype.str[1:]" for i in description)
         keyed = ", ".join(
-            f"({', '.join(repr(mark_of(f.params[i][1])) for i in told)},): door_{f.c_name}" for f in functions
+            f"({', '.join(repr(mark_of(f.params[i][1])) for i in description)},): door_{f.c_name}" for f in functions
         )
         entrance = self._entrance(functions)
         return f"""cdef dict {entrance}_doors = {{{keyed}}}

@@ -60,9 +60,13 @@ class Room:
                     seams[key] = (source, str(value.value))
         for source in map(self.sources.parsed, techniques if seams else []):
             stated = stated_in(source, "TECHNIQUE")
-            seam, rule = stated.get("seam"), stated.get("rule")
-            if isinstance(seam, ast.Constant) and seam.value in seams and isinstance(rule, ast.Name):
-                kind = self.rule_type(*seams[str(seam.value)])
+            extension_point, rule = stated.get("extension_point"), stated.get("rule")
+            if (
+                isinstance(extension_point, ast.Constant)
+                and extension_point.value in seams
+                and isinstance(rule, ast.Name)
+            ):
+                kind = self.rule_type(*seams[str(extension_point.value)])
                 self.rules.append((source.name, self.need(self.sources.read(source.name), rule.id), kind))
 
     def _alternatives(self, source: Source, node: ast.FunctionDef) -> list[Function]:

@@ -95,9 +95,9 @@ def read_groups(tables: Sequence[Table], rule: Rule) -> tuple[list[Group], int]:
         for group in _groups(table.take(table.words("op") == rule.op), rule):
             key = (group.device.name, group.format, group.engine)
             groups[key] = joined(groups[key], group) if key in groups else group
-    kept = {key: group.at(is_possible(rule, group)) for key, group in groups.items()}
-    screened = sum(len(groups[key].time_s) - len(kept[key].time_s) for key in groups)
-    return list(kept.values()), screened
+    retained = {key: group.at(is_possible(rule, group)) for key, group in groups.items()}
+    screened = sum(len(groups[key].time_s) - len(retained[key].time_s) for key in groups)
+    return list(retained.values()), screened
 
 
 def joined(one: Group, other: Group) -> Group:

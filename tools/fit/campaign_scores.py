@@ -14,8 +14,8 @@ from engine_widths import FACTORS, Widths, errors_of, widths
 from orrery.base.cost import Spread
 from orrery.base.errors import OrreryError
 from orrery.evidence.score import score_errors
+from orrery.serving.extrapolation import wider_by
 from orrery.serving.intervals import Factors, ratios_of
-from orrery.serving.sureness import wider_by
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # the scorecard's rivals and words
 from baselines import FEWEST, ROOFLINE, Run, fit_runs, read_run, run_metric
@@ -28,19 +28,19 @@ BASELINE_ROWS = 60
 """Other campaigns' rows that fit the five constants, taken evenly."""
 
 
-def scores(told: Sequence[Told]) -> dict[str, dict[str, Any]]:
+def scores(description: Sequence[Told]) -> dict[str, dict[str, Any]]:
     """By metric and campaign: rows, what was left out, errors of orrery and of the rivals, and the intervals."""
-    inside, half = intervals(told)
-    rivals = baselines(told)
+    inside, half = intervals(description)
+    rivals = baselines(description)
     out: dict[str, dict[str, Any]] = {}
     for metric in METRICS:
-        chosen = [i for i, t in enumerate(told) if t.metric == metric and not _is_given(t)]
-        for campaign in sorted({told[i].row.campaign for i in chosen}):
-            for what in sorted({told[i].what for i in chosen if told[i].row.campaign == campaign}):
-                rows = [i for i in chosen if told[i].row.campaign == campaign and told[i].what == what]
+        chosen = [i for i, t in enumerate(description) if t.metric == metric and not _is_given(t)]
+        for campaign in sorted({description[i].row.campaign for i in chosen}):
+            for what in sorted({description[i].what for i in chosen if description[i].row.campaign == campaign}):
+                rows = [i for i in chosen if description[i].row.campaign == campaign and description[i].what == what]
                 name = campaign if what != REPORTED else f"{campaign} ({REPORTED})"
                 out.setdefault(metric, {})[name] = _entry(
-                    [told[i] for i in rows], rivals[rows], inside[rows], half[rows]
+                    [description[i] for i in rows], rivals[rows], inside[rows], half[rows]
                 )
     return out
 
@@ -50,11 +50,11 @@ def _is_given(t: Told) -> bool:
     return t.row.workload.mode == "open" and t.metric == "output_tokens_per_s"
 
 
-def _entry(told: Sequence[Told], rivals: np.ndarray, inside: np.ndarray, half: np.ndarray) -> dict[str, Any]:
-    measured = np.array([t.measured for t in told])
-    ours = score_errors(np.array([t.left_out for t in told]) / measured - 1.0)
-    shipped = np.array([t.shipped for t in told]) / measured - 1.0
-    row = told[0].row
+def _entry(description: Sequence[Told], rivals: np.ndarray, inside: np.ndarray, half: np.ndarray) -> dict[str, Any]:
+    measured = np.array([t.measured for t in description])
+    ours = score_errors(np.array([t.left_out for t in description]) / measured - 1.0)
+    shipped = np.array([t.shipped for t in description]) / measured - 1.0
+    row = description[0].row
     values = {
         "median": ours.median_abs_error_frac, "p90": ours.p90_abs_error_frac, "bias": ours.bias_frac,
         "shipped_median": float(np.nanmedian(np.abs(shipped))),
@@ -63,19 +63,24 @@ def _entry(told: Sequence[Told], rivals: np.ndarray, inside: np.ndarray, half: n
     for name, predicted in zip(("roofline_median", "closed_median"), rivals.T, strict=True):
         if np.isfinite(predicted).any():
             values[name] = float(np.nanmedian(np.abs(predicted / measured - 1.0)))
-    words = {"rows": len(told), "left_out": told[0].what, "mode": row.workload.mode, "pools": len(row.service.pools)}
+    words = {
+        "rows": len(description),
+        "left_out": description[0].what,
+        "mode": row.workload.mode,
+        "pools": len(row.service.pools),
+    }
     return words | {k: round(v, 4) for k, v in values.items() if np.isfinite(v)}
 
 
-def intervals(told: Sequence[Told]) -> tuple[np.ndarray, np.ndarray]:
+def intervals(description: Sequence[Told]) -> tuple[np.ndarray, np.ndarray]:
     """Whether each 80 % interval holds its measurement, and half its width, by widths that never saw its campaign."""
-    errors = {factor: errors_of(told, factor) for factor in FACTORS}
+    errors = {factor: errors_of(description, factor) for factor in FACTORS}
     everything = {factor: widths(e) for factor, e in errors.items()}
-    inside, half = np.zeros(len(told)), np.zeros(len(told))
-    for campaign in sorted({t.row.campaign for t in told}):
+    inside, half = np.zeros(len(description)), np.zeros(len(description))
+    for campaign in sorted({t.row.campaign for t in description}):
         mine = {f: e.campaign == campaign for f, e in errors.items()}
         learned = {f: widths(e.take(~mine[f])) if mine[f].any() else everything[f] for f, e in errors.items()}
-        for i, t in enumerate(told):
+        for i, t in enumerate(description):
             if t.row.campaign == campaign:
                 ratio = ratios_of(t.figures, factors_by(learned, t), t.bounds).get(t.metric)
                 if ratio is not None:
@@ -98,29 +103,31 @@ def factors_by(learned: Mapping[str, Widths], t: Told) -> Factors:
     return Factors(pace=of("tpot_s"), first=of("ttft_s"), power=of("power_w"))
 
 
-def baselines(told: Sequence[Told]) -> np.ndarray:
+def baselines(description: Sequence[Told]) -> np.ndarray:
     """Roofline and five constants for every value; the constants from other campaigns' runs of the engine."""
-    runs = {id(t.row): _run(t.row) for t in told}
-    out = np.full((len(told), 2), np.nan)
+    runs = {id(t.row): _run(t.row) for t in description}
+    out = np.full((len(description), 2), np.nan)
     for metric in METRICS:
-        rows = [i for i, t in enumerate(told) if t.metric == metric and runs[id(t.row)] is not None]
+        rows = [i for i, t in enumerate(description) if t.metric == metric and runs[id(t.row)] is not None]
         for i in rows:
-            out[i, 0] = run_metric(ROOFLINE, runs[id(told[i].row)], metric)  # type: ignore[arg-type]
+            out[i, 0] = run_metric(ROOFLINE, runs[id(description[i].row)], metric)  # type: ignore[arg-type]
         if not np.isfinite(out[rows, 0]).any():
             continue
-        for fold in sorted({told[i].fold for i in rows}):
-            mine = [i for i in rows if told[i].fold == fold]
-            engine = told[mine[0]].row.deployment.engine.name
-            is_held = told[mine[0]].what not in (NOTHING, REPORTED)
-            others = [i for i in rows if not told[i].row.excluded and (told[i].fold != fold or not is_held)]
-            own = [i for i in others if told[i].row.deployment.engine.name == engine]
+        for fold in sorted({description[i].fold for i in rows}):
+            mine = [i for i in rows if description[i].fold == fold]
+            engine = description[mine[0]].row.deployment.engine.name
+            is_held = description[mine[0]].what not in (NOTHING, REPORTED)
+            others = [
+                i for i in rows if not description[i].row.excluded and (description[i].fold != fold or not is_held)
+            ]
+            own = [i for i in others if description[i].row.deployment.engine.name == engine]
             chosen = own if len(own) >= FEWEST else others
             chosen = chosen[:: max(1, len(chosen) // BASELINE_ROWS)]
             if len(chosen) >= FEWEST:
-                found = [runs[id(told[i].row)] for i in chosen]
-                constants = fit_runs(found, [metric] * len(chosen), [told[i].measured for i in chosen])  # type: ignore[arg-type]
+                found = [runs[id(description[i].row)] for i in chosen]
+                constants = fit_runs(found, [metric] * len(chosen), [description[i].measured for i in chosen])  # type: ignore[arg-type]
                 for i in mine:
-                    out[i, 1] = run_metric(constants, runs[id(told[i].row)], metric)  # type: ignore[arg-type]
+                    out[i, 1] = run_metric(constants, runs[id(description[i].row)], metric)  # type: ignore[arg-type]
     return out
 
 

@@ -179,7 +179,7 @@ def main() -> None:
     write_calibrations(target, "python tools/fit/elementwise.py", entries)
 
 
-def pooled(parts: Sequence[Rows], said: str) -> tuple[list[dict[str, object]], Floats]:
+def pooled(parts: Sequence[Rows], text: str) -> tuple[list[dict[str, object]], Floats]:
     """Entries of one kind for generations and for everybody, which ``said`` names; and what is measured over predicted
     with a generation left out."""
     if not parts:
@@ -190,10 +190,10 @@ def pooled(parts: Sequence[Rows], said: str) -> tuple[list[dict[str, object]], F
         kin = [p for p in parts if p.generation == generation]
         near = left_out(kin, lambda p: p.device)
         how = "one device left out" if near.size else "one generation left out: one device measured"
-        at = f"{said} {', '.join(p.device for p in kin)}; interval: {how}"
+        at = f"{text} {', '.join(p.device for p in kin)}; interval: {how}"
         constants = fit([on(p, FIT) for p in kin])
         out.append(entry(("generation", generation), kin, constants, quantiles(near if near.size else far), at))
-    at = f"{said} {len(parts)} devices; interval: one generation left out"
+    at = f"{text} {len(parts)} devices; interval: one generation left out"
     out.append(entry(("generation", ""), parts, fit([on(p, FIT) for p in parts]), quantiles(far), at))
     return out, far
 

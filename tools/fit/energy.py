@@ -131,19 +131,19 @@ def read(table: Table) -> list[Rows]:
 def fit(parts: Sequence[Rows]) -> Constants:
     """The constants that serve all parts best: what all formats share from 16 bits, then each format's matrix units."""
 
-    def seek(wanted: str, known: Constants | None) -> Floats:
-        mine = [p for p in (p.take(p.format == wanted) for p in parts) if p.power_w.size]
+    def seek(requested: str, known: Constants | None) -> Floats:
+        mine = [p for p in (p.take(p.format == requested) for p in parts) if p.power_w.size]
         free = [*zip(LOW, FIRST, HIGH, strict=True)] if known is None else []
         low, first, high = np.array([*free, MATRIX]).T
 
         def residuals(x: Floats) -> Floats:
-            tried = constants(x if known is None else [known.awake, known.memory, known.exponent, *x], wanted)
+            tried = constants(x if known is None else [known.awake, known.memory, known.exponent, *x], requested)
             return np.concatenate([np.log(tried.power_w(p) / p.power_w) for p in mine])
 
         return least_squares(residuals, first, bounds=(low, high), loss="cauchy", f_scale=LOSS_SCALE).x
 
-    def constants(x: Sequence[float], wanted: str) -> Constants:
-        return Constants(awake=x[0], memory=x[1], exponent=x[2], matrix={wanted: x[3]})
+    def constants(x: Sequence[float], target: str) -> Constants:
+        return Constants(awake=x[0], memory=x[1], exponent=x[2], matrix={target: x[3]})
 
     shared = constants(list(seek(SHARED_FORMAT, None)), SHARED_FORMAT)
     others = sorted({str(f) for p in parts for f in p.format} - {SHARED_FORMAT})

@@ -44,7 +44,7 @@ FARTHEST = 0.8
 ROUNDS, AGAIN, SETTLED = 14, 2, 0.01
 """Most rounds; the one before which slopes are taken afresh; the gain below which it is done."""
 
-MOST_FRESH = 3
+MAX_FRESH = 3
 """How often slopes are taken afresh because a round led nowhere: launches bind or do not, so they turn corners."""
 
 SOLVES = 25
@@ -96,11 +96,11 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
     place = {key: n for n, key in enumerate(index)}
     scaled = [i for i, r in enumerate(rows) if has_ratio(r)]
     for c, name in enumerate(CONSTANTS):
-        asked = range(len(rows)) if name in HOST else scaled
+        requested = range(len(rows)) if name in HOST else scaled
         if name == "handover_s":
-            asked = [i for i, r in enumerate(rows) if len(r.service.pools) > 1]
-        there = errors_at([rows[i] for i in asked], tree, {name: float(np.exp(STEP))})
-        for i, found in zip(asked, there, strict=True):
+            requested = [i for i, r in enumerate(rows) if len(r.service.pools) > 1]
+        there = errors_at([rows[i] for i in requested], tree, {name: float(np.exp(STEP))})
+        for i, found in zip(requested, there, strict=True):
             for metric, error in found.items():
                 if (i, metric) in place:
                     slope[place[i, metric], c] = (here[i][metric] - error) / STEP
@@ -113,11 +113,11 @@ def slopes_at(rows: Sequence[Measured], tree: Tree, sizes: Mapping[str, int]) ->
     )  # fmt: skip
 
 
-def solve(rows: Sequence[Measured], slopes: Slopes, kept: np.ndarray) -> Tree:
+def solve(rows: Sequence[Measured], slopes: Slopes, retained: np.ndarray) -> Tree:
     """The nodes' logarithms that fit the kept rows best, as far as the slopes hold."""
-    nodes = nodes_of([r for r, k in zip(rows, kept, strict=True) if k])
+    nodes = nodes_of([r for r, k in zip(rows, retained, strict=True) if k])
     column = {key: n * len(CONSTANTS) for n, key in enumerate(nodes)}
-    mine = kept[slopes.row]
+    mine = retained[slopes.row]
     size = len(nodes) * len(CONSTANTS)
     design = np.zeros((int(mine.sum()), size))
     for n, (row, slope) in enumerate(zip(slopes.row[mine], slopes.slope[mine], strict=True)):
@@ -126,11 +126,11 @@ def solve(rows: Sequence[Measured], slopes: Slopes, kept: np.ndarray) -> Tree:
                 design[n, column[key] : column[key] + len(CONSTANTS)] = slope
     start = np.concatenate([slopes.logs.get(key, np.zeros(len(CONSTANTS))) for key in nodes])
     lost = [k for k in slopes.logs if k not in column]  # nodes of too few rows now: what they said is said no more
-    said = np.array([
+    text = np.array([
         sum((slope @ slopes.logs[key] for key in row_path(rows[row]) if key in lost), 0.0)
         for row, slope in zip(slopes.row[mine], slopes.slope[mine], strict=True)
     ])  # fmt: skip
-    target = slopes.error[mine] + design @ start + said  # what is left when every node says nothing
+    target = slopes.error[mine] + design @ start + text  # what is left when every node says nothing
     pull = (TYPICAL / np.concatenate([pull_sd(key) for key in nodes])) ** 2
     found = start
     for _ in range(SOLVES):
@@ -175,14 +175,14 @@ def fit(
         if found < least:
             slopes, best, gained, least, is_fresh = moved, tried, least - found, found, False
             if gained < SETTLED * least and number > AGAIN:
-                if fresh == MOST_FRESH:
+                if fresh == MAX_FRESH:
                     break
                 slopes, fresh, is_fresh = slopes_at(rows, best, sizes), fresh + 1, True
         elif (parts := by_engine(rows, slopes, tried, best)) is not None:
             slopes, best, is_fresh = *parts, False
             least = cost(slopes, slopes.error, best)
             print(f"    engine by engine: {least:.3f}", flush=True)
-        elif is_fresh or fresh == MOST_FRESH:  # what was learned of the slopes stays; the place does not
+        elif is_fresh or fresh == MAX_FRESH:  # what was learned of the slopes stays; the place does not
             slopes, is_fresh = replace(moved, error=slopes.error, logs=slopes.logs), False
             farthest /= 2
         else:

@@ -24,9 +24,9 @@ from orrery.execution.surface import Surface, surface_of
 from orrery.execution.surface._kernel import CHANNELS, MEMORY, NETWORK, TIME
 from orrery.serving import clock
 from orrery.serving.estimate import Estimate
+from orrery.serving.extrapolation import kind_of_run
 from orrery.serving.simulation import assemble
 from orrery.serving.simulation.service import Service
-from orrery.serving.sureness import kind_of_run
 from orrery.serving.workload import Workload
 
 EXCLUDED = Path(__file__).resolve().parents[1] / "excluded.toml"

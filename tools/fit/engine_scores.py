@@ -12,8 +12,8 @@ from engine_tree import Key, Tree, row_constants, row_path
 
 from orrery.evidence.serving_simulated import Ran
 from orrery.serving.estimate import Estimate
+from orrery.serving.extrapolation import ExtrapolationShare, bounds_of, extrapolation_share
 from orrery.serving.intervals import Bounds, Figures
-from orrery.serving.sureness import Doubt, bounds_of, doubt_of
 
 REPORTED = "reported only"
 MORE = ("power_w", "latency_s", "output_tokens_per_s")
@@ -24,7 +24,7 @@ MOST = {"static": 40, "offline": 40, "open": 60, "closed": 100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Told:
+class PredictedValue:
     """One measured value, and what was said of it."""
 
     row: Measured
@@ -33,7 +33,7 @@ class Told:
     left_out: float  # predicted by constants that saw no row of its campaign (or of what ``what`` names)
     shipped: float
     what: str
-    doubt: Doubt
+    doubt: ExtrapolationShare
     path: tuple[Key, ...]
     figures: Figures
     bounds: Bounds
@@ -60,14 +60,14 @@ def thin(rows: Sequence[Measured], most: Mapping[str, int], pools_most: int | No
     return found
 
 
-def told(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes, tree: Tree) -> list[Told]:
+def describe(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes, tree: Tree) -> list[PredictedValue]:
     """All scored rows, each by the constants of its fold and by the shipped ones; reported ones by the shipped."""
-    found: list[Told] = []
-    kept = [r for r in rows if not r.excluded]
+    found: list[PredictedValue] = []
+    retained = [r for r in rows if not r.excluded]
     place = {id(r): n for n, r in enumerate(used)}
-    for number, fold in enumerate(folds(kept)):
+    for number, fold in enumerate(folds(retained)):
         held = np.zeros(len(used), dtype=bool)
-        mine = [r for r, h in zip(kept, fold.held, strict=True) if h]
+        mine = [r for r, h in zip(retained, fold.held, strict=True) if h]
         names = {(r.campaign, r.model, r.deployment.engine.version) for r in mine}
         for row, n in ((r, place[id(r)]) for r in used):
             if fold.what == CAMPAIGN:
@@ -76,13 +76,13 @@ def told(rows: Sequence[Measured], used: Sequence[Measured], slopes: Slopes, tre
                 held[n] = (row.campaign, row.model, row.deployment.engine.version) in names
         own = without(used, slopes, held) if held.any() else tree
         for row in mine:
-            found += _told(row, own, tree, fold.what, number)
+            found += _describe(row, own, tree, fold.what, number)
     for row in (r for r in rows if r.excluded):
-        found += _told(row, tree, tree, REPORTED, -1)
+        found += _describe(row, tree, tree, REPORTED, -1)
     return found
 
 
-def _told(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> list[Told]:
+def _describe(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> list[PredictedValue]:
     without_it, with_it = row_constants(own, row), row_constants(tree, row)
     answer = answer_of(row, without_it)
     if answer is None:
@@ -91,7 +91,7 @@ def _told(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> list[To
     metrics = {m: row.number(m) for m in (*METRICS[row.workload.mode], *MORE)}
     figures, bounds, doubt = _joint(row, answer)
     return [
-        Told(
+        PredictedValue(
             row=row, metric=m, measured=v, left_out=value_of(row, answer, m), what=what, path=row_path(row),
             shipped=value_of(row, shipped, m) if shipped is not None else float("nan"), doubt=doubt,
             figures=figures, bounds=bounds, fold=fold,
@@ -99,7 +99,7 @@ def _told(row: Measured, own: Tree, tree: Tree, what: str, fold: int) -> list[To
     ]  # fmt: skip
 
 
-def _joint(row: Measured, answer: Estimate | Ran) -> tuple[Figures, Bounds, Doubt]:
+def _joint(row: Measured, answer: Estimate | Ran) -> tuple[Figures, Bounds, ExtrapolationShare]:
     """What ties an answer's metrics together, what bounds them, and what it rests on."""
     if isinstance(answer, Ran):
         return answer.figures, answer.bounds, answer.doubt
@@ -107,4 +107,4 @@ def _joint(row: Measured, answer: Estimate | Ran) -> tuple[Figures, Bounds, Doub
         ttft_s=answer.ttft_s, tpot_s=answer.tpot_s, latency_s=answer.latency_s, requests_per_s=answer.requests_per_s,
         power_w=answer.power_w, steps=max(0.0, row.workload.output_tokens - 1.0),
     )  # fmt: skip
-    return figures, bounds_of(row.deployment, row.workload), doubt_of(answer.steps.ticks.done)
+    return figures, bounds_of(row.deployment, row.workload), extrapolation_share(answer.steps.ticks.done)

@@ -88,8 +88,8 @@ def nodes_of(rows: Sequence[Measured]) -> tuple[Key, ...]:
     """The nodes that enough rows speak for; one that has the same rows as its parent says nothing more."""
     count = Counter(key for row in rows for key in row_path(row))
     parent = {key: path[i] for row in rows for path in (row_path(row),) for i, key in enumerate(path[1:])}
-    kept = [k for k, n in count.items() if n >= FEWEST]
-    return tuple(sorted(k for k in kept if k == ROOT or (k[0] and not (k[2] and count[parent[k]] == count[k]))))
+    retained = [k for k, n in count.items() if n >= FEWEST]
+    return tuple(sorted(k for k in retained if k == ROOT or (k[0] and not (k[2] and count[parent[k]] == count[k]))))
 
 
 def pull_sd(key: Key) -> Floats:
@@ -102,7 +102,7 @@ def pull_sd(key: Key) -> Floats:
 
 def pooled(tree: Tree) -> Tree:
     """The tree without what takes a constant to a bound: there a node says nothing and has its parent's."""
-    out = {key: said.copy() for key, said in tree.items()}
+    out = {key: text.copy() for key, text in tree.items()}
     for key in sorted(out, key=lambda k: sum(bool(word) for word in k)):
         path = path_of(*key)[: 1 + sum(bool(word) for word in key)]
         logs = START + sum((out[k] for k in path if k in out), np.zeros(len(CONSTANTS)))

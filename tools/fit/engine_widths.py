@@ -23,7 +23,7 @@ from engine_scores import Told
 from engine_tree import ROOT, Floats, Key
 from scipy.optimize import minimize
 
-from orrery.serving.sureness import wider_by
+from orrery.serving.extrapolation import wider_by
 
 FACTORS = ("tpot_s", "ttft_s", "power_w")
 FACTOR_OF = {
@@ -100,9 +100,13 @@ def _names(kind: str, path: tuple[Key, ...]) -> list[tuple[str, Key]]:
     return [("", ROOT), (mode, ROOT), *([(experts, ROOT)] if experts else []), *(("", k) for k in path if k != ROOT)]
 
 
-def errors_of(told: Sequence[Told], factor: str) -> Errors:
+def errors_of(description: Sequence[Told], factor: str) -> Errors:
     """The values that show a factor, but for rows that are only reported."""
-    mine = [t for t in told if FACTOR_OF[t.row.workload.mode].get(t.metric, t.metric) == factor and not t.row.excluded]
+    mine = [
+        t
+        for t in description
+        if FACTOR_OF[t.row.workload.mode].get(t.metric, t.metric) == factor and not t.row.excluded
+    ]
     wider = [wider_by(t.doubt, has_version=True)[0] for t in mine]
     return Errors(
         error=np.array([t.error / w for t, w in zip(mine, wider, strict=True)]),
@@ -160,12 +164,12 @@ def unseen(errors: Errors) -> Floats:
     return np.stack([held, half])
 
 
-def shared_fracs(told: Sequence[Told]) -> tuple[float, float]:
+def shared_fracs(description: Sequence[Told]) -> tuple[float, float]:
     """Shares of the squared log error of the pace that one model's runs of a campaign have in common, and that all
     of a campaign's have: mean over pairs of the product of errors, over the mean square; values beyond 1 count as 1."""
     by_model: dict[tuple[str, ...], list[float]] = defaultdict(list)
     by_campaign: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for t in told:
+    for t in description:
         if t.metric == "tpot_s" and not t.row.excluded:
             error = float(np.clip(t.error, -1.0, 1.0))
             by_model[t.row.campaign, t.row.model].append(error)

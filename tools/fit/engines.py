@@ -80,7 +80,7 @@ def main() -> None:
     print("shared: {:.2f} of one model's squared error, {:.2f} of all of a campaign".format(*shared_fracs(found)))
     made = entries(used, tree, by_factor, found)
     if arguments.only is not None:
-        made = [*kept(arguments.out, arguments.only), *(e for e in made if e["name"] == arguments.only)]
+        made = [*retained(arguments.out, arguments.only), *(e for e in made if e["name"] == arguments.only)]
     table = scores(found)
     _print(table)
     if not arguments.dry:
@@ -91,7 +91,7 @@ def main() -> None:
     print(f"done after {time.perf_counter() - started:.0f} s", flush=True)
 
 
-def kept(path: Path, engine: str) -> list[dict[str, Any]]:
+def retained(path: Path, engine: str) -> list[dict[str, Any]]:
     """The entries of other engines, as an earlier fit found them."""
     return [e for e in tomllib.loads(path.read_text(encoding="utf-8"))["engine"] if e["name"] != engine]
 

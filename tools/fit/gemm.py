@@ -56,12 +56,12 @@ def told_by_bf16(key: Key, rows: Rows, known: Mapping[Key, Mapping[str, float]])
     return {name: base[name] for name in names if base}
 
 
-def fit_devices(groups: Mapping[Key, Rows], told: Mapping[Key, dict[str, float]]) -> dict[Key, dict[str, float]]:
+def fit_devices(groups: Mapping[Key, Rows], description: Mapping[Key, dict[str, float]]) -> dict[Key, dict[str, float]]:
     """Constants of every measured group; bf16 first, because it tells the launch, and what others tell last.
 
     ``told``: constants of groups that are not fitted again.
     """
-    known = dict(told)
+    known = dict(description)
     thin = [key for key, rows in groups.items() if len(rows.on(FIT).m) < THIN_ROWS]
     order = sorted(groups, key=lambda k: (groups[k].is_timed_on_host, k[1] != "bf16", k[2] != LAUNCH_ENGINE, k))
     for key in order:
@@ -82,11 +82,11 @@ def fit_devices(groups: Mapping[Key, Rows], told: Mapping[Key, dict[str, float]]
 
 def fit_behind_host(key: Key, rows: Rows, known: Mapping[Key, Mapping[str, float]]) -> dict[str, float]:
     """Constants of rows that a host launched one by one."""
-    told = next(known[k] for e in ("sglang", LAUNCH_ENGINE) if (k := (key[0], key[1], e)) in known)
-    fixed = {name: value for name, value in told.items() if name not in HOST_TOLD}
+    description = next(known[k] for e in ("sglang", LAUNCH_ENGINE) if (k := (key[0], key[1], e)) in known)
+    fixed = {name: value for name, value in description.items() if name not in HOST_TOLD}
     part = rows.on(FIT)
     problem = Problem([part], HOST_TOLD, fixed)
-    start = {**told, "host_s": float(np.quantile(part.time_s, 0.25))}
+    start = {**description, "host_s": float(np.quantile(part.time_s, 0.25))}
     return solve(problem, problem.position(start))[1]
 
 
@@ -97,8 +97,12 @@ def fit_pool(
     keys = list(keys)
     if len(keys) == 1:
         return known[keys[0]]
-    told = [told_by_bf16(key, groups[key], known) for key in keys]
-    shared = {name: float(np.exp(np.mean(np.log([t[name] for t in told])))) for name in told[0] if all(told)}
+    description = [told_by_bf16(key, groups[key], known) for key in keys]
+    shared = {
+        name: float(np.exp(np.mean(np.log([t[name] for t in description]))))
+        for name in description[0]
+        if all(description)
+    }
     if all("host_s" in known[key] for key in keys):
         return {n: float(np.exp(np.mean(np.log([known[k][n] for k in keys])))) if n not in CHOICES else v
                 for n, v in known[keys[0]].items() if all(n in known[k] for k in keys)}  # fmt: skip
@@ -218,8 +222,8 @@ def report(
         test = rows.on(TEST)
         errors = [np.abs(corrected(test, known[key], trees) / test.time_s - 1) for trees in (None, forests.get(key))]
         if not groups[key].is_timed_on_host:
-            for kept, found in zip(pooled, errors, strict=True):
-                kept.append(found)
+            for retained, found in zip(pooled, errors, strict=True):
+                retained.append(found)
         print(f"{' '.join(key):45s} {figures(errors[0])}  {figures(errors[1])}")
     print(f"{'gemm table':45s} {'  '.join(figures(np.concatenate(p)) for p in pooled)}")
 
@@ -253,8 +257,8 @@ def main() -> None:
     standing = own_constants(stored)
     known = standing if arguments.trees_only else fit_devices(groups, standing)
     forests = train_all(groups, known)
-    kept = {key: trees for key, trees in read_forests(path).items() if only and only not in key.split("|")}
-    save(path, kept | {"|".join(key): trees for key, trees in forests.items()})
+    retained = {key: trees for key, trees in read_forests(path).items() if only and only not in key.split("|")}
+    save(path, retained | {"|".join(key): trees for key, trees in forests.items()})
     pooled = [e for e in stored if "generation" in e] if arguments.trees_only else pooled_entries(groups, known)
     entries = device_entries(groups, known, forests) + pooled
     named = {name_of(e) for e in entries}

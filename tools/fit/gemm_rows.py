@@ -21,7 +21,7 @@ Key = tuple[str, str, str]  # device, format, engine
 BARE = ("aiter", "pytorch")
 """Whose measured products are the kernel alone: the input is there in the format of the product."""
 
-LEAST_ROWS = 10
+MIN_ROWS = 10
 """Fewer rows on a side of the split tell nothing of a group: it is answered by its kin."""
 
 SMALL_S, LONGEST_LAUNCH_S, FEW = 3e-6, 45e-6, 20
@@ -84,8 +84,8 @@ def read_rows(data: Path) -> tuple[dict[Key, Rows], int]:
     for table in _tables(data):
         for key, rows in _groups(table):
             groups[key] = joined(groups[key], rows) if key in groups else rows
-    kept = {key: rows.take(~beats_bound(rows)) for key, rows in groups.items() if is_enough(rows)}
-    return kept, sum(len(rows.m) for rows in groups.values()) - sum(len(rows.m) for rows in kept.values())
+    retained = {key: rows.take(~beats_bound(rows)) for key, rows in groups.items() if is_enough(rows)}
+    return retained, sum(len(rows.m) for rows in groups.values()) - sum(len(rows.m) for rows in retained.values())
 
 
 def _tables(data: Path) -> Iterator[Table]:
@@ -99,7 +99,7 @@ def _tables(data: Path) -> Iterator[Table]:
 
 def is_enough(rows: Rows) -> bool:
     """Rows of enough shapes to fit constants, find an interval and test both."""
-    return all((rows.side == side).sum() >= LEAST_ROWS for side in (FIT, CALIBRATE, TEST))
+    return all((rows.side == side).sum() >= MIN_ROWS for side in (FIT, CALIBRATE, TEST))
 
 
 def joined(one: Rows, other: Rows) -> Rows:

@@ -20,10 +20,10 @@ from orrery.base.posterior import Posterior, settle
 from orrery.calibrate.device.draft import anchors, draft
 from orrery.calibrate.device.pool import pool_of
 from orrery.calibrate.device.rows import COLUMNS, row_of, work_of
-from orrery.calibrate.device.unknowns import Unknowns, unknowns_of
-from orrery.calibrate.measure.backends.backend import Refusal
+from orrery.calibrate.device.unknowns import FitParameters, unknowns_of
+from orrery.calibrate.measure.backends.backend import Unsupported
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
-from orrery.calibrate.measure.quiet import QUIET_RATIO, Quiet
+from orrery.calibrate.measure.quiet import QUIET_RATIO, QuietSampler
 from orrery.calibrate.measure.state import conditions
 from orrery.calibrate.measure.watch import Canary
 from orrery.hardware.calibration import Calibration
@@ -74,7 +74,7 @@ def _format(op: str) -> str:
 def measure(seconds: float) -> None:
     """Time anchors, then kernels of the pool in a drawn order, for about so long."""
     backend, began = NumpyBackend(), time.monotonic()
-    quiet = Quiet(Canary.of(backend))
+    quiet = QuietSampler(Canary.of(backend))
     found = anchors(backend, "fp32", quiet, budget_s=0.1)
     device = replace(draft(backend, {"fp32": found}, name="here"), calibrations=start_calibrations())
     pool = list(pool_of(device, "numpy", ("fp32",)))
@@ -85,7 +85,7 @@ def measure(seconds: float) -> None:
         if time.monotonic() - began > seconds:
             break
         got = quiet.time(backend, pool[i].op, budget_s=0.05)
-        if not isinstance(got, Refusal):
+        if not isinstance(got, Unsupported):
             timed, slow = got
             measured = {"time_s": f"{timed.time_s:.6g}", "spread_frac": f"{timed.spread_frac:.3f}"}
             rows.append(row_of(pool[i], "", source, **measured, slowness_ratio=f"{slow:.3f}"))
@@ -126,7 +126,7 @@ def fit() -> None:
     OUT.write_text(text)
 
 
-def solve(unknowns: Unknowns, mine: list, use: np.ndarray) -> tuple[Unknowns, np.ndarray]:
+def solve(unknowns: FitParameters, mine: list, use: np.ndarray) -> tuple[FitParameters, np.ndarray]:
     """The unknowns settled on the rows of ``use``, and log(predicted / measured) of all rows."""
     works, time_s = [w for w, _ in mine], np.array([t for _, t in mine])
     few = [w for w, u in zip(works, use, strict=True) if u]
@@ -140,7 +140,7 @@ def solve(unknowns: Unknowns, mine: list, use: np.ndarray) -> tuple[Unknowns, np
     return replace(unknowns, prior=found), np.log(predicted / time_s)
 
 
-def entry(key, unknowns: Unknowns, left: np.ndarray, num_rows: int, start) -> dict:
+def entry(key, unknowns: FitParameters, left: np.ndarray, num_rows: int, start) -> dict:
     """One [[calibration]] table: constants, and the interval of measured / predicted on the half not used."""
     constants = {n: float(f"{v:.4g}") for (_, n), v in zip(unknowns.names, np.exp(unknowns.prior.mean), strict=True)}
     fixed = {n: v for n, v in start.items() if n not in constants}
@@ -156,9 +156,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measure", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--data", help="not read: the rows are this project's own")
-    asked = parser.parse_args()
-    if asked.measure:
-        measure(asked.measure)
+    requested = parser.parse_args()
+    if requested.measure:
+        measure(requested.measure)
     fit()
 
 

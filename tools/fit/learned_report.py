@@ -24,7 +24,7 @@ from orrery.base.files import write_atomically
 from orrery.catalog.residuals import FOLDER, read_forests, read_row_spreads
 from orrery.evidence.split import TEST
 from orrery.kernels.energy import calibration, power_spread, power_w
-from orrery.kernels.residual.sureness import Spreads
+from orrery.kernels.residual.error_range import Spreads
 
 Floats = NDArray[np.float64]
 

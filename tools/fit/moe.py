@@ -46,15 +46,15 @@ MIN_SLICES = 8  # with fewer slices of experts, inner folds cannot tell learning
 
 WORTH = 0.97  # of the error without them: trees that bring less are left out
 
-MOST_LEARNED = 900  # rows of a group that its trees learn from
+MAX_LEARNED = 900  # rows of a group that its trees learn from
 
-LEAST_SLICES = 4
+MIN_SLICES = 4
 """Slices of experts below which constants have to show that they are better than those of the same kernel called by
 another engine, or in a format as wide: fewer slices may not tell bandwidth, products and overheads apart."""
 
-LEAST_FITTED = 10  # rows that the constants of a device, their interval and their error rest on, at least
+MIN_FITTED = 10  # rows that the constants of a device, their interval and their error rest on, at least
 
-MOST_FITTED = 200  # rows of a group that its constants are fitted on: more change them little
+MAX_FITTED = 200  # rows of a group that its constants are fitted on: more change them little
 PRIOR_SLICES = 0.3
 """The first values count as much as this share of a slice of experts: they decide what one slice leaves open."""
 
@@ -79,9 +79,9 @@ def fit(parts: Sequence[Rows], choice: Choice) -> tuple[Floats, float]:
 
 
 def thinned(rows: Rows) -> Rows:
-    """At most MOST_FITTED rows, evenly over the whole."""
+    """At most MAX_FITTED rows, evenly over the whole."""
     keep = np.zeros(rows.time_s.size, dtype=bool)
-    keep[np.unique(np.linspace(0, keep.size - 1, min(keep.size, MOST_FITTED)).astype(int))] = True
+    keep[np.unique(np.linspace(0, keep.size - 1, min(keep.size, MAX_FITTED)).astype(int))] = True
     return rows if keep.all() else rows.take(keep)
 
 
@@ -126,7 +126,7 @@ def left_out(parts: Sequence[Rows], choice: Choice, key: Callable[[Rows], str]) 
 
 def learn(rows: Rows, constants: Floats) -> ResidualTrees | None:
     """What trees learn from the fit rows beyond the physics, where the calibrate rows say that it helps."""
-    train, held = _few(on(rows, FIT), MOST_LEARNED), on(rows, CALIBRATE)
+    train, held = _few(on(rows, FIT), MAX_LEARNED), on(rows, CALIBRATE)
     if not held.time_s.size or train.slices().max() + 1 < MIN_SLICES:
         return None
     trees = learn_together([train], constants)
@@ -181,7 +181,7 @@ def kin_of(rows: Rows, fitted: Sequence[Fitted]) -> Fitted | None:
     def is_kin(one: Rows) -> bool:
         return (
             one.generation == rows.generation and kernel_of(one.engine) == kernel_of(rows.engine)
-            and (one.format, one.engine) != (rows.format, rows.engine) and slices_fitted(one) >= LEAST_SLICES
+            and (one.format, one.engine) != (rows.format, rows.engine) and slices_fitted(one) >= MIN_SLICES
             and (one.format == rows.format or is_as_wide(one.format, rows.format))
         )  # fmt: skip
 
@@ -200,7 +200,7 @@ def slices_fitted(rows: Rows) -> int:
 def is_left_to_kin(one: Fitted, fitted: Sequence[Fitted]) -> bool:
     """Whether constants of few slices serve the rows for the interval worse than those that would answer without."""
     rows, constants, trees = one
-    if slices_fitted(rows) >= LEAST_SLICES or (kin := kin_of(rows, fitted)) is None:
+    if slices_fitted(rows) >= MIN_SLICES or (kin := kin_of(rows, fitted)) is None:
         return False
     held = on(rows, CALIBRATE)
     borrowed = predicted(held, kin[1], kin[2] if kin[0].format == rows.format else None)
@@ -225,7 +225,7 @@ def main() -> None:
             continue
         rows, beaten = screen(raw)
         screened += beaten
-        if min((rows.side == s).sum() for s in (FIT, CALIBRATE, TEST)) < LEAST_FITTED:
+        if min((rows.side == s).sum() for s in (FIT, CALIBRATE, TEST)) < MIN_FITTED:
             continue
         whole.setdefault((rows.format, rows.engine), []).append(rows)
     choices = {key: choose(parts) for key, parts in whole.items()}

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 SIZES = ("tokens", "hidden_size", "ffn_size", "num_experts", "experts_per_token", "tp", "ep", "skew")
 MIN_ROWS = 50
-MOST_ROWS = {FIT: 1400, "calibrate": 500, TEST: 900}
+MAX_ROWS = {FIT: 1400, "calibrate": 500, TEST: 900}
 """Rows of a device, format, back end and engine on each side, at most."""
 
 SYSTEMS = {
@@ -217,12 +217,15 @@ def _groups(frame: pd.DataFrame) -> Iterator[Rows]:
     for (device, format, key), mine in frame.groupby(["device", "format", "key"]):
         if len(mine) < MIN_ROWS:
             continue
-        kept = pd.concat([_sample(part, MOST_ROWS[name], generator) for name, part in mine.groupby("side")])
-        sizes = kept[list(SIZES)].to_numpy(dtype=np.float64).T
+        retained = pd.concat([_sample(part, MAX_ROWS[name], generator) for name, part in mine.groupby("side")])
+        sizes = retained[list(SIZES)].to_numpy(dtype=np.float64).T
         yield _rows(
-            (str(device), str(format), str(key)), sizes, kept.gated.to_numpy(dtype=bool), kept.time_s.to_numpy(),
-            kept.side.to_numpy(dtype=np.str_),
-        )  # fmt: skip
+            (str(device), str(format), str(key)),
+            sizes,
+            retained.gated.to_numpy(dtype=bool),
+            retained.time_s.to_numpy(),
+            retained.side.to_numpy(dtype=np.str_),
+        )
 
 
 def _sample(part: pd.DataFrame, most: int, generator: np.random.Generator) -> pd.DataFrame:

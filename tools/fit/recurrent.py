@@ -144,8 +144,8 @@ def mamba2(folder: Path) -> list[Rows]:
         op = f"convolution_{'decode' if phase == 'generation' else 'prefill'}"
         sequences, width = t.batch_size.to_numpy(float), t.width.to_numpy(float)
         tokens = sequences * (t.seq_len.to_numpy(float) if op.endswith("prefill") else 1.0)
-        kept = 2.0 * sequences * width * (CONVOLUTION_TAPS - 1) * kernel.SIXTEEN_BIT_BYTES
-        moved = 2.0 * tokens * width * kernel.SIXTEEN_BIT_BYTES + kept
+        retained = 2.0 * sequences * width * (CONVOLUTION_TAPS - 1) * kernel.SIXTEEN_BIT_BYTES
+        moved = 2.0 * tokens * width * kernel.SIXTEEN_BIT_BYTES + retained
         side = np.array([side_of([op, str(int(w)), str(int(n))]) for w, n in zip(width, tokens, strict=True)])
         sizes = {"tokens": tokens, "sequences": sequences, "moved": moved}
         device = get_device(SYSTEMS[str(system)])
@@ -159,10 +159,10 @@ def _rows(device: Device, op: str, kind: str, engine: str, t: Any) -> Rows:
     width = (2 * keys + heads) * HEAD
     tokens = sequences * (length if op.endswith("prefill") else 1.0)
     state_size = 2.0 if engine == "tensorrt-llm" and op.endswith("decode") else 4.0
-    kept = 2.0 * sequences * width * (CONVOLUTION_TAPS - 1) * kernel.SIXTEEN_BIT_BYTES
+    retained = 2.0 * sequences * width * (CONVOLUTION_TAPS - 1) * kernel.SIXTEEN_BIT_BYTES
     sizes = {
         "tokens": tokens, "sequences": sequences, "width": width, "heads": heads,
-        "state": heads * HEAD * HEAD * state_size, "moved": 2.0 * tokens * width * kernel.SIXTEEN_BIT_BYTES + kept,
+        "state": heads * HEAD * HEAD * state_size, "moved": 2.0 * tokens * width * kernel.SIXTEEN_BIT_BYTES + retained,
     }  # fmt: skip
     words = zip(keys.astype(int), heads.astype(int), sequences.astype(int), strict=True)
     side = np.array([side_of([op, *map(str, w)]) for w in words])

@@ -177,9 +177,9 @@ def main() -> None:
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--data", type=Path, default=root.parent / "shared" / "data")
     parser.add_argument("--score", action="store_true", help="only print the errors of what is shipped")
-    asked = parser.parse_args()
-    runs = list(read(asked.data / "energy" / "mlenergy_llm_h100.csv"))
-    if asked.score:
+    requested = parser.parse_args()
+    runs = list(read(requested.data / "energy" / "mlenergy_llm_h100.csv"))
+    if requested.score:
         return score(runs)
     rows = arrays(runs)
     ratio = np.ones(len(runs))

@@ -92,7 +92,7 @@ PULL = (
 TYPICAL = 0.1
 """Log error beyond which a row says more about its run than about the constants."""
 
-MOST_PER_FILE = 60
+MAX_PER_FILE = 60
 """Fit rows of one file that enter, taken evenly, so that no table outvotes the others."""
 
 MIN_FIT, MIN_FIT_MEMORY, MIN_CALIBRATE = 4, 2, 12
@@ -203,11 +203,11 @@ def memory_errors(runs: Sequence[Run], thetas: Sequence[Theta]) -> Floats:
 
 
 def even(runs: Iterable[Run]) -> list[Run]:
-    """At most MOST_PER_FILE of each file, evenly."""
+    """At most MAX_PER_FILE of each file, evenly."""
     by: dict[str, list[Run]] = defaultdict(list)
     for r in runs:
         by[r.file].append(r)
-    return [r for rows in by.values() for r in rows[:: max(1, -(-len(rows) // MOST_PER_FILE))]]
+    return [r for rows in by.values() for r in rows[:: max(1, -(-len(rows) // MAX_PER_FILE))]]
 
 
 def fitted(

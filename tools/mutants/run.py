@@ -36,7 +36,7 @@ FLOORS = (
     "rl", "catalog", "planner",
 )  # fmt: skip
 HERE = Path(__file__).parent
-LEAST_FRAC = 0.8
+MIN_FRAC = 0.8
 SEED = 2026
 OPTIONS = (
     "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0",
@@ -84,9 +84,13 @@ class Tree:
 
     def _is_made_of(self, room: str, floor: str) -> bool:
         """Whether the extension of a room was compiled from a source on a floor."""
-        told = f"from orrery.{room} import _compiled as c; print(any(p.startswith('{floor}/') for p in c.SOURCES))"
+        description = (
+            f"from orrery.{room} import _compiled as c; print(any(p.startswith('{floor}/') for p in c.SOURCES))"
+        )
         environ = environment(self.source, self.source)
-        found = subprocess.run([sys.executable, "-c", told], env=environ, capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            [sys.executable, "-c", description], env=environ, capture_output=True, text=True, check=False
+        )
         return found.stdout.strip() != "False"
 
     def path(self, change: Change) -> Path:
@@ -212,17 +216,17 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="orrery-mutants-") as folder:
             outcomes = survey(floor, arguments.count, arguments.seed, Path(folder))
         fates = [outcome.fate for outcome in outcomes]
-        killed, counted = fates.count("killed"), len(fates) - fates.count("equivalent")
-        frac = killed / max(counted, 1)
+        rejected, counted = fates.count("killed"), len(fates) - fates.count("equivalent")
+        frac = rejected / max(counted, 1)
         took_s = time.perf_counter() - started
-        print(f"{floor}: {killed} of {counted} seen ({frac:.0%}), {len(fates) - counted} equivalent, {took_s:.0f} s")
+        print(f"{floor}: {rejected} of {counted} seen ({frac:.0%}), {len(fates) - counted} equivalent, {took_s:.0f} s")
         found[floor] = [{"change": o.change.name, "fate": o.fate, "tests": o.num_tests} for o in outcomes]
-        if frac < LEAST_FRAC or len(fates) - counted > 0.1 * len(fates):
+        if frac < MIN_FRAC or len(fates) - counted > 0.1 * len(fates):
             weak.append(floor)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     if weak:
-        sys.exit(f"Fewer than {LEAST_FRAC:.0%} seen, or over a tenth equivalent: {', '.join(weak)}.")
+        sys.exit(f"Fewer than {MIN_FRAC:.0%} seen, or over a tenth equivalent: {', '.join(weak)}.")
 
 
 if __name__ == "__main__":

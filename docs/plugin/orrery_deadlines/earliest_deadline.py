@@ -24,7 +24,7 @@ def order(
 
 TECHNIQUE = Technique(
     name="earliest-deadline",
-    seam="serving.queue",
+    extension_point="serving.queue",
     rule=order,
     knobs=Knobs,
     gains="Short prompts meet a TTFT that long ones do not need.",

@@ -25,7 +25,7 @@ def route(
 
 TECHNIQUE = Technique(
     name="fewest-tokens",
-    seam="serving.route",
+    extension_point="serving.route",
     rule=route,
     knobs=Knobs,
     gains="A replica that got a long prompt is left alone until it has read it.",

@@ -32,18 +32,18 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:  # missing, too many, or of an unknown name
             raise WrongType(f"{function.__name__}: {error}; it takes {', '.join(shape.parameters)}.") from None
         for name, given in bound.arguments.items():
-            for said, value in _each(name, given, shape.parameters[name].kind):
+            for text, value in _each(name, given, shape.parameters[name].kind):
                 if not is_of(value, hints[name]):
-                    raise wrong_type(function.__name__, said, value, words_of(hints[name]))
+                    raise wrong_type(function.__name__, text, value, words_of(hints[name]))
         return function(*args, **kwargs)
 
     return checked
 
 
-def wrong_type(function: str, name: str, value: object, wanted: str) -> WrongType:
+def wrong_type(function: str, name: str, value: object, expected: str) -> WrongType:
     """What was got for an argument, and what to give instead."""
-    said = shown(value)
-    return WrongType(f"{function}: {name}: got {said} of type {type(value).__name__}; give {wanted}.")
+    text = shown(value)
+    return WrongType(f"{function}: {name}: got {text} of type {type(value).__name__}; give {expected}.")
 
 
 def is_of(value: Any, hint: Any) -> bool:

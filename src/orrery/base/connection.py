@@ -9,8 +9,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_HEADER_BYTES = 65_536
-MOST_MESSAGE_BYTES = 100_000_000
+MAX_HEADER_BYTES = 65_536
+MAX_MESSAGE_BYTES = 100_000_000
 """With a body in small chunks, and what the parser keeps of trailers behind it."""
 
 PATIENCE_S = 20.0
@@ -44,10 +44,10 @@ class Connection(HttpToolsProtocol):
         """Refused where the headers alone are too long; cut off where there is no end to the rest."""
         super().data_received(data)
         self._bytes += len(data)
-        if self._reads_headers and self._bytes > MOST_HEADER_BYTES and not self.transport.is_closing():
+        if self._reads_headers and self._bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.transport.write(TOO_LARGE)
             self.transport.close()
-        elif self._bytes > MOST_MESSAGE_BYTES:
+        elif self._bytes > MAX_MESSAGE_BYTES:
             self.transport.abort()
 
     def on_headers_complete(self) -> None:

@@ -13,10 +13,10 @@ Infeasible is not an error: planner and scenario return it as a result with numb
 import difflib
 from collections.abc import Iterable
 
-MOST_LETTERS = 60
+MAX_LETTERS = 60
 """Of a value that a message repeats."""
 
-MOST_LISTED = 12
+MAX_LISTED = 12
 """Names that an error spells out; more are listed by a command."""
 
 
@@ -48,17 +48,17 @@ class UnknownName(OrreryError, LookupError):
         self.kind, self.name, self.near = kind, name, nearest(name, known)
         hint = f" Did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
         names = sorted(known)
-        rest = f"Known: {', '.join(names)}." if len(names) <= MOST_LISTED else f"`{lister}` lists all."
+        rest = f"Known: {', '.join(names)}." if len(names) <= MAX_LISTED else f"`{lister}` lists all."
         super().__init__(f"There is no {kind} {name!r}.{hint} {rest}")
 
 
 def shown(value: object) -> str:
     """A value on one short line, for a message; one whose own words fail has none."""
     try:
-        said = repr(value)
+        text = repr(value)
     except Exception as error:  # a number of too many digits, or whatever somebody's class does
         return f"a value without words ({type(error).__name__})"
-    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 3]}…"
+    return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 3]}…"
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.5) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ Row = Mapping[str, str | float | int | bool]
 Progress = Callable[[int, int], None]
 """Told (done, total), in optimizer steps of all runs together."""
 
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +33,10 @@ class Experiment:
         self, *, seed: int = 0, steps: int = 0, progress: Progress = lambda done, total: None
     ) -> tuple[Row, ...]:
         """The table of answers; the same for the same seed and steps."""
-        if seed < 0 or not 0 <= steps <= MOST_STEPS:
+        if seed < 0 or not 0 <= steps <= MAX_STEPS:
             raise OutOfRange(
                 f"experiment {self.name}: seed {seed}, steps {steps}; "
-                f"write a seed from 0, and 1 to {MOST_STEPS:,} steps."
+                f"write a seed from 0, and 1 to {MAX_STEPS:,} steps."
             )
         return self.run(seed, steps or self.num_steps, progress)
 

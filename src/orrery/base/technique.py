@@ -19,7 +19,7 @@ class Technique:
     """A mechanism at a seam of a floor: what it does, what it buys and what it costs."""
 
     name: str  # as typed: "ring-all-reduce"
-    seam: str  # which rule it replaces: "network.collective"
+    extension_point: str  # which rule it replaces: "network.collective"
     rule: Callable[..., Any]
     knobs: type  # a frozen dataclass whose every field has a default
     gains: str  # one line: what it buys
@@ -34,7 +34,7 @@ def discover(folder: ModuleType) -> Iterator[Technique]:
     outside = [e.load() for e in entry_points(group="orrery.techniques")]
     floor = folder.__name__.split(".")[1]
     found = [module.TECHNIQUE for module in (*inside, *outside) if hasattr(module, "TECHNIQUE")]
-    yield from sorted((t for t in found if t.seam.startswith(f"{floor}.")), key=lambda t: t.name)
+    yield from sorted((t for t in found if t.extension_point.startswith(f"{floor}.")), key=lambda t: t.name)
 
 
 def technique_folders() -> Iterator[ModuleType]:

@@ -74,8 +74,8 @@ def text(value: float, unit: str, digits: int = 3) -> str:
         return f"{value:,.{digits}g} {unit}" if abs(value) < 1000 else f"{value:,.0f} {unit}"
     prefix, scale = prefix_of(value, _SYMBOLS[unit])
     number = value / scale
-    said = f"{number:.{digits}g}" if abs(number) < 1000 else _plain(number, digits)  # long times have no prefix
-    return f"{said} {prefix}{_SYMBOLS[unit]}"
+    message = f"{number:.{digits}g}" if abs(number) < 1000 else _plain(number, digits)  # long times have no prefix
+    return f"{message} {prefix}{_SYMBOLS[unit]}"
 
 
 def si(value: float, unit: str = "", digits: int = 3) -> str:

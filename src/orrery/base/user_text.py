@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import tomli
 
-from orrery.base.errors import MOST_LISTED, OrreryError, ScenarioError
+from orrery.base.errors import MAX_LISTED, OrreryError, ScenarioError
 
-MOST_VALUES = 50_000_000
+MAX_VALUES = 50_000_000
 """Of one JSON text: each takes some 60 bytes of memory. ShareGPT as published has ten million."""
 
-MOST_TOML_LETTERS = 4_000_000
+MAX_TOML_LETTERS = 4_000_000
 """Of scenarios, devices and papers, which people write: a TOML reader in Python takes a second for some two million."""
 
-MOST_COLUMNS, MOST_ROWS, MOST_CELLS = 2_000, 12_000_000, 60_000_000
+MAX_COLUMNS, MAX_ROWS, MAX_CELLS = 2_000, 12_000_000, 60_000_000
 """Of one CSV text. A cell has at most 131,072 letters, which is the reader's own bound."""
 
 
@@ -37,8 +37,8 @@ def json_value(
 def parsed_json(text: str, *, is_unique: bool = False) -> Any:
     """The same; ValueError says only why it is none."""
     num_values = text.count(",") + text.count("[") + text.count("{")
-    if num_values > MOST_VALUES:
-        raise ValueError(f"some {num_values:,} values are too many; at most {MOST_VALUES:,} are read")
+    if num_values > MAX_VALUES:
+        raise ValueError(f"some {num_values:,} values are too many; at most {MAX_VALUES:,} are read")
     try:
         return json.loads(text, object_pairs_hook=_unique if is_unique else None)
     except json.JSONDecodeError as wrong:
@@ -58,7 +58,7 @@ class _Twice(ValueError):
 
 def toml_tables(text: str, where: object, write: str, *, error: type[OrreryError] = ScenarioError) -> dict[str, Any]:
     """The tables of a TOML text; ``write`` ends the message where it is none."""
-    if len(text) > MOST_TOML_LETTERS:
+    if len(text) > MAX_TOML_LETTERS:
         raise error(f"{where}: {len(text):,} letters are too many for a TOML file of this kind; {write}.")
     try:
         return tomli.loads(text)
@@ -69,7 +69,7 @@ def toml_tables(text: str, where: object, write: str, *, error: type[OrreryError
 
 
 def csv_lines(
-    text: str, where: object, *, most_columns: int = MOST_COLUMNS, error: type[OrreryError] = ScenarioError
+    text: str, where: object, *, most_columns: int = MAX_COLUMNS, error: type[OrreryError] = ScenarioError
 ) -> Iterator[tuple[int, list[str]]]:
     """(line number, cells) of each line that has any; the first is the header."""
     lines = csv.reader(io.StringIO(text))
@@ -81,8 +81,8 @@ def csv_lines(
                 raise error(
                     f"{where}: line {lines.line_num}: {len(cells):,} columns are too many; {most_columns:,} are read."
                 )
-            if num_rows > MOST_ROWS or num_cells > MOST_CELLS:
-                raise error(f"{where}: more than {MOST_ROWS:,} rows or {MOST_CELLS:,} cells; split the file.")
+            if num_rows > MAX_ROWS or num_cells > MAX_CELLS:
+                raise error(f"{where}: more than {MAX_ROWS:,} rows or {MAX_CELLS:,} cells; split the file.")
             if cells:
                 yield lines.line_num, cells
     except csv.Error as wrong:
@@ -100,7 +100,7 @@ def csv_table(
         raise error(f"{where}: is empty; the first line must name the columns.")
     if len(set(header)) != len(header):
         twice = sorted(name for name, count in Counter(header).items() if count > 1)
-        shown = ", ".join(twice[:MOST_LISTED]) + (", …" if len(twice) > MOST_LISTED else "")
+        shown = ", ".join(twice[:MAX_LISTED]) + (", …" if len(twice) > MAX_LISTED else "")
         raise error(f"{where}: column {shown} is named twice.")
     return header, _rows(lines, header, where, error)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
-from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
+from orrery.calibrate.measure.backends.backend import Backend, Unsupported, time_prepared
 from orrery.calibrate.measure.backends.find import find_backend
 from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device
@@ -38,9 +38,9 @@ def kernel(**settings: Any) -> KernelAnswer:
 
 def _measured(answer: KernelAnswer, found: list[Found], backend: Backend) -> KernelAnswer:
     """The same rows, with what a clock says beside those that a library here can run on such a device."""
-    told: dict[int, Measured] = {}
+    description: dict[int, Measured] = {}
     refused: dict[str, None] = {}
-    taken: dict[tuple[Any, ...], Measured | Refusal] = {}
+    taken: dict[tuple[Any, ...], Measured | Unsupported] = {}
     for i, (row, one) in enumerate(zip(answer.rows, found, strict=True)):
         key = (row.op, row.format, *row.sizes.items())
         if one.op is None:
@@ -49,13 +49,13 @@ def _measured(answer: KernelAnswer, found: list[Found], backend: Backend) -> Ker
         if key not in taken:
             taken[key] = _timed(backend, one)
         got = taken[key]
-        if isinstance(got, Refusal):
+        if isinstance(got, Unsupported):
             refused[f"{row.op} in {row.format}: {got.reason}"] = None
         else:
-            told[i] = got
-    if not told:
+            description[i] = got
+    if not description:
         raise ScenarioError("measure: nothing could be timed here. " + "; ".join(refused) + ". Leave --measure out.")
-    rows = tuple(replace(row, measured=told.get(i)) for i, row in enumerate(answer.rows))
+    rows = tuple(replace(row, measured=description.get(i)) for i, row in enumerate(answer.rows))
     notes = (*answer.notes, *(f"not measured: {reason}" for reason in refused), _where(backend, answer))
     return replace(answer, rows=rows, notes=notes)
 
@@ -85,11 +85,11 @@ def is_same(one: str, other: str) -> bool:
     return first == second or bool({word for word in numbers if not word.endswith(("gb", "gib"))})
 
 
-def _timed(backend: Backend, found: Found) -> Measured | Refusal:
+def _timed(backend: Backend, found: Found) -> Measured | Unsupported:
     if found.op is None:
-        return Refusal(reason="no library here runs this variant")
+        return Unsupported(reason="no library here runs this variant")
     prepared = backend.prepare(found.op)
-    if isinstance(prepared, Refusal):
+    if isinstance(prepared, Unsupported):
         return prepared
     timed = time_prepared(backend, prepared, budget_s=BUDGET_S)
     return Measured(

@@ -89,8 +89,8 @@ def _read(path: Path, modified_ns: int, kind: str, known: frozenset[str]) -> Cor
     for key in ("base", "device", "at", "version", "precision"):
         if not isinstance(raw.get(key, ""), str):
             raise FactError(f"{path.name}: {key}: got {repr(raw[key])[:40]}; write it in quotes.")
-    told = table_in(table_in(raw, "sources", path.name, error=FactError), "runs", path.name, error=FactError)
-    cited = {key: str(told[key]) for key in ("title", "url", "retrieved") if key in told}
+    run_source = table_in(table_in(raw, "sources", path.name, error=FactError), "runs", path.name, error=FactError)
+    cited = {key: str(run_source[key]) for key in ("title", "url", "retrieved") if key in run_source}
     source = Source(**{"title": path.stem} | cited)
     return Corrected(
         name=path.stem, base=raw["base"], version=raw.get("version", ""), precision=raw.get("precision", ""),

@@ -65,7 +65,7 @@ def read_device(path: Path, modified_ns: int = 0) -> Device:
     ``modified_ns`` only tells an edited file from the one read before.
     """
     raw, file = device_tables(path, modified_ns), path.name
-    unrest_of(file, raw)
+    speed_drift_ratio(file, raw)
     _refuse_unknown(file, "", raw, (*IDENTITY, "measured_as", "sources", "facts", "conditions", "calibration"))
     for key in (*IDENTITY, *(["measured_as"] if "measured_as" in raw else [])):
         if not isinstance(raw.get(key), str) or not raw[key]:
@@ -81,7 +81,7 @@ def measured_as(path: Path, modified_ns: int = 0) -> str:
     return str(device_tables(path, modified_ns).get("measured_as", ""))
 
 
-def unrest_of(file: str, raw: Mapping[str, Any]) -> float:
+def speed_drift_ratio(file: str, raw: Mapping[str, Any]) -> float:
     """How far the machine's speed moved while it was measured, by its file's tables; 1 where nobody says."""
     ratio = table_in(raw, "conditions", file, error=FactError).get("widen_ratio", 1.0)
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1.0 <= ratio < math.inf:
@@ -161,12 +161,12 @@ def _refuse_unknown(file: str, where: str, got: Mapping[str, Any], known: tuple[
     for key in got:
         if key not in known:
             near = nearest(key, known)
-            said = (
+            text = (
                 f"did you mean {' or '.join(near)}?"
                 if near
                 else f"known: {', '.join((*known, hint) if hint else known)}."
             )
-            raise FactError(f"{file}: {where}unknown key {key}; {said}")
+            raise FactError(f"{file}: {where}unknown key {key}; {text}")
 
 
 def _device(name: str, raw: Mapping[str, Any], facts: dict[str, Fact]) -> Device:

@@ -27,7 +27,7 @@ from orrery.base.errors import FactError, UnknownName
 from orrery.base.sources import Basis, Fact
 from orrery.base.user_file import is_user_file
 from orrery.catalog.calibrations import calibrations_for, own_calibrations
-from orrery.catalog.device_file import device_tables, measured_as, read_device, unrest_of
+from orrery.catalog.device_file import device_tables, measured_as, read_device, speed_drift_ratio
 from orrery.catalog.device_names import plain, spellings
 from orrery.hardware.device import Device
 
@@ -75,7 +75,7 @@ def _with_calibrations(path: Path, modified_ns: int = 0) -> Device:
     device = read_device(path, modified_ns)
     tables = device_tables(path, modified_ns)
     known = calibrations_for(device.name, device.generation, measured_as(path, modified_ns))
-    unrest = unrest_of(path.name, tables)
+    unrest = speed_drift_ratio(path.name, tables)
     return replace(device, calibrations=known | own_calibrations(path, tables), unrest_ratio=unrest)
 
 

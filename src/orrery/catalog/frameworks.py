@@ -205,8 +205,8 @@ def _fitted(name: str, generation: str, precision: str) -> tuple[dict[str, Fact]
 
 def _serves(entry: Mapping[str, Any], name: str, generation: str, precision: str) -> bool:
     """Whether an entry speaks of such runs: every word that it states is theirs."""
-    wanted = {"name": name, "generation": generation, "precision": precision}
-    return all(entry.get(key, "") in ("", word) for key, word in wanted.items())
+    required = {"name": name, "generation": generation, "precision": precision}
+    return all(entry.get(key, "") in ("", word) for key, word in required.items())
 
 
 def nearness(entry: Mapping[str, Any]) -> tuple[bool, bool, bool]:

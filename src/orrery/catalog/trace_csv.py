@@ -13,13 +13,13 @@ Cells = Mapping[str, str | None]
 Reader = Callable[[Path, str, Cells], Row | None]
 
 
-MOST_COLUMNS = 200
+MAX_COLUMNS = 200
 """Published traces have three to eight."""
 
 
 def csv_rows(path: Path, text: str) -> Iterator[Row]:
     """The requests of a CSV file."""
-    lines = csv_lines(text, path, most_columns=MOST_COLUMNS)
+    lines = csv_lines(text, path, most_columns=MAX_COLUMNS)
     header = [name.strip() for name in next(lines, (1, list[str]()))[1]]
     read = reader(path, header)
     for number, cells in lines:

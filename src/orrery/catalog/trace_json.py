@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
-from orrery.base.user_text import MOST_ROWS, json_value
+from orrery.base.user_text import MAX_ROWS, json_value
 from orrery.catalog.trace_table import Row, Trace, gathered, is_number, seconds, tokens
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -21,8 +21,8 @@ Entry = dict[str, Any]
 
 def json_lines(path: Path, text: str) -> Trace:
     """Mooncake's format, or Qwen-Bailian's, which has a ``chat_id``."""
-    if (count := text.count("\n")) > MOST_ROWS:
-        raise ScenarioError(f"{path}: {count:,} lines are too many; at most {MOST_ROWS:,} are read. Split the file.")
+    if (count := text.count("\n")) > MAX_ROWS:
+        raise ScenarioError(f"{path}: {count:,} lines are too many; at most {MAX_ROWS:,} are read. Split the file.")
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     entries = [(f"line {number}", _entry(path, number, line)) for number, line in lines]
     if "chat_id" in entries[0][1]:
@@ -81,8 +81,8 @@ def _numbers(path: Path, place: str, entry: Entry, names: tuple[str, ...], whose
 def _hash_ids(path: Path, place: str, entry: Entry) -> list[int]:
     ids: Any = entry.get("hash_ids", [])
     if type(ids) is not list or any(type(i) is not int or i < 0 for i in cast(list[Any], ids)):
-        said = repr(cast(Any, ids))[:40]
-        raise ScenarioError(f"{path}: {place}: hash_ids: got {said}; write a list of whole numbers from 0.")
+        text = repr(cast(Any, ids))[:40]
+        raise ScenarioError(f"{path}: {place}: hash_ids: got {text}; write a list of whole numbers from 0.")
     return cast(list[int], ids)
 
 
@@ -95,9 +95,9 @@ def sharegpt(path: Path, text: str) -> Trace:
         turns = cast(Entry, entry).get("conversations") if isinstance(entry, dict) else None
         if not isinstance(turns, list):
             raise ScenarioError(f"{path}: entry {number}: has no conversations; ShareGPT entries do.")
-        said = [str(cast(Entry, t).get("value", "")) for t in cast(list[Any], turns)[:2] if isinstance(t, dict)]
-        if len(said) == 2:
-            prompt, answer = (max(1, round(len(s) / CHARACTERS_PER_TOKEN)) for s in said)
+        message = [str(cast(Entry, t).get("value", "")) for t in cast(list[Any], turns)[:2] if isinstance(t, dict)]
+        if len(message) == 2:
+            prompt, answer = (max(1, round(len(s) / CHARACTERS_PER_TOKEN)) for s in message)
             capped += prompt > SHAREGPT_PROMPT_TOKENS or answer > SHAREGPT_ANSWER_TOKENS
             rows.append(Row(0.0, min(prompt, SHAREGPT_PROMPT_TOKENS), min(answer, SHAREGPT_ANSWER_TOKENS)))
     notes = [f"{path.name}: token counts taken as characters / {CHARACTERS_PER_TOKEN:g}"]

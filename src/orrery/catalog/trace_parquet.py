@@ -8,14 +8,14 @@ from typing import Any
 
 from orrery.base.errors import ScenarioError
 from orrery.base.user_file import MAX_BYTES
-from orrery.base.user_text import MOST_ROWS
-from orrery.catalog.trace_csv import MOST_COLUMNS, reader
+from orrery.base.user_text import MAX_ROWS
+from orrery.catalog.trace_csv import MAX_COLUMNS, reader
 from orrery.catalog.trace_table import KNOWN, Trace, gathered
 
 NESTED = frozenset({"list", "array", "struct", "map", "union"})
 TEXTS = frozenset({"varchar", "blob"})
 
-MOST_S = 30.0
+MAX_S = 30.0
 
 MAGIC = b"PAR1"
 """The first bytes of every Parquet file."""
@@ -41,7 +41,7 @@ def _columns(path: Path, raw: bytes) -> dict[str, list[Any]]:
     with TemporaryDirectory() as folder, library.connect() as connection:
         copy = Path(folder) / "table.parquet"
         copy.write_bytes(raw)
-        late = threading.Timer(MOST_S, connection.interrupt)
+        late = threading.Timer(MAX_S, connection.interrupt)
         late.daemon = True
         late.start()
         try:
@@ -49,10 +49,10 @@ def _columns(path: Path, raw: bytes) -> dict[str, list[Any]]:
             _check_size(path, connection, relation)
             found: dict[str, Any] = relation.fetchnumpy()
         except library.InterruptException:
-            raise ScenarioError(f"{path}: was not read within {MOST_S:g} s; write the trace as CSV.") from None
+            raise ScenarioError(f"{path}: was not read within {MAX_S:g} s; write the trace as CSV.") from None
         except library.Error as error:
-            said = str(error).replace(str(copy), path.name).splitlines()[0][:120]
-            raise ScenarioError(f"{path}: not readable as Parquet: {said}; write the trace again, or as CSV.") from None
+            text = str(error).replace(str(copy), path.name).splitlines()[0][:120]
+            raise ScenarioError(f"{path}: not readable as Parquet: {text}; write the trace again, or as CSV.") from None
         finally:
             late.cancel()
     return {name: _plain(column) for name, column in found.items()}
@@ -61,13 +61,13 @@ def _columns(path: Path, raw: bytes) -> dict[str, list[Any]]:
 def _check_size(path: Path, connection: Any, relation: Any) -> None:
     """Refuse what would fill the memory: a kilobyte of Parquet can hold a billion equal rows, or equal long texts."""
     names: list[str] = relation.columns
-    if len(names) > MOST_COLUMNS:
+    if len(names) > MAX_COLUMNS:
         raise ScenarioError(f"{path}: {len(names):,} columns are no trace's; write {KNOWN}.")
     if nested := [n for n, kind in zip(names, relation.types, strict=True) if kind.id in NESTED]:
         raise ScenarioError(f"{path}: column {nested[0][:80]}: holds no plain values; write {KNOWN}.")
     ((num_rows,),) = relation.aggregate("count(*)").fetchall()
-    if num_rows > MOST_ROWS:
-        raise ScenarioError(f"{path}: {num_rows:,} rows are too many; at most {MOST_ROWS:,} are read. Split the file.")
+    if num_rows > MAX_ROWS:
+        raise ScenarioError(f"{path}: {num_rows:,} rows are too many; at most {MAX_ROWS:,} are read. Split the file.")
     connection.execute("SET memory_limit = '4GB'")
     for name in (n for n, kind in zip(names, relation.types, strict=True) if kind.id in TEXTS):
         quoted = '"' + name.replace('"', '""') + '"'

@@ -9,7 +9,7 @@ from orrery.catalog.trace_table import NO_ARRIVALS, Trace
 from orrery.serving.arrivals import arrivals
 from orrery.serving.requests import NONE, Requests
 from orrery.serving.synthesis import Fitted, fit
-from orrery.serving.synthesis.blocks import MOST_IDS, ranges
+from orrery.serving.synthesis.blocks import MAX_IDS, ranges
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,14 +36,14 @@ def requests_of(trace: Trace, count: int = 0, rate: float = 0.0, seed: int = 0, 
     lap, index = place // size, place % size
     inputs, outputs, notes = _cut(trace, most_tokens)
     start, ids = _blocks(trace, index, inputs[index])
-    at, said = _times(trace, lap, index, rate, seed)
+    at, text = _times(trace, lap, index, rate, seed)
     return Requests(
         arrive_s=at, input_tokens=inputs[index], output_tokens=outputs[index],
         session=_sessions(trace.session, lap, index),
         client=trace.client[index] if trace.client.size else NONE.copy(),
         priority=trace.priority[index] if trace.priority.size else np.zeros(0),
         prefix_start=start, prefix_ids=ids, prefix_block_tokens=trace.prefix_block_tokens if start.size else 0,
-        notes=(*(n for n in trace.notes if not (said and NO_ARRIVALS in n)), *notes, *said),
+        notes=(*(n for n in trace.notes if not (text and NO_ARRIVALS in n)), *notes, *text),
     )  # fmt: skip
 
 
@@ -58,8 +58,8 @@ def _times(trace: Trace, lap: Ints, index: Ints, rate: float, seed: int) -> tupl
     if not lasts_s > 0:
         if not rate:
             return np.zeros(index.size), ()
-        said = f"trace {trace.name}: no arrival times; Poisson arrivals at {rate:g} requests/s (seed {seed})"
-        return arrivals("poisson", index.size, rate, seed), (said,)
+        text = f"trace {trace.name}: no arrival times; Poisson arrivals at {rate:g} requests/s (seed {seed})"
+        return arrivals("poisson", index.size, rate, seed), (text,)
     at = trace.arrival_s[index] + lap * (lasts_s * size / (size - 1))
     if not rate or not at[-1] > 0:
         return at, ()
@@ -74,8 +74,8 @@ def _cut(trace: Trace, most_tokens: int) -> tuple[Ints, Ints, tuple[str, ...]]:
         raise ScenarioError(f"trace {trace.name}: most_tokens: got {most_tokens}; write 2 or more, 0 = no limit.")
     cut = int((inputs + outputs > most_tokens).sum())
     answers = np.minimum(outputs, most_tokens - 1)
-    said = f"trace {trace.name}: {cut} requests are cut to {most_tokens:,} tokens, the prompt first"
-    return np.minimum(inputs, most_tokens - answers), answers, (said,) if cut else ()
+    text = f"trace {trace.name}: {cut} requests are cut to {most_tokens:,} tokens, the prompt first"
+    return np.minimum(inputs, most_tokens - answers), answers, (text,) if cut else ()
 
 
 def _sessions(session: Ints, lap: Ints, index: Ints) -> Ints:
@@ -89,7 +89,7 @@ def _blocks(trace: Trace, index: Ints, input_tokens: Ints) -> tuple[Ints, Ints]:
         return NONE.copy(), NONE.copy()
     first = trace.prefix_start[:-1][index]
     blocks = np.minimum(np.diff(trace.prefix_start)[index], input_tokens // trace.prefix_block_tokens)
-    if blocks.sum() > MOST_IDS:
+    if blocks.sum() > MAX_IDS:
         raise ScenarioError(
             f"trace {trace.name}: count: got {index.size}: {blocks.sum():,} shared blocks; write a smaller count."
         )

@@ -104,10 +104,12 @@ def _blocks(path: Path, rows: Sequence[Row], input_tokens: Counts, block_tokens:
     """Whole blocks of the prompts, ids numbered from 0. A last, part-filled block shares nothing that a cache keeps."""
     if not block_tokens or not any(r.blocks for r in rows):
         return NONE.copy(), NONE.copy()
-    kept = [row.blocks[: tokens // block_tokens] for row, tokens in zip(rows, input_tokens.tolist(), strict=True)]
-    start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum([len(blocks) for blocks in kept], dtype=np.int64)))
+    retained = [row.blocks[: tokens // block_tokens] for row, tokens in zip(rows, input_tokens.tolist(), strict=True)]
+    start = np.concatenate(
+        (np.zeros(1, dtype=np.int64), np.cumsum([len(blocks) for blocks in retained], dtype=np.int64))
+    )
     try:
-        flat = np.fromiter((b for blocks in kept for b in blocks), dtype=np.uint64, count=int(start[-1]))
+        flat = np.fromiter((b for blocks in retained for b in blocks), dtype=np.uint64, count=int(start[-1]))
     except OverflowError:
         raise ScenarioError(f"{path}: hash_ids: holds an id outside 0 to 2^64 - 1; write such ids.") from None
     return start, np.unique(flat, return_inverse=True)[1].astype(np.int64)

@@ -9,12 +9,12 @@ from orrery.base.units import figures, text
 from orrery.cli.output import console
 from orrery.cli.scatter import LETTERS, can_plot, lettered
 from orrery.cli.sheet import Sheet
-from orrery.scenario.answer_ways import Reasoned, Way, spent
+from orrery.scenario.answer_ways import Reasoned, SampleCount, spent
 
 COLUMNS, HEIGHT = 96, 14
 """Of the picture."""
 
-Row = tuple[str, Callable[[Way], str]]
+Row = tuple[str, Callable[[SampleCount], str]]
 
 
 def print_answer(found: Reasoned) -> None:
@@ -27,14 +27,14 @@ def print_answer(found: Reasoned) -> None:
               f"{found.num_questions} asked at once", highlight=False)  # fmt: skip
     ways = (found.one_call, *found.ways)
     table = Sheet("", "one call", *(_heading(way) for way in found.ways))
-    for label, said in _rows(found):
-        table.add_row(label, *map(said, ways))
+    for label, cell_of in _rows(found):
+        table.add_row(label, *map(cell_of, ways))
     out.print(table)
     if found.front and len(found.ways) > 1:
         _draw(out, found, ways)
 
 
-def _heading(way: Way) -> str:
+def _heading(way: SampleCount) -> str:
     return "an answer" if way.num_samples is None else f"{way.num_samples} sample{'s' if way.num_samples > 1 else ''}"
 
 
@@ -68,7 +68,7 @@ def _rows(found: Reasoned) -> list[Row]:
     return rows
 
 
-def _draw(out: Console, found: Reasoned, ways: tuple[Way, ...]) -> None:
+def _draw(out: Console, found: Reasoned, ways: tuple[SampleCount, ...]) -> None:
     """How often an answer is right against its cost, where a picture says anything."""
     if not can_plot(out):
         return

@@ -11,7 +11,7 @@ CATEGORIES = (
 )  # fmt: skip
 """Letter, name, field, colour; what is left is free."""
 
-LEAST_CELLS, MOST_CELLS = 10, 48
+MIN_CELLS, MAX_CELLS = 10, 48
 
 
 def legend() -> str:
@@ -28,7 +28,7 @@ def memory_bar(memory: Memory, columns: int) -> Text:
         if size > 0:
             figures.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
     figures.append(f" of {memory.capacity_bytes / 1e9:.3g}")
-    width = max(LEAST_CELLS, min(MOST_CELLS, columns - figures.cell_len - 2))
+    width = max(MIN_CELLS, min(MAX_CELLS, columns - figures.cell_len - 2))
     bar, used = Text("["), 0
     for letter, size, colour in sizes:
         cells = max(0, min(round(size / memory.capacity_bytes * width), width - used))

@@ -22,21 +22,19 @@ Examples:
 
 @click.command("bits", epilog=EXAMPLES)
 @question_flags(BITS_SETTINGS)
-def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
-) -> int:
+def command(scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any) -> int:
     """A number format for each layer: least perturbation under limits on latency, size and energy, solved exactly."""
     settings = settings_from(flags, scenario_file)
     from orrery.cli.output import print_infeasible, print_json, print_notes
-    from orrery.scenario.ask import CannotBe
-    from orrery.scenario.asked import read_asked
+    from orrery.scenario.ask import InfeasibleAnswer
     from orrery.scenario.bits import BitsQuestion, bits
     from orrery.scenario.fields_bits import BITS_BY_NAME
+    from orrery.scenario.inputs import read_asked
 
     if save_scenario:
         read_asked(BitsQuestion, settings, BITS_BY_NAME).save(save_scenario)
     answer = bits(**settings)
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if is_json:
         print_json(answer.to_json())
@@ -79,7 +77,7 @@ def _wholes(answer: "BitsAnswer") -> "Sheet":
     return table
 
 
-MOST_GROUPS = 40
+MAX_GROUPS = 40
 
 
 def _groups(answer: "BitsAnswer") -> "Sheet":
@@ -87,9 +85,9 @@ def _groups(answer: "BitsAnswer") -> "Sheet":
 
     formats = answer.best.options.formats
     table = Sheet("group", *formats, title="Layers by group and format")
-    for name, counts in list(answer.groups.items())[:MOST_GROUPS]:
+    for name, counts in list(answer.groups.items())[:MAX_GROUPS]:
         table.add_row(name, *(f"{counts[f]}" if counts[f] else "" for f in formats))
-    if (more := len(answer.groups) - MOST_GROUPS) > 0:
+    if (more := len(answer.groups) - MAX_GROUPS) > 0:
         table.add_row(f"… {more} more groups; --json lists every layer")
     return table
 

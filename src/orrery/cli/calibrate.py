@@ -28,5 +28,5 @@ Examples:
 
 
 @click.command("calibrate", cls=Calibrations, epilog=EXAMPLES)
-def COMMAND() -> None:  # noqa: N802 - the seam
+def command() -> None:
     """Make answers fit your own machine and your own runs, from a handful of measurements."""

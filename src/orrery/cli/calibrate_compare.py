@@ -11,7 +11,7 @@ from orrery.cli.question import question_flags, settings_from
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orrery.calibrate.compare.answer import Comparison, Suspect
+    from orrery.calibrate.compare.answer import CauseFit, Comparison
 
 EXAMPLES = """\b
 Examples:
@@ -24,7 +24,7 @@ with long prompts."""
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @question_flags(RUN_SETTINGS)
-def COMMAND(  # noqa: N802 - the seam that calibrate looks for
+def command(
     files: tuple[Path, ...], scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
 ) -> int:
     """Rank what may be wrong with runs that are slower than predicted, and say what to look at.
@@ -36,11 +36,11 @@ def COMMAND(  # noqa: N802 - the seam that calibrate looks for
     from orrery.cli.output import print_json, print_notes
     from orrery.cli.progress import bar
 
-    said = {key: str(value) for key, value in settings_from(flags, scenario_file).items()}
+    user_settings = {key: str(value) for key, value in settings_from(flags, scenario_file).items()}
     if save_scenario:
-        _save(save_scenario, said)
+        _save(save_scenario, user_settings)
     with bar("causes") as tell:
-        answer = compare_runs(files, said, on_progress=tell)
+        answer = compare_runs(files, user_settings, on_progress=tell)
     if is_json:
         print_json(answer.to_json())
     else:
@@ -50,12 +50,12 @@ def COMMAND(  # noqa: N802 - the seam that calibrate looks for
     return 0
 
 
-def _save(path: Path, said: dict[str, str]) -> None:
+def _save(path: Path, user_settings: dict[str, str]) -> None:
     import tomli_w
 
     from orrery.base.files import write_atomically
 
-    write_atomically(path, tomli_w.dumps(said))
+    write_atomically(path, tomli_w.dumps(user_settings))
 
 
 def print_comparison(answer: "Comparison") -> None:
@@ -83,11 +83,11 @@ def print_comparison(answer: "Comparison") -> None:
     if (run := answer.next_run) is not None:
         from orrery.scenario.show import readable
 
-        said = [
+        user_settings = [
             f"{readable(run.metric, v)} if {n}"
             for n, v in ((run.first, run.first_value), (run.second, run.second_value))
         ]
-        out.print(f"\nWhat would tell them apart: {run.what}\n  {run.metric}: {', '.join(said)}", markup=False)
+        out.print(f"\nWhat would tell them apart: {run.what}\n  {run.metric}: {', '.join(user_settings)}", markup=False)
 
 
 def _print_causes(out: "Console", answer: "Comparison") -> None:
@@ -96,7 +96,7 @@ def _print_causes(out: "Console", answer: "Comparison") -> None:
 
     table = Sheet("cause", "evidence", "", "explains", left=2)
     table.add_column("severity", justify="left", wraps=True)
-    for s in (s for i, s in enumerate(answer.suspects) if i < FEWEST_CAUSES or s.evidence_frac >= LEAST_FRAC):
+    for s in (s for i, s in enumerate(answer.suspects) if i < FEWEST_CAUSES or s.evidence_frac >= MIN_FRAC):
         table.add_row(
             s.cause, "#" * round(EVIDENCE_COLUMNS * s.evidence_frac), f"{s.evidence_frac:.0%}",
             f"{s.explained_frac:.0%}", s.severity_said,
@@ -107,11 +107,11 @@ def _print_causes(out: "Console", answer: "Comparison") -> None:
 
 
 EVIDENCE_COLUMNS = 20
-FEWEST_CAUSES, LEAST_FRAC = 3, 0.01
+FEWEST_CAUSES, MIN_FRAC = 3, 0.01
 """Causes that are listed whatever their evidence, and the evidence that makes others worth a line."""
 
 
-def _print_first(out: "Console", first: "Suspect") -> None:
+def _print_first(out: "Console", first: "CauseFit") -> None:
     """What speaks for and against the first cause, and where to look."""
     out.print(f"\n{first.title}. {first.shows}", markup=False)
     if first.not_told_from:
@@ -122,12 +122,12 @@ def _print_first(out: "Console", first: "Suspect") -> None:
     _print_checks(out, first)
 
 
-def _print_checks(out: "Console", suspect: "Suspect") -> None:
+def _print_checks(out: "Console", suspect: "CauseFit") -> None:
     for line in suspect.checks:
         out.print(f"  check: {line}", markup=False)
 
 
-MOST_LINES = 24
+MAX_LINES = 24
 WIDEST = 4.0
 """A number that is off by more stands at the edge."""
 
@@ -139,16 +139,16 @@ def residual_lines(answer: "Comparison", columns: int) -> list[str]:
     from orrery.cli.scatter import raster
 
     names = [f"{c.run} {c.metric}" for c in answer.cells]
-    longest = max(map(len, names[:MOST_LINES]))
+    longest = max(map(len, names[:MAX_LINES]))
     width = max(20, columns - longest - 20) // 2 * 2
     is_named = answer.nothing_frac < 0.5
     lines: list[str] = []
-    for name, cell in list(zip(names, answer.cells, strict=True))[:MOST_LINES]:
+    for name, cell in list(zip(names, answer.cells, strict=True))[:MAX_LINES]:
         both = (cell.slower_frac, cell.with_cause_frac) if is_named else (cell.slower_frac,)
         places = [0.0, *(max(-1.0, min(1.0, log(1.0 + f) / log(WIDEST))) for f in both)]
         drawn = raster(places, [0.0] * len(places), "|o*"[: len(places)], (width, 0), (-1.0, 1.0), (0.0, 0.0))[0]
         figures = " -> ".join(f"{f:+.0%}" for f in both)
         lines.append(f"{name.ljust(longest)} [{drawn.ljust(width + 1)}] {figures}")
-    if (more := len(answer.cells) - MOST_LINES) > 0:
+    if (more := len(answer.cells) - MAX_LINES) > 0:
         lines.append(f"… {more} more; --json lists every one")
     return lines

@@ -32,7 +32,7 @@ Every other command then takes --device my-box.toml, with --engine numpy (or pyt
 @click.option("--table", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the measurements as a table.")
 @click.option("--replace", "is_replaced", is_flag=True, help="Replace files that are there already.")
 @as_json
-def COMMAND(  # noqa: N802 - the seam
+def command(
     out: Path, backend: str, formats: str, minutes: float, measurements: int, has_exchange: bool, patience: float,
     table: Path | None, is_replaced: bool, is_json: bool,
 ) -> None:  # fmt: skip

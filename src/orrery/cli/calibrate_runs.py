@@ -26,7 +26,7 @@ Then: orrery estimate --engine my-box.toml … (or --framework my-cluster.toml)"
 @click.option("--name", required=True, metavar="NAME", help="The correction is written to NAME.toml.")
 @click.option("--replace", is_flag=True, help="Overwrite NAME.toml where it is there already.")
 @question_flags(RUN_SETTINGS)
-def COMMAND(  # noqa: N802 - the seam that calibrate looks for
+def command(
     files: tuple[Path, ...],
     name: str,
     replace: bool,
@@ -44,11 +44,11 @@ def COMMAND(  # noqa: N802 - the seam that calibrate looks for
     from orrery.cli.output import print_json, print_notes
     from orrery.cli.progress import bar
 
-    said = {key: str(value) for key, value in settings_from(flags, scenario_file).items()}
+    user_settings = {key: str(value) for key, value in settings_from(flags, scenario_file).items()}
     if save_scenario:
-        _save(save_scenario, said)
+        _save(save_scenario, user_settings)
     with bar("predictions") as report:
-        answer = calibrate_runs(files, name=name, replace=replace, on_progress=report, **said)
+        answer = calibrate_runs(files, name=name, replace=replace, on_progress=report, **user_settings)
     if is_json:
         print_json(answer.to_json())
     else:
@@ -57,12 +57,12 @@ def COMMAND(  # noqa: N802 - the seam that calibrate looks for
     return 0 if answer.written else 3
 
 
-def _save(path: Path, said: dict[str, str]) -> None:
+def _save(path: Path, user_settings: dict[str, str]) -> None:
     import tomli_w
 
     from orrery.base.files import write_atomically
 
-    write_atomically(path, tomli_w.dumps(said))
+    write_atomically(path, tomli_w.dumps(user_settings))
 
 
 def print_runs(answer: "RunsAnswer") -> None:
@@ -111,7 +111,7 @@ def _errors(answer: "RunsAnswer") -> "Sheet":
 
 MAIN = ("ttft_s", "tpot_s", "latency_s", "output_tokens_per_s", "step_time_s", "tokens_per_s_per_device",
         "peak_memory_bytes")  # fmt: skip
-MOST_LINES = 24
+MAX_LINES = 24
 WIDEST = 4.0
 """A run that is off by more stands at the edge."""
 
@@ -132,13 +132,13 @@ def bars(answer: "RunsAnswer", columns: int) -> list[str]:
     if width % 2 == 0:
         width -= 1
     lines: list[str] = []
-    for name, p in list(zip(names, shown, strict=True))[:MOST_LINES]:
+    for name, p in list(zip(names, shown, strict=True))[:MAX_LINES]:
         cells = [" "] * width
         cells[width // 2] = "|"
         for mark, predicted in (("o", p.before), ("*", p.after)):
             place = log(p.measured / predicted) / log(WIDEST)
             cells[round((max(-1.0, min(1.0, place)) + 1) / 2 * (width - 1))] = mark
         lines.append(f"{name.ljust(max(map(len, names)))} [{''.join(cells)}] {p.measured / p.after - 1:+.0%}")
-    if (more := len(shown) - MOST_LINES) > 0:
+    if (more := len(shown) - MAX_LINES) > 0:
         lines.append(f"… {more} more; --json lists every one")
     return lines

@@ -24,7 +24,7 @@ Examples:
 @click.option("--table", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the measured rows.")
 @click.option("--replace", "is_replaced", is_flag=True, help="Replace a table that is there already.")
 @as_json
-def COMMAND(device: Path, suite: str, only: str, table: Path | None, is_replaced: bool, is_json: bool) -> None:  # noqa: N802
+def command(device: Path, suite: str, only: str, table: Path | None, is_replaced: bool, is_json: bool) -> None:
     """Predict real work on a device that was measured on this machine, then do the work and show the errors.
 
     The work is NumPy's: products of unseen shapes, a small transformer's prefill and decode steps, an exchange between

@@ -9,7 +9,7 @@ from orrery.cli.progress import bar, patience
 from orrery.cli.serving_result import print_serving_result
 from orrery.cli.sheet import Sheet
 from orrery.cli.simulate_report import write_result
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.capacity import Capacity, find_capacity
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def run_capacity(scenario: "Scenario", is_json: bool, out: tuple[Path, ...]) -> 
             tell(len(tried), max(LIKELY_PROBES, len(tried)))
 
         found = find_capacity(scenario, patience=patience(), on_probe=on_probe)
-    if isinstance(found, CannotBe):
+    if isinstance(found, InfeasibleAnswer):
         return print_infeasible(found, is_json)
     plain = found.to_json()
     for path in out:
@@ -50,11 +50,11 @@ def print_capacity(found: Capacity) -> None:
     table.add_column("", justify="left", wraps=True)
     for p in found.probes:
         is_best = p.requests_per_s == found.requests_per_s
-        said = "holds" if p.is_met else f"{p.limited_by}" + ("" if p.is_sustained else ", the queue grows")
+        message = "holds" if p.is_met else f"{p.limited_by}" + ("" if p.is_sustained else ", the queue grows")
         table.add_row(
             figures(p.requests_per_s, 4), "-" if p.attained_frac is None else f"{p.attained_frac:.1%}",
             "-" if p.goodput_requests_per_s is None else f"{figures(p.goodput_requests_per_s, 4)}/s",
-            text(p.p99_ttft_s, "s"), text(p.p99_tpot_s, "s"), said + ", the highest" * (is_best and p.is_met),
+            text(p.p99_ttft_s, "s"), text(p.p99_tpot_s, "s"), message + ", the highest" * (is_best and p.is_met),
             style="bold" if is_best else None,
         )  # fmt: skip
     out.print(table)

@@ -24,7 +24,7 @@ The columns are those of the documentation's page on measured tables; unknown co
     "--out", type=click.Path(path_type=Path), metavar="FILE.csv", help="Write the rows with their predictions."
 )
 @as_json
-def COMMAND(tables: tuple[Path, ...], by: str, out: Path | None, is_json: bool) -> int:  # noqa: N802 - the seam
+def command(tables: tuple[Path, ...], by: str, out: Path | None, is_json: bool) -> int:
     """Score tables of measured runs (CSV, CSV.GZ): predict every row and print the error of each metric."""
     import sys
 
@@ -57,9 +57,9 @@ def print_report(report: "Report") -> None:
     for column in ("rows", "median", "mean", "p90", "bias", "in 80 %"):
         table.add_column(column)
     for group in report.groups:
-        said, score = ", ".join(f"{k} {v}" for k, v in group.by.items()) or "all", group.score
+        text, score = ", ".join(f"{k} {v}" for k, v in group.by.items()) or "all", group.score
         errors = (score.median_abs_error_frac, score.mean_abs_error_frac, score.p90_abs_error_frac, score.bias_frac)
-        table.add_row(said, group.metric, f"{score.rows:,}", *(_percent(e) for e in (*errors, score.covered_80_frac)))
+        table.add_row(text, group.metric, f"{score.rows:,}", *(_percent(e) for e in (*errors, score.covered_80_frac)))
     out.print(table)
     for reason, rows in most_first(report.declined):
         out.print(f"declined {rows:,}: {reason}", markup=False)

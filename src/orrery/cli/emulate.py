@@ -78,7 +78,7 @@ KEY = "ORRERY_API_KEY"
     help="Also publish names that vLLM gave up, such as vllm:gpu_cache_usage_perc.",
 )
 @scenario_flags("emulate")
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     scenario_file: Path | None, save_scenario: Path | None, is_json: bool, host: str, hosts: tuple[str, ...], port: int,
     speed: float, names: tuple[str, ...], api_key: str, max_num_queued_reqs: int, failure_rate: float, has_admin: bool,
     has_legacy_metrics: bool, **flags: Any,
@@ -92,17 +92,17 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     from orrery.base.listening import address_of, listening
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.cli.progress import patience
-    from orrery.scenario.ask import CannotBe
+    from orrery.scenario.ask import InfeasibleAnswer
 
     try:
         from orrery.emulator.serve import serve
-        from orrery.emulator.start import Wishes, ready
+        from orrery.emulator.start import ServerOptions, ready
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
         raise ScenarioError(f"emulate needs {error.name}: pip install 'orrery-ai[emulate]'.") from None
     scenario = scenario_from(flags, scenario_file, save_scenario)
-    wishes = Wishes(
+    options = ServerOptions(
         names=names,
         speed_ratio=speed,
         api_key=api_key,
@@ -113,8 +113,8 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
         hosts=(*hosts, host),
     )
     with listening(host, port) as listener:
-        found = ready(scenario, wishes, patience())
-        if isinstance(found, CannotBe):
+        found = ready(scenario, options, patience())
+        if isinstance(found, InfeasibleAnswer):
             return print_infeasible(found, is_json)
         print_notes(found.notes)
         if is_json:

@@ -17,16 +17,14 @@ Examples:
 
 @click.command("estimate", epilog=EXAMPLES)
 @scenario_flags("estimate")
-def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
-) -> int:
+def command(scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any) -> int:
     """One configuration: how fast, how much memory, energy and money, and what limits it."""
     scenario = scenario_from(flags, scenario_file, save_scenario)
     from orrery.cli.output import print_infeasible, print_json, print_notes
-    from orrery.scenario.ask import CannotBe, estimate
+    from orrery.scenario.ask import InfeasibleAnswer, estimate
 
     answer = estimate(scenario)
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if is_json:
         print_json(answer.to_json())

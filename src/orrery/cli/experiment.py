@@ -17,7 +17,7 @@ Examples:
 @click.option("--seed", type=int, default=0, show_default=True, help="Of data, first weights and rounding.")
 @click.option("--steps", type=click.IntRange(min=1), default=None, help="Optimizer steps of each run.")
 @as_json
-def COMMAND(name: str | None, seed: int, steps: int | None, is_json: bool) -> None:  # noqa: N802 - the seam
+def command(name: str | None, seed: int, steps: int | None, is_json: bool) -> None:
     """Train small networks or predictors on this machine; without NAME, what there is to run."""
     from orrery.scenario.experiment import list_experiments, run_experiment
 

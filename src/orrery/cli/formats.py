@@ -32,7 +32,7 @@ Examples:
 
 @click.group("formats", epilog=EXAMPLES, invoke_without_command=True)
 @click.pass_context
-def COMMAND(context: click.Context) -> None:  # noqa: N802 - the seam that main looks for
+def command(context: click.Context) -> None:
     """Number formats: what they hold, what they keep of a signal, how fast they run on a device.
 
     Without a command, all of them.
@@ -41,7 +41,7 @@ def COMMAND(context: click.Context) -> None:  # noqa: N802 - the seam that main 
         context.invoke(list_command, is_json=False)
 
 
-@COMMAND.command("list", short_help="Every format, element and family.")
+@command.command("list", short_help="Every format, element and family.")
 @as_json
 def list_command(is_json: bool) -> None:
     """Every format that has a name, every element, and how the families are spelled."""
@@ -56,7 +56,7 @@ def list_command(is_json: bool) -> None:
         print_list(found)
 
 
-@COMMAND.command("show", epilog=SHOW_EXAMPLES, short_help="One format, all of it.")
+@command.command("show", epilog=SHOW_EXAMPLES, short_help="One format, all of it.")
 @click.argument("name")
 @as_json
 def show_command(name: str, is_json: bool) -> None:
@@ -73,7 +73,7 @@ def show_command(name: str, is_json: bool) -> None:
     print_notes(found.notes)
 
 
-@COMMAND.command("compare", epilog=COMPARE_EXAMPLES, short_help="Formats side by side.")
+@command.command("compare", epilog=COMPARE_EXAMPLES, short_help="Formats side by side.")
 @click.argument("formats", metavar="FORMAT…", nargs=-1)
 @question_flags(COMPARE_SETTINGS)
 def compare_command(
@@ -83,9 +83,9 @@ def compare_command(
     settings = settings_from(flags, scenario_file) | ({"formats": formats} if formats else {})
     from orrery.cli.comparison import print_comparison
     from orrery.cli.output import print_json, print_notes
-    from orrery.scenario.asked import read_asked
     from orrery.scenario.compare_formats import CompareQuestion, compare_formats
     from orrery.scenario.fields_quantize import COMPARE_BY_NAME
+    from orrery.scenario.inputs import read_asked
 
     if save_scenario:
         read_asked(CompareQuestion, settings, COMPARE_BY_NAME).save(save_scenario)

@@ -36,7 +36,7 @@ SUFFIXES = (".json", ".csv", ".svg")
 @click.option("--formats", "formats", hidden=True)
 @click.option("--hidden", "hidden", hidden=True)
 @click.option("--variants", "variants", hidden=True)
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     operator: str | None, sweep: tuple[str, ...], scenario_file: Path | None, save_scenario: Path | None,
     is_json: bool, out: tuple[Path, ...], **flags: Any,
 ) -> None:  # fmt: skip
@@ -56,11 +56,11 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     if is_json:
         print_json(answer.to_json())
     else:
-        print_kernel(answer, asked=_asked(settings))
+        print_kernel(answer, requested=_requested(settings))
     print_notes(answer.notes)
 
 
-def _asked(settings: dict[str, Any]) -> bool:
+def _requested(settings: dict[str, Any]) -> bool:
     """Whether variants were named: what of them cannot run is then told one by one."""
     return bool(settings.get("variant") or settings.get("variants"))
 

@@ -42,7 +42,7 @@ def write_kernel(answer: "KernelAnswer", path: Path) -> None:
         write_atomically(path, curves_svg(answer))
 
 
-def print_kernel(answer: "KernelAnswer", *, asked: bool) -> None:
+def print_kernel(answer: "KernelAnswer", *, requested: bool) -> None:
     """The table, the curves where something is swept, what binds, and what cannot run."""
     out = console()
     first = answer.rows[0]
@@ -58,12 +58,12 @@ def print_kernel(answer: "KernelAnswer", *, asked: bool) -> None:
     if not answer.swept:
         for row in answer.rows[:DETAILS_SHOWN]:
             out.print(f"{_name(answer, row)}: {_details(row)}", markup=False)
-    told = answer.declined if asked else answer.declined[:3]
-    for d in told:
+    classification = answer.declined if requested else answer.declined[:3]
+    for d in classification:
         label = " ".join(word for word in (d.device, d.variant, d.format, d.engine) if word)
         out.print(f"declined: {label}: {d.reason}", markup=False)
-    if len(answer.declined) > len(told):
-        out.print(f"{len(answer.declined) - len(told)} more variants do not run there; --json says why.")
+    if len(answer.declined) > len(classification):
+        out.print(f"{len(answer.declined) - len(classification)} more variants do not run there; --json says why.")
 
 
 def _table(answer: "KernelAnswer") -> Sheet:
@@ -111,9 +111,9 @@ def _measured(row: "KernelRow") -> str:
 def _details(row: "KernelRow") -> str:
     roofs = ", ".join(f"{key} {text(value, 's')}" for key, value in row.roofs_s.items())
     amounts = [text(value, unit) for value, unit in ((row.flops, "flops"), (row.bytes, "bytes")) if value]
-    said = [f"roofs {roofs}", *([", ".join(amounts)] if amounts else [])]
-    said += [f"{_label(key)} {_detail(key, value)}" for key, value in row.details.items()]
-    return "; ".join([*said, row.because])
+    message = [f"roofs {roofs}", *([", ".join(amounts)] if amounts else [])]
+    message += [f"{_label(key)} {_detail(key, value)}" for key, value in row.details.items()]
+    return "; ".join([*message, row.because])
 
 
 def _label(key: str) -> str:
@@ -142,8 +142,8 @@ def _name(answer: "KernelAnswer", row: "KernelRow") -> str:
         "device": {r.device for r in answer.rows}, "variant": {r.variant for r in answer.rows},
         "format": {r.format for r in answer.rows}, "engine": {r.engine for r in answer.rows},
     }  # fmt: skip
-    told = [getattr(row, key) for key, values in words.items() if len(values) > 1]
-    return " ".join(word for word in told if word) or row.variant
+    classification = [getattr(row, key) for key, values in words.items() if len(values) > 1]
+    return " ".join(word for word in classification if word) or row.variant
 
 
 def _series(answer: "KernelAnswer") -> tuple[str, dict[str, list["KernelRow"]]]:

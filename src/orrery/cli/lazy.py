@@ -25,7 +25,7 @@ def meant(command: click.Command, arguments: Sequence[str]) -> list[str]:
 
 
 class LazyGroup(click.Group):
-    """Commands by name; each is the ``COMMAND`` of the module that ``module`` and its name make."""
+    """Commands by name; each is the ``command`` of the module that ``module`` and its name make."""
 
     lines: Mapping[str, str] = {}
     """Name -> the line in the list of commands."""
@@ -38,7 +38,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.lines:
             return None
-        found: click.Command = import_module(f"{self.module}{cmd_name.replace('-', '_')}").COMMAND
+        found: click.Command = import_module(f"{self.module}{cmd_name.replace('-', '_')}").command
         return found
 
     def resolve_command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orrery.scenario.ask import CannotBe
+    from orrery.scenario.ask import InfeasibleAnswer
 
 
 PIPED_COLUMNS = 140
@@ -35,7 +35,7 @@ def console() -> "Console":
     return Console(file=sys.stdout, highlight=False, width=width)
 
 
-def print_infeasible(answer: "CannotBe", is_json: bool) -> int:
+def print_infeasible(answer: "InfeasibleAnswer", is_json: bool) -> int:
     """Say what is missing; the exit code is 3."""
     if is_json:
         print_json(answer.to_json())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 YEARS = range(1900, 2200)
 """In which papers are written and looked for."""
 
-MOST_SAID = 20
+MAX_SAID = 20
 """Papers left out that are named on standard error; --json lists every one."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,12 +55,12 @@ def open_library(path: Path | None) -> "Store":
 def reader_for(source: str, base: str, pause_s: float | None) -> "Reader":
     """Whoever asks a source, at its pace or slower; a mirror's at whatever pace is asked for."""
     from orrery.evidence.feed.http import Reader
-    from orrery.evidence.feed.pace import Pace
+    from orrery.evidence.feed.pace import RateLimiter
     from orrery.evidence.feed.sources import INTERVALS_S
 
     least_s = INTERVALS_S[source]
     interval_s = least_s if pause_s is None else pause_s if base else max(pause_s, least_s)
-    return Reader(pace=Pace(interval_s=interval_s))
+    return Reader(pace=RateLimiter(interval_s=interval_s))
 
 
 def day(text: str) -> date:
@@ -79,7 +79,7 @@ def day(text: str) -> date:
 def say_skipped(skipped: "Iterable[Skipped]") -> None:
     """One line for whatever was left out; of many the first ones and how many more."""
     listed = list(skipped)
-    for one in listed[:MOST_SAID]:
+    for one in listed[:MAX_SAID]:
         print(f"skipped: {one}", file=sys.stderr)
-    if (num_more := len(listed) - MOST_SAID) > 0:
+    if (num_more := len(listed) - MAX_SAID) > 0:
         print(f"skipped: {num_more} more; --json lists every one.", file=sys.stderr)

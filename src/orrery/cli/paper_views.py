@@ -11,19 +11,19 @@ from orrery.cli.sheet import Sheet
 from orrery.evidence.amounts import amount, input_name, input_text, metric_name
 from orrery.evidence.find.crossing import Point, Reading
 from orrery.evidence.find.entry import Mechanism, PaperEntry
-from orrery.evidence.judge.judged import Judged
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.judge.page import reported
 from orrery.evidence.words import INPUTS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orrery.evidence.feed.entry import Entry, Understood
+    from orrery.evidence.feed.entry import Classification, Entry
 
-MOST_CLAIMS = 20
+MAX_CLAIMS = 20
 """Claims with a line of their own; --json lists every one."""
 
-MOST_MISSING = 6
+MAX_MISSING = 6
 """Reasons for what is not predicted, likewise."""
 
 PLOT_COLUMNS = 48
@@ -60,7 +60,7 @@ def _print_techniques(out: "Console", entry: PaperEntry) -> None:
     if entry.gains or entry.costs:
         _print_gains(out, entry)
     for technique in entry.techniques:
-        out.print(f"[bold]{escape(technique.name)}[/] ({escape(technique.seam)})")
+        out.print(f"[bold]{escape(technique.name)}[/] ({escape(technique.extension_point)})")
         _print_gains(out, technique)
     if entry.other_mechanisms:
         too = " too" if entry.techniques else ""
@@ -106,7 +106,7 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
     _head(out, "What it claims and what came out")
     if entry.missing:
         out.print(f"Not modeled: {entry.missing}", markup=False)
-    shown = sorted(entry.claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))[:MOST_CLAIMS]
+    shown = sorted(entry.claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))[:MAX_CLAIMS]
     if not shown:
         out.print("It claims no number.")
         return
@@ -127,17 +127,17 @@ def _print_claims(out: "Console", entry: PaperEntry) -> None:
         _print_missing(out, entry)
 
 
-def _verdict(j: Judged) -> str:
+def _verdict(j: ClaimResult) -> str:
     """The verdict, where there is one yet."""
     return "not run yet" if _is_waiting(j) else j.verdict
 
 
-def _is_waiting(j: Judged) -> bool:
+def _is_waiting(j: ClaimResult) -> bool:
     """Whether the claim can be run again and what comes out is not on file."""
     return j.predicted is None and not j.because
 
 
-def _cells(j: Judged) -> tuple[str, ...]:
+def _cells(j: ClaimResult) -> tuple[str, ...]:
     against = f" against {j.claim.baseline}" if j.claim.baseline else ""
     return (
         j.claim.id, metric_name(j.claim.metric) + against, reported(j),
@@ -151,9 +151,9 @@ def _print_missing(out: "Console", entry: PaperEntry) -> None:
     for j in entry.claims:
         if j.predicted is None and j.because:
             reasons.setdefault(j.because, []).append(j.claim.id)
-    for because, claims in list(reasons.items())[:MOST_MISSING]:
+    for because, claims in list(reasons.items())[:MAX_MISSING]:
         out.print(f"Not predicted ({', '.join(claims)}): {because}", markup=False)
-    if (more := len(reasons) - MOST_MISSING) > 0:
+    if (more := len(reasons) - MAX_MISSING) > 0:
         out.print(f"… {more} more reasons; --json lists every one")
 
 
@@ -173,7 +173,7 @@ def _print_related(out: "Console", entry: PaperEntry) -> None:
         out.print(f"  because: {', '.join(other.because)}{shared}", style="dim", markup=False)
 
 
-def print_fetched(entry: "Entry", told: "Understood") -> None:
+def print_fetched(entry: "Entry", classification: "Classification") -> None:
     """A paper without a file: its own words, and what is understood of them with how sure that is."""
     out = console()
     out.print(f"[bold]{escape(entry.title)}[/]")
@@ -184,10 +184,10 @@ def print_fetched(entry: "Entry", told: "Understood") -> None:
     _head(out, "Its abstract")
     out.print(entry.abstract or "Not known.", markup=False)
     _head(out, "What is understood of it, and how sure that is")
-    if told.layer:
-        out.print(f"layer: {told.layer} ({told.layer_confidence_frac:.0%})", markup=False)
-    for name, confidence in told.techniques:
+    if classification.layer:
+        out.print(f"layer: {classification.layer} ({classification.layer_confidence_frac:.0%})", markup=False)
+    for name, confidence in classification.techniques:
         out.print(f"resembles: {name} ({confidence:.0%})", markup=False)
-    for claim in told.claims:
+    for claim in classification.claims:
         out.print(f"claims: {claim.text} ({claim.confidence_frac:.0%})", markup=False)
     out.print("Nothing of it is modeled: it has no paper file yet.", style="dim")

@@ -33,5 +33,5 @@ Examples:
 
 
 @click.command("papers", cls=Papers, epilog=EXAMPLES)
-def COMMAND() -> None:  # noqa: N802 - the seam
+def command() -> None:
     """Papers on AI compute: find them, read what they claim and what comes out here, and hear of new ones."""

@@ -27,7 +27,7 @@ Examples:
 @with_addresses
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam that papers looks for
+def command(
     items: tuple[str, ...], replace: bool, page_year: int | None, library: Path | None, is_json: bool,
     pause: float | None, arxiv_url: str, **addresses: str,
 ) -> None:  # fmt: skip

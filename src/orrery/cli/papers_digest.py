@@ -10,7 +10,7 @@ from orrery.cli.options import as_json
 from orrery.cli.own_library import day, with_library
 
 if TYPE_CHECKING:
-    from orrery.evidence.digest.issue import Issue
+    from orrery.evidence.digest.issue import DigestIssue
     from orrery.evidence.digest.send import Sent
     from orrery.evidence.understanding.meaning import Deployment
 
@@ -44,7 +44,7 @@ Run the last one from cron every day: each subscriber gets one letter a period, 
               help="Certificates to trust, for a mail server of your own.")  # fmt: skip
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam
+def command(
     by: str, until: date | None, layers: tuple[str, ...], techniques: tuple[str, ...], searches: tuple[str, ...],
     limit: int, form: str, out: Path | None, scenario_file: Path | None, is_sent: bool, smtp: str, sender: str,
     site: str, ca: Path | None, library: Path | None, is_json: bool,
@@ -52,7 +52,7 @@ def COMMAND(  # noqa: N802 - the seam
     """What is new, the most useful first: in the terminal, as a page, as a feed, or sent to subscribers."""
     from orrery.cli.own_library import open_library
     from orrery.evidence.digest.issue import compose
-    from orrery.evidence.digest.subscription import Wanted, check_wanted, checked_frequency
+    from orrery.evidence.digest.subscription import SubscriptionFilter, check_selection, checked_frequency
 
     if not is_sent and (smtp or sender or site or ca):
         raise click.UsageError("--smtp, --from, --site and --ca are for --send.")
@@ -63,10 +63,12 @@ def COMMAND(  # noqa: N802 - the seam
         if layers or techniques or searches or out:
             raise click.UsageError("--send writes to subscribers what each asked for; leave the choices and --out out.")
         return _send(library, until or date.today(), smtp, sender, site, ca, deployment, is_json)
-    wanted = Wanted(layers=layers, techniques=techniques, searches=searches, frequency=checked_frequency(by))
-    check_wanted(wanted)
+    selection = SubscriptionFilter(
+        layers=layers, techniques=techniques, searches=searches, frequency=checked_frequency(by)
+    )
+    check_selection(selection)
     with open_library(library) as store:
-        issue = compose(store, until or date.today(), wanted, deployment=deployment, most=limit)
+        issue = compose(store, until or date.today(), selection, deployment=deployment, most=limit)
     _show(issue, form, out, is_json)
     return 0
 
@@ -78,7 +80,7 @@ def _deployment(file: Path | None) -> "Deployment | None":
     return Deployment(load_scenario(file)) if file else None
 
 
-def _show(issue: "Issue", form: str, out: Path | None, is_json: bool) -> None:
+def _show(issue: "DigestIssue", form: str, out: Path | None, is_json: bool) -> None:
     """On standard output or into a file; the object of ``--json`` has the papers instead of the page."""
     from orrery.base.files import write_atomically
     from orrery.cli.output import print_json
@@ -93,7 +95,7 @@ def _show(issue: "Issue", form: str, out: Path | None, is_json: bool) -> None:
         print(text, end="")
 
 
-def issue_json(issue: "Issue") -> dict[str, object]:
+def issue_json(issue: "DigestIssue") -> dict[str, object]:
     """The papers of an issue, why each is in it, and what it could mean."""
     from dataclasses import asdict
 
@@ -118,7 +120,7 @@ def _send(
 
     from orrery.cli.output import print_json
     from orrery.cli.own_library import open_library
-    from orrery.evidence.digest.letter import Sender
+    from orrery.evidence.digest.email_message import Sender
     from orrery.evidence.digest.post import Server, connected
     from orrery.evidence.digest.send import send_due, unsure
 
@@ -139,6 +141,6 @@ def _send(
 
 
 def _line(sent: "Sent") -> str:
-    said = f": {sent.said}" if sent.outcome in ("refused", "unsure") else ""
+    text = f": {sent.text}" if sent.outcome in ("refused", "unsure") else ""
     papers = f"{sent.num_papers} paper{'' if sent.num_papers == 1 else 's'}"
-    return f"{sent.address}: {sent.outcome}, {papers} of {sent.period}{said}"
+    return f"{sent.address}: {sent.outcome}, {papers} of {sent.period}{text}"

@@ -51,7 +51,7 @@ Then: orrery papers trending"""
 @with_addresses
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam that papers looks for
+def command(
     sources: tuple[str, ...], query: str, categories: tuple[str, ...], since: date | None, most: int,
     page_year: int | None, library: Path | None, is_json: bool, pause: float | None, **addresses: str,
 ) -> int:  # fmt: skip

@@ -21,14 +21,14 @@ Examples:
 @click.command("list", epilog=EXAMPLES)
 @filter_flags
 @as_json
-def COMMAND(is_json: bool, **filters: str) -> None:  # noqa: N802 - the seam that papers looks for
+def command(is_json: bool, **filters: str) -> None:
     """Papers by layer, device, technique, year, metric, kind or fit; all of them without a flag."""
     from orrery.cli.output import print_json
-    from orrery.evidence.find.filters import Filters, kept
-    from orrery.evidence.find.shelf import library
+    from orrery.evidence.find.filters import Filters, select
+    from orrery.evidence.find.library_cache import library
 
     every = library()
-    found = kept(every, Filters(**filters))
+    found = select(every, Filters(**filters))
     if is_json:
         from dataclasses import asdict
 

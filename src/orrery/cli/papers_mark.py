@@ -26,7 +26,7 @@ Examples:
 @click.option("--unfollow", multiple=True, metavar="KIND:NAME", help="No longer.")
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam that papers looks for
+def command(
     keys: tuple[str, ...], is_read: bool | None, is_upvoted: bool | None, follow: tuple[str, ...],
     unfollow: tuple[str, ...], library: Path | None, is_json: bool,
 ) -> None:  # fmt: skip
@@ -37,7 +37,7 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
         raise click.UsageError("Say which papers: arXiv ids, titles, or keys of paper files.")
     from orrery.cli.own_library import open_library
     from orrery.evidence.feed import marks
-    from orrery.evidence.understanding.meant import check_followed, marked_as, title_of
+    from orrery.evidence.understanding.paper_lookup import check_followed, marked_as, title_of
 
     with open_library(library) as store:
         followed, dropped = ([marks.read_followed(text) for text in texts] for texts in (follow, unfollow))
@@ -67,5 +67,5 @@ def _print(found: "Marks", titles: dict[str, str]) -> None:
     for what, names in (("layers", found.layers), ("techniques", found.techniques), ("words", found.words)):
         out.print(f"follows {what}: {', '.join(names) or 'none'}", markup=False)
     for id, title in titles.items():
-        said = [word for word, ids in (("read", found.read), ("upvoted", found.upvoted)) if id in ids]
-        out.print(f"{id}  {', '.join(said)}  {title}", markup=False)
+        text = [word for word, ids in (("read", found.read), ("upvoted", found.upvoted)) if id in ids]
+        out.print(f"{id}  {', '.join(text)}  {title}", markup=False)

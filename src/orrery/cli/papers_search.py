@@ -11,7 +11,7 @@ from orrery.cli.paper_filters import filter_flags
 
 if TYPE_CHECKING:
     from orrery.evidence.find.document import Document
-    from orrery.evidence.find.search import Found, Hit
+    from orrery.evidence.find.search import Hit, QueryResult
 
 EXAMPLES = """\b
 Examples:
@@ -29,7 +29,7 @@ Examples:
 @click.option("--fetched", "has_fetched", is_flag=True, help="Among fetched papers too, not only those with a file.")
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam that papers looks for
+def command(
     query: tuple[str, ...], limit: int, has_fetched: bool, library: Path | None, is_json: bool, **filters: str
 ) -> None:
     """Find papers in your own words: a problem, a mechanism, a device, a number, or a key.
@@ -37,12 +37,12 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
     Words and likeness of meaning count together; each paper says which of its words made it alike.
     """
     from orrery.cli.output import print_json, print_notes
-    from orrery.evidence.find.filters import Filters, kept
+    from orrery.evidence.find.filters import Filters, select
+    from orrery.evidence.find.library_cache import library as filed
     from orrery.evidence.find.search import Finder
-    from orrery.evidence.find.shelf import library as filed
 
     documents = (*filed(), *(fetched(library) if has_fetched else ()))
-    among = kept(documents, Filters(**filters)) if any(filters.values()) else None
+    among = select(documents, Filters(**filters)) if any(filters.values()) else None
     found = Finder(documents).search(" ".join(query), among=among, limit=limit)
     print_notes(f"{word!r} is read as {near!r}" for word, near in found.read_as.items())
     if is_json:
@@ -54,7 +54,7 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
 def fetched(library: Path | None) -> "tuple[Document, ...]":
     """The new papers of the reader's own library."""
     from orrery.cli.own_library import open_library
-    from orrery.evidence.understanding.meant import fetched_documents
+    from orrery.evidence.understanding.paper_lookup import fetched_documents
 
     with open_library(library) as store:
         return fetched_documents(store)
@@ -71,7 +71,7 @@ def hit_json(hit: "Hit") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def print_hits(found: "Found") -> None:
+def print_hits(found: "QueryResult") -> None:
     """Three lines a paper: its name, what it does, and why it was found."""
     from rich.markup import escape
 

@@ -28,7 +28,7 @@ It listens on this machine alone; put a web server with TLS before it, which pas
               help="Certificates to trust, for a mail server of your own.")  # fmt: skip
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam
+def command(
     host: str, port: int, site: str, smtp: str, sender: str, ca: Path | None, library: Path | None, is_json: bool
 ) -> None:
     """Let others subscribe: they confirm by letter before anything else is sent, and leave with one click."""
@@ -39,22 +39,22 @@ def COMMAND(  # noqa: N802 - the seam
     from orrery.base.listening import address_of
     from orrery.cli.output import print_json
     from orrery.cli.own_library import open_library
-    from orrery.evidence.digest.desk import Desk
-    from orrery.evidence.digest.letter import Sender
+    from orrery.evidence.digest.email_message import Sender
     from orrery.evidence.digest.post import Server, connected
     from orrery.evidence.digest.server import serve
+    from orrery.evidence.digest.subscription_handler import SubscriptionHandler
 
     server = Server.of(smtp, ca)
 
     def mail(letter: EmailMessage) -> None:
         with connected(server) as connection:
-            handed, said = connection.hand_over(letter)
+            handed, text = connection.hand_over(letter)
         if handed == "refused":
-            raise ScenarioError(f"smtp: refused: {said}.")
+            raise ScenarioError(f"smtp: refused: {text}.")
 
     with open_library(library) as store:
         path = store.path
-    with serve(Desk(path, Sender(address=sender, site=site), mail), host, port) as desk:
+    with serve(SubscriptionHandler(path, Sender(address=sender, site=site), mail), host, port) as desk:
         address = f"{address_of(desk.socket)}/subscribe"
         if is_json:
             print_json({"address": address})

@@ -9,7 +9,7 @@ from orrery.cli.options import as_json
 from orrery.cli.own_library import with_library
 
 if TYPE_CHECKING:
-    from orrery.evidence.feed.entry import Entry, Understood
+    from orrery.evidence.feed.entry import Classification, Entry
     from orrery.evidence.find.entry import PaperEntry
     from orrery.evidence.paper_file import Paper
 
@@ -26,12 +26,10 @@ Examples:
 @click.option("--bibtex", "is_bibtex", is_flag=True, help="Only the entry for a BibTeX file.")
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam that papers looks for
-    key: str, has_curve: bool, is_bibtex: bool, library: Path | None, is_json: bool
-) -> None:
+def command(key: str, has_curve: bool, is_bibtex: bool, library: Path | None, is_json: bool) -> None:
     """One paper: what it does, gains and costs, where it helps and hurts, what came out, what it leaves open."""
     from orrery.base.errors import UnknownName
-    from orrery.evidence.understanding.meant import named
+    from orrery.evidence.understanding.paper_lookup import named
 
     try:
         paper = named(key)
@@ -43,16 +41,16 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
         _show(paper, has_curve=has_curve, is_bibtex=is_bibtex, is_json=is_json)
 
 
-def fetched(key: str, library: Path | None) -> "tuple[Entry, Understood] | None":
+def fetched(key: str, library: Path | None) -> "tuple[Entry, Classification] | None":
     """The fetched paper that is meant; None where there is no such paper, or no library of the reader's own."""
     from orrery.cli.own_library import open_library
     from orrery.evidence.library import library_file
-    from orrery.evidence.understanding import meant
+    from orrery.evidence.understanding import paper_lookup
 
     if not library_file(library).exists():
         return None
     with open_library(library) as store:
-        return meant.fetched(store, key)
+        return paper_lookup.fetched(store, key)
 
 
 def _show(paper: "Paper", *, has_curve: bool, is_bibtex: bool, is_json: bool) -> None:
@@ -71,7 +69,7 @@ def _show(paper: "Paper", *, has_curve: bool, is_bibtex: bool, is_json: bool) ->
     print_entry(entry)
 
 
-def _show_fetched(entry: "Entry", told: "Understood", *, is_bibtex: bool, is_json: bool) -> None:
+def _show_fetched(entry: "Entry", classification: "Classification", *, is_bibtex: bool, is_json: bool) -> None:
     from orrery.cli.output import print_json
     from orrery.evidence.feed.entry import entry_json
     from orrery.evidence.find.citation import bibtex
@@ -82,11 +80,11 @@ def _show_fetched(entry: "Entry", told: "Understood", *, is_bibtex: bool, is_jso
         _print_cited(cited, is_json)
         return
     if is_json:
-        print_json(entry_json(entry, told))
+        print_json(entry_json(entry, classification))
         return
     from orrery.cli.paper_views import print_fetched
 
-    print_fetched(entry, told)
+    print_fetched(entry, classification)
 
 
 def _print_cited(cited: str, is_json: bool) -> None:
@@ -103,8 +101,8 @@ def _entry(paper: "Paper", has_curve: bool) -> "PaperEntry":
     import sys
 
     from orrery.evidence.find.entry import entry_of
+    from orrery.evidence.find.library_cache import library
     from orrery.evidence.find.search import Finder
-    from orrery.evidence.find.shelf import library
 
     finder = Finder(library())
     if not sys.stderr.isatty():

@@ -29,19 +29,21 @@ Letters go out with: orrery papers digest --send. Others subscribe themselves at
 @click.option("--end", "is_end", is_flag=True, help="No further letters to this address.")
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam
+def command(
     address: str | None, layers: tuple[str, ...], techniques: tuple[str, ...], searches: tuple[str, ...], by: str,
     is_end: bool, library: Path | None, is_json: bool,
 ) -> None:  # fmt: skip
     """Add an address of your own, change what it gets, end it; or list all. What is not chosen is not filtered."""
     from orrery.cli.output import print_json
     from orrery.cli.own_library import open_library
-    from orrery.evidence.digest.subscription import Subscriptions, Wanted, checked_frequency
+    from orrery.evidence.digest.subscription import SubscriptionFilter, Subscriptions, checked_frequency
     from orrery.evidence.feed.extra import FeedError
 
     if address is None and (layers or techniques or searches or is_end):
         raise click.UsageError("Write the address first.")
-    wanted = Wanted(layers=layers, techniques=techniques, searches=searches, frequency=checked_frequency(by))
+    selection = SubscriptionFilter(
+        layers=layers, techniques=techniques, searches=searches, frequency=checked_frequency(by)
+    )
     with open_library(library) as store:
         subscriptions = Subscriptions(store)
         if address and is_end:
@@ -50,7 +52,7 @@ def COMMAND(  # noqa: N802 - the seam
                 raise FeedError(f"{address} has no subscription; orrery papers subscribe lists all.")
             subscriptions.change(known.id, "ended")
         elif address:
-            subscriptions.ask(address, wanted, "active")
+            subscriptions.ask(address, selection, "active")
         listed = subscriptions.all()
     if is_json:
         print_json({"subscriptions": [_json(s) for s in listed]})
@@ -64,8 +66,8 @@ def COMMAND(  # noqa: N802 - the seam
 def _json(subscription: "Subscription") -> dict[str, object]:
     from dataclasses import asdict
 
-    return {"address": subscription.address, "state": subscription.state, **asdict(subscription.wanted)}
+    return {"address": subscription.address, "state": subscription.state, **asdict(subscription.selection)}
 
 
 def _line(subscription: "Subscription") -> str:
-    return f"{subscription.address}: {subscription.state}, {subscription.wanted}"
+    return f"{subscription.address}: {subscription.state}, {subscription.selection}"

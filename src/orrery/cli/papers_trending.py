@@ -11,10 +11,10 @@ from orrery.cli.options import as_json
 from orrery.cli.own_library import day, with_library
 
 if TYPE_CHECKING:
-    from orrery.evidence.understanding.meaning import Meaning
+    from orrery.evidence.understanding.meaning import DeploymentEffect
     from orrery.evidence.understanding.trending import Trend
 
-MOST_CLAIMS = 2
+MAX_CLAIMS = 2
 """Shown of one paper; --json lists every one."""
 
 EXAMPLES = """\b
@@ -40,7 +40,7 @@ Examples:
 )
 @with_library
 @as_json
-def COMMAND(  # noqa: N802 - the seam that papers looks for
+def command(
     by: str, until: date | None, layers: tuple[str, ...], limit: int, scenario_file: Path | None,
     library: Path | None, is_json: bool,
 ) -> None:  # fmt: skip
@@ -69,7 +69,7 @@ def COMMAND(  # noqa: N802 - the seam that papers looks for
     console().print(f"{len(shown)} of {len(found)} papers of the {by}." if found else empty, markup=False)
 
 
-def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[Meaning, ...]]":
+def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[DeploymentEffect, ...]]":
     """What each paper would mean for a deployment; nothing without one."""
     if file is None:
         return {}
@@ -78,7 +78,7 @@ def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[M
     from orrery.scenario.file import load_scenario
 
     deployment = Deployment(load_scenario(file))
-    found: dict[str, tuple[Meaning, ...]] = {}
+    found: dict[str, tuple[DeploymentEffect, ...]] = {}
     with patience(), bar("papers tried in your deployment") as report:
         for i, trend in enumerate(shown, start=1):
             found[trend.entry.id] = deployment.meanings(trend.understood)
@@ -86,7 +86,7 @@ def _meanings(shown: "Sequence[Trend]", file: Path | None) -> "dict[str, tuple[M
     return found
 
 
-def _json(trend: "Trend", meanings: "Sequence[Meaning] | None") -> dict[str, Any]:
+def _json(trend: "Trend", meanings: "Sequence[DeploymentEffect] | None") -> dict[str, Any]:
     from dataclasses import asdict
 
     from orrery.evidence.feed.entry import entry_json
@@ -98,18 +98,18 @@ def _json(trend: "Trend", meanings: "Sequence[Meaning] | None") -> dict[str, Any
     return found if meanings is None else {**found, "meaning": [asdict(m) for m in meanings]}
 
 
-def _print(trend: "Trend", meanings: "Sequence[Meaning]") -> None:
+def _print(trend: "Trend", meanings: "Sequence[DeploymentEffect]") -> None:
     """A paper in a few lines; what others wrote is shown as it is, not as markup."""
     from orrery.cli.output import console
 
-    out, entry, told = console(), trend.entry, trend.understood
+    out, entry, classification = console(), trend.entry, trend.understood
     out.print(f"{trend.score:5.2f}  {entry.title}", markup=False, style="bold")
-    about = [entry.id, told.layer and f"{told.layer} "
-             f"({told.layer_confidence_frac:.0%})", entry.organisation, _known(trend)]  # fmt: skip
+    about = [entry.id, classification.layer and f"{classification.layer} "
+             f"({classification.layer_confidence_frac:.0%})", entry.organisation, _known(trend)]  # fmt: skip
     out.print("       " + ", ".join(word for word in about if word), markup=False, style="dim")
     for part in trend.parts:
         out.print(f"       {part.value:+.2f} {part.name}: {part.because}", markup=False)
-    for text in list(dict.fromkeys(claim.text for claim in told.claims))[:MOST_CLAIMS]:
+    for text in list(dict.fromkeys(claim.text for claim in classification.claims))[:MAX_CLAIMS]:
         out.print(f"       claims: {text}", markup=False)
     for meaning in meanings:
         out.print(f"       in your deployment: {meaning}", markup=False)

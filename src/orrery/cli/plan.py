@@ -29,7 +29,7 @@ Examples:
 )
 @click.option("--all-plans", is_flag=True, help="Every plan that works, not only the best of each device.")
 @scenario_flags("plan")
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     scenario_file: Path | None, save_scenario: Path | None, is_json: bool, simulate: bool, disaggregate: bool,
     all_plans: bool, **flags: Any,
 ) -> int:  # fmt: skip

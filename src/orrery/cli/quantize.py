@@ -39,7 +39,7 @@ HEIGHT = 14
     "--out", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
     help="Write the errors of every tensor to .csv or .parquet, or the answer to .json.",
 )  # fmt: skip
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     sources: tuple[str, ...], scenario_file: Path | None, save_scenario: Path | None, is_json: bool,
     out: tuple[Path, ...], **flags: Any,
 ) -> None:  # fmt: skip
@@ -52,8 +52,8 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     settings = settings_from(flags, scenario_file) | ({"sources": sources} if sources else {})
     from orrery.cli.output import print_json, print_notes
     from orrery.cli.progress import bar
-    from orrery.scenario.asked import read_asked
     from orrery.scenario.fields_quantize import QUANTIZE_BY_NAME
+    from orrery.scenario.inputs import read_asked
     from orrery.scenario.quantize import QuantizeQuestion, quantize
 
     if save_scenario:

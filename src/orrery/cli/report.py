@@ -43,7 +43,7 @@ KINDS = "plan|estimate|simulate|capacity|sweep|train|train-plan"
 @click.option("--title", default="", metavar="TEXT", help="The report's title.")
 @click.option("--author", default="", metavar="TEXT", help="Who hands it over.")
 @as_json
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     source: Path, out: tuple[Path, ...], kind: str, over: tuple[str, ...], title: str, author: str, is_json: bool
 ) -> int:
     """One report from a plan, an estimate, a simulation, a sweep or a training search.
@@ -60,9 +60,9 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     from orrery.reports.write import check_paths, write
 
     check_paths(out, source, is_needed=not is_json)
-    asked = read_source(source, kind, over)
+    report_source = read_source(source, kind, over)
     with patience(ANSWERING):
-        report = report_of(asked, Frame(title=title, author=author))
+        report = report_of(report_source, Frame(title=title, author=author))
     write(report, out)
     if is_json:
         print_json(report.to_json())

@@ -8,7 +8,7 @@ import click
 from orrery.cli.options import as_json
 
 if TYPE_CHECKING:
-    from orrery.evidence.judge.run import Rerun
+    from orrery.evidence.judge.run import ReproductionRun
 
 EXAMPLES = """\b
 Examples:
@@ -32,7 +32,7 @@ FAILED = 1
     help="Write the checked-in scorecard and its page, in a source checkout; default: nothing is written there.",
 )  # fmt: skip
 @as_json
-def COMMAND(  # noqa: N802 - the seam
+def command(
     keys: tuple[str, ...], layer: str, is_all: bool, workers: int, fresh: bool, is_written: bool, is_json: bool
 ) -> int:
     """Run papers' claims again: predicted, reported, their ratio, the verdict, and why."""
@@ -41,14 +41,14 @@ def COMMAND(  # noqa: N802 - the seam
 
     from orrery.cli.output import print_json
     from orrery.cli.progress import bar
-    from orrery.evidence.judge.judged import judge
+    from orrery.evidence.judge.claim_result import judge
     from orrery.evidence.judge.publish import is_checkout, publish
-    from orrery.evidence.judge.run import JOURNAL, Again, rerun
+    from orrery.evidence.judge.run import JOURNAL, PaperResult, rerun
     from orrery.evidence.paper_file import get_paper, paper_keys
     from orrery.evidence.prediction import NotInstalled, has_predictions
 
-    wanted = chosen(keys, layer, is_all)
-    shipped = [key for key in wanted if key in paper_keys()]
+    chosen_keys = chosen(keys, layer, is_all)
+    shipped = [key for key in chosen_keys if key in paper_keys()]
     if shipped and not has_predictions():
         raise NotInstalled
     if is_written and not is_checkout():
@@ -57,7 +57,7 @@ def COMMAND(  # noqa: N802 - the seam
         JOURNAL.unlink(missing_ok=True)
     with bar("Papers") as progress:
         found = rerun(shipped, num_workers=workers, journal=JOURNAL, progress=progress)
-    own = {key: Again(judged=judge(get_paper(key)), curve=None) for key in wanted if key not in shipped}
+    own = {key: PaperResult(judged=judge(get_paper(key)), curve=None) for key in chosen_keys if key not in shipped}
     answer = replace(found, papers={**found.papers, **own})
     if is_json:
         print_json({
@@ -69,8 +69,8 @@ def COMMAND(  # noqa: N802 - the seam
     if found.num_resumed:
         print(f"{found.num_resumed} papers had been run already; --fresh runs them again.", file=sys.stderr)
     if shipped and is_written:  # never the reader's own papers
-        said = publish(found.papers)
-        print("\n".join((*said, f"Wrote the scorecard and docs/papers.md; {len(said)} claims moved.")), file=sys.stderr)
+        text = publish(found.papers)
+        print("\n".join((*text, f"Wrote the scorecard and docs/papers.md; {len(text)} claims moved.")), file=sys.stderr)
     for key, why in found.failed.items():
         print(f"orrery: {key} could not be run again: {why}", file=sys.stderr)
     return FAILED if found.failed else 0
@@ -94,7 +94,7 @@ def chosen(keys: Sequence[str], layer: str, is_all: bool) -> tuple[str, ...]:
     return (*shipped, *(key for key in own_paper_keys() if key in keys))
 
 
-def print_claims(found: "Rerun") -> None:
+def print_claims(found: "ReproductionRun") -> None:
     """A table of what was run again, what is missing for the rest, and the count."""
     from collections import Counter
 

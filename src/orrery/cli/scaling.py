@@ -21,14 +21,12 @@ Examples:
 
 @click.command("scaling", epilog=EXAMPLES)
 @question_flags(SCALING_SETTINGS)
-def COMMAND(  # noqa: N802 - the seam that main looks for
-    scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
-) -> None:
+def command(scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any) -> None:
     """Scaling laws of low-precision training: loss, best split of a width, critical data, best width for a budget."""
     settings = settings_from(flags, scenario_file)
     from orrery.cli.output import print_json, print_notes
-    from orrery.scenario.asked import read_asked
     from orrery.scenario.fields_scaling import SCALING_BY_NAME
+    from orrery.scenario.inputs import read_asked
     from orrery.scenario.scaling import FormatAnswer, ScalingQuestion, scaling
 
     if save_scenario:

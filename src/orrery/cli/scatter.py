@@ -8,7 +8,7 @@ from rich.console import Console
 from orrery.base.units import figures
 from orrery.cli.sheet import Sheet
 from orrery.planner.plan import FrontPoint, Operation
-from orrery.planner.why_not import described
+from orrery.planner.rejection_reasons import described
 
 NARROWEST = 60
 """Columns below which a plot says less than a table."""

@@ -89,10 +89,10 @@ def _latency_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for name, one in percentiles.items():
         value = "-" if one["value_s"] is None else text(one["value_s"], "s")
         verdict = "within" if one["is_met"] else "beyond"
-        said = (
+        message = (
             f"{verdict} the objective of {text(one['limit_s'], 's')} ({one['attained_frac']:.1%} of the requests are)"
         )
-        rows.append((name.replace("_", " "), value, said))
+        rows.append((name.replace("_", " "), value, message))
     sure: Mapping[str, list[float]] = answer["confidence_95"] or {}
     for word, name in (("mean_ttft_ms", "mean TTFT"), ("p99_ttft_ms", "p99 TTFT")):
         if bounds := sure.get(word):

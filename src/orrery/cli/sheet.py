@@ -18,7 +18,7 @@ Cell = str | Text
 GAP = 2
 """Blanks between columns."""
 
-LEAST_WORDS, MOST_WORD = 24, 30
+MIN_WORDS, MAX_WORD = 24, 30
 """A column of words is no narrower than the first where it could be wider; a longer word than the second is broken."""
 
 INDENT = 3
@@ -88,9 +88,9 @@ class Sheet:
     def _spread(self, least: dict[int, int], room: int, width: int) -> dict[int, int]:
         """What is left goes to columns of words, from the left, as far as they need it; then to long headings."""
         found = dict(least)
-        wanted = [(i, self._natural(i)) for i in found if self.columns[i].wraps]
-        wanted += [(i, len(self.columns[i].heading)) for i in found if self.has_header]
-        for i, width_wanted in wanted:
+        natural_widths = [(i, self._natural(i)) for i in found if self.columns[i].wraps]
+        natural_widths += [(i, len(self.columns[i].heading)) for i in found if self.has_header]
+        for i, width_wanted in natural_widths:
             more = max(0, min(room, width_wanted - found[i]))
             found[i], room = found[i] + more, room - more
         return {i: min(w, width) for i, w in found.items()}
@@ -108,7 +108,7 @@ class Sheet:
         if not column.wraps:
             return max(natural, heading)
         longest = max((len(word) for row, _ in self.rows for word in row[index].plain.split()), default=0)
-        return max(heading, min(natural, max(LEAST_WORDS, min(longest, MOST_WORD))))
+        return max(heading, min(natural, max(MIN_WORDS, min(longest, MAX_WORD))))
 
     def _lines(self, cells: Sequence[Text], widths: dict[int, int], style: str) -> Iterator[Text]:
         """One row as lines of text; words wrap, the first lines of numbers stand beside the first of words."""

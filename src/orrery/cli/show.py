@@ -30,7 +30,7 @@ Examples:
 @click.argument("kind")
 @click.argument("name", required=False)
 @as_json
-def COMMAND(kind: str, name: str | None, is_json: bool) -> None:  # noqa: N802 - the seam that main looks for
+def command(kind: str, name: str | None, is_json: bool) -> None:
     """What is known, with sources; NAME picks one.
 
     KIND is devices, models, formats, techniques, engines, frameworks, recipes, prices, traces or workloads.

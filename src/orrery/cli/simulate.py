@@ -61,7 +61,7 @@ Examples:
 )
 @click.option("--window", metavar="START:END", help="Seconds of the run to keep step by step, for .trace.json.")
 @scenario_flags("simulate")
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     scenario_file: Path | None, save_scenario: Path | None, is_json: bool, out: tuple[Path, ...], window: str | None,
     find_capacity: bool, over: tuple[str, ...], jobs: int | None, resume: Path | None, ray: str, **flags: Any,
 ) -> int:  # fmt: skip
@@ -93,12 +93,12 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
     from orrery.cli.output import print_infeasible, print_json, print_notes
     from orrery.cli.progress import patience
     from orrery.cli.simulate_report import write_result
-    from orrery.scenario.ask import CannotBe
+    from orrery.scenario.ask import InfeasibleAnswer
     from orrery.scenario.simulate import simulate
 
     with ExitStack() as stack:
         answer = simulate(scenario, window=window, patience=patience(), watch=_watch(stack))
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     plain = answer.to_json()
     for path in out:
@@ -120,7 +120,7 @@ def _watch(stack: ExitStack) -> Any:
     import numpy as np
 
     from orrery.cli.progress import counted
-    from orrery.scenario.simulate import NUM_COUNTS, SERVED, Watch
+    from orrery.scenario.simulate import NUM_COUNTS, SERVED, RunObserver
 
     shared = RawArray("q", NUM_COUNTS)
 
@@ -130,7 +130,7 @@ def _watch(stack: ExitStack) -> Any:
         else:
             stack.close()
 
-    return Watch(counts=np.frombuffer(shared, dtype=np.int64), on_phase=on_phase)
+    return RunObserver(counts=np.frombuffer(shared, dtype=np.int64), on_phase=on_phase)
 
 
 def _window(text: str | None, out: tuple[Path, ...]) -> tuple[float, float] | None:

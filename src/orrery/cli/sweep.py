@@ -111,7 +111,7 @@ def print_sweep(found: Swept, rows: Sequence[Mapping[str, Cell]]) -> None:
     for row in rows:
         if row["status"] == "done":
             table.add_row(
-                *(_said(row[name], "") for name in varied), *(_said(row[key], form) for key, _, form in shown)
+                *(_describe(row[name], "") for name in varied), *(_describe(row[key], form) for key, _, form in shown)
             )
     if found.answers:
         out.print(table)
@@ -122,7 +122,7 @@ def print_sweep(found: Swept, rows: Sequence[Mapping[str, Cell]]) -> None:
     out.print(f"{len(found.runs)} runs{resumed}, in {found.took_s:.1f} s")
 
 
-def _said(cell: Cell, form: str) -> str:
+def _describe(cell: Cell, form: str) -> str:
     if cell is None:
         return "-"
     if form and not isinstance(cell, str):

@@ -33,7 +33,7 @@ Examples:
     help="Write one step of the pipeline as a trace for ui.perfetto.dev or chrome://tracing.",
 )
 @scenario_flags("train")
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     scenario_file: Path | None,
     save_scenario: Path | None,
     is_json: bool,
@@ -47,7 +47,7 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     """
     scenario = scenario_from(flags, scenario_file, save_scenario)
     from orrery.cli.output import print_infeasible, print_json, print_notes
-    from orrery.scenario.ask import CannotBe
+    from orrery.scenario.ask import InfeasibleAnswer
 
     if scenario.rl:
         from orrery.cli.train_rl import answer_rl
@@ -74,7 +74,7 @@ def COMMAND(  # noqa: N802 - the seam that main looks for
     from orrery.scenario.train import train
 
     one = train(scenario)
-    if isinstance(one, CannotBe):
+    if isinstance(one, InfeasibleAnswer):
         return print_infeasible(one, is_json)
     if is_json:
         print_json(one.to_json())

@@ -23,11 +23,11 @@ def answer_rl(scenario: "Scenario", *, is_plan: bool, is_json: bool) -> int:
 
 
 def _one(scenario: "Scenario", is_json: bool) -> int:
-    from orrery.scenario.ask import CannotBe
+    from orrery.scenario.ask import InfeasibleAnswer
     from orrery.scenario.rl import train_rl
 
     answer = train_rl(scenario)
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     if is_json:
         print_json(answer.to_json())

@@ -29,7 +29,7 @@ CATEGORIES = (
 """Letter, category, colour."""
 
 RANKS_SHOWN = 4
-WIDEST_BAR, LEAST_BAR = 48, 10
+WIDEST_BAR, MIN_BAR = 48, 10
 PART_BAR = 30
 
 
@@ -55,7 +55,7 @@ def _figures(answer: TrainAnswer) -> Sheet:
         ("model flops utilisation", "mfu_frac", "%"), ("peak memory", "peak_memory_bytes", "bytes"),
     ):  # fmt: skip
         value: float = getattr(answer, name)
-        table.add_row(label, _said(value, unit), _interval(intervals.get(name), unit))
+        table.add_row(label, _describe(value, unit), _interval(intervals.get(name), unit))
     table.add_row("power of a device", text(answer.power_w, "w"), "")
     table.add_row("energy a token", text(answer.energy_j_per_token, "j"), "")
     if (usd := answer.usd_per_million_tokens) is not None:
@@ -63,14 +63,14 @@ def _figures(answer: TrainAnswer) -> Sheet:
     return table
 
 
-def _said(value: float, unit: str) -> str:
+def _describe(value: float, unit: str) -> str:
     if unit == "%":
         return f"{100.0 * value:.1f} %"
     return text(value, unit) if unit else f"{value:,.0f}"
 
 
 def _interval(interval: Interval | None, unit: str) -> str:
-    return f"{_said(interval.low_80, unit)} to {_said(interval.high_80, unit)}" if interval else ""
+    return f"{_describe(interval.low_80, unit)} to {_describe(interval.high_80, unit)}" if interval else ""
 
 
 def parts_table(parts: Mapping[str, float], whole_s: float, title: str) -> Sheet:
@@ -99,19 +99,19 @@ def _print_memory(out: Console, answer: TrainAnswer) -> None:
     if len(shown) > RANKS_SHOWN:
         shown = (*shown[: RANKS_SHOWN - 1], shown[-1])
     capacity = answer.job.cluster.device.memory_capacity_bytes
-    said = [_rank_figures(rank, capacity) for rank in shown]
-    width = max(LEAST_BAR, min(WIDEST_BAR, out.width - max(text.cell_len for text in said) - len("   0 []")))
-    for rank, text_of_rank in zip(shown, said, strict=True):
+    message = [_rank_figures(rank, capacity) for rank in shown]
+    width = max(MIN_BAR, min(WIDEST_BAR, out.width - max(text.cell_len for text in message) - len("   0 []")))
+    for rank, text_of_rank in zip(shown, message, strict=True):
         out.print(Text(f"{rank.rank:>4} ").append_text(_bar(rank, capacity, width)).append_text(text_of_rank))
 
 
 def _rank_figures(rank: Rank, capacity_bytes: float) -> Text:
     """What the rank holds by category, and in all."""
-    said = Text()
+    text = Text()
     for letter, name, colour in CATEGORIES:
         if (size := rank.parts[name]) > 0.005 * capacity_bytes:
-            said.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
-    return said.append(f" = {rank.peak_bytes / 1e9:.3g} of {capacity_bytes / 1e9:.3g}")
+            text.append(f" {letter} ").append(f"{size / 1e9:.3g}", style=colour)
+    return text.append(f" = {rank.peak_bytes / 1e9:.3g} of {capacity_bytes / 1e9:.3g}")
 
 
 def _bar(rank: Rank, capacity_bytes: float, width: int) -> Text:
@@ -236,10 +236,10 @@ def _print_against(out: Console, mine: Against, answer: TrainPlanAnswer) -> None
         return
     best = answer.plans[0]
     lost = sorted(mine.seconds_lost(best).items(), key=lambda item: -item[1])[:LOST_SHOWN]
-    said = ", ".join(f"{text(seconds, 's')} {name}" for name, seconds in lost if seconds > 0.0)
+    message = ", ".join(f"{text(seconds, 's')} {name}" for name, seconds in lost if seconds > 0.0)
     does = ", ".join(f"{name} {theirs} for {own}" for name, (own, theirs) in mine.differences(best).items())
     out.print(
-        f"The best takes {text(best.step_time_s, 's')}; yours loses most in: {said}. It has {does}.", markup=False
+        f"The best takes {text(best.step_time_s, 's')}; yours loses most in: {message}. It has {does}.", markup=False
     )
 
 
@@ -261,13 +261,14 @@ def _front_table(answer: TrainPlanAnswer) -> Sheet:
 
 
 def _print_why_not(out: Console, answer: TrainPlanAnswer) -> None:
-    if not answer.killed:
+    if not answer.rejected:
         return
-    said = ", ".join(f"{count:,} {name}" for name, count in answer.why_not().items())
-    out.print(f"Why not the others: {said}.")
-    for killed in [k for k in answer.killed if k.nearest is not None][:3]:
+    message = ", ".join(f"{count:,} {name}" for name, count in answer.why_not().items())
+    out.print(f"Why not the others: {message}.")
+    for rejected in [k for k in answer.rejected if k.nearest is not None][:3]:
         out.print(
-            f"  {killed.family}: {killed.layouts:,} layouts need more memory; the smallest, {killed.nearest}, takes "
-            f"{text(killed.need_bytes, 'bytes')} of {text(killed.have_bytes, 'bytes')}",
+            f"  {rejected.family}: {rejected.layouts:,} layouts need more memory; the smallest, "
+            f"{rejected.nearest}, takes "
+            f"{text(rejected.need_bytes, 'bytes')} of {text(rejected.have_bytes, 'bytes')}",
             markup=False,
         )

@@ -11,10 +11,10 @@ from orrery.cli.scatter import draw_front
 from orrery.cli.sheet import Sheet
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Plan, Rejected
-from orrery.planner.why_not import described
+from orrery.planner.rejection_reasons import described
 from orrery.reports.serving_words import BOUND_BY
 from orrery.scenario.ask import Answer
-from orrery.scenario.plan_answer import PlanAnswer, lacking, nearest_misses
+from orrery.scenario.plan_answer import PlanAnswer, nearest_misses, shortfall
 
 MEMORY_SHOWN = 5
 """Plans whose memory is drawn."""
@@ -36,14 +36,14 @@ def print_estimate(answer: Answer) -> None:
         ("total rate", "total_tokens_per_s", "tokens"), ("requests", "requests_per_s", ""), ("power", "power_w", "w"),
     ):  # fmt: skip
         value: float = getattr(e, name)
-        table.add_row(label, _said(value, name, unit), _interval(e.intervals.get(name), name, unit))
+        table.add_row(label, _describe(value, name, unit), _interval(e.intervals.get(name), name, unit))
     table.add_row("energy per output token", text(e.energy_j_per_token, "j"), "")
     if (usd := answer.usd_per_million_tokens) is not None:
         table.add_row("a million output tokens", f"${figures(usd)}", "")
     out.print(table)
     out.print(f"Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {figures(e.concurrency)} requests run at once.")
-    asked = answer.question.workload
-    out.print(answer.room.said(asked.input_tokens, asked.output_tokens))
+    requested = answer.question.workload
+    out.print(answer.room.describe(requested.input_tokens, requested.output_tokens))
     out.print(memory_bar(e.memory, out.width))
     out.print(f"({legend()})")
 
@@ -81,7 +81,7 @@ def shown_plans(answer: PlanAnswer, is_every: bool) -> tuple[tuple[int, Plan], .
 def _print_below(out: Console, answer: PlanAnswer, num_shown: int) -> None:
     """What the rows leave out: devices without a plan, further plans, and how far the first is from its limit."""
     for device, near in answer.rejected_by_device.items():
-        out.print(f"{device}: no plan works; the nearest: {lacking(near)}", markup=False)
+        out.print(f"{device}: no plan works; the nearest: {shortfall(near)}", markup=False)
     best = answer.plans[0]
     if (headroom := answer.headroom_frac(best)) is not None:
         highest, rate = best.operation.highest_requests_per_s, answer.goal.traffic.request_rate_per_s
@@ -101,10 +101,10 @@ def _headline(out: Console, answer: PlanAnswer) -> None:
         return
     order = "the best of each device" if len(answer.tariffs) > 1 else "best first"
     out.print(f"[bold]{answer.plans[0].operation.deployment.model.name}[/]: {works} ({cost}); {order}")
-    out.print(f"for {_asked(answer.goal)}", highlight=False)
+    out.print(f"for {_requested(answer.goal)}", highlight=False)
 
 
-def _asked(goal: Goal) -> str:
+def _requested(goal: Goal) -> str:
     """The goal in words."""
     t = goal.traffic
     rate = (
@@ -150,7 +150,7 @@ def _print_rejected(out: Console, rejected: tuple[Rejected, ...]) -> None:
         return
     out.print(f"\n[bold]Rejected[/] ({len(rejected)}; the nearest misses)")
     for item in nearest_misses(rejected, REJECTED_SHOWN):
-        out.print(f"  {lacking(item)}", markup=False)
+        out.print(f"  {shortfall(item)}", markup=False)
 
 
 def _print_launch(out: Console, plan: Plan) -> None:
@@ -162,7 +162,7 @@ def _print_launch(out: Console, plan: Plan) -> None:
         out.print(f"# {note}", markup=False)
 
 
-def _said(value: float, name: str, unit: str) -> str:
+def _describe(value: float, name: str, unit: str) -> str:
     if unit in ("tokens", ""):
         return f"{figures(value, 4)}{' tokens/s' if unit else '/s'}"
     return text(value, unit)
@@ -171,7 +171,7 @@ def _said(value: float, name: str, unit: str) -> str:
 def _interval(interval: Interval | None, name: str, unit: str) -> str:
     if interval is None:
         return ""
-    low, high = _said(interval.low_80, name, unit), _said(interval.high_80, name, unit)
+    low, high = _describe(interval.low_80, name, unit), _describe(interval.high_80, name, unit)
     number, _, sign = low.rpartition(" ")
     return f"{number if number and high.endswith(f' {sign}') else low} to {high}"
 

@@ -27,7 +27,7 @@ Every view has an address that can be shared; runs, uploads and marks are kept i
               help="The library of papers (default: as for `orrery papers`).")  # fmt: skip
 @click.option("--open", "opens", is_flag=True, help="Open a browser.")
 @as_json
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     host: str, port: int, hosts: tuple[str, ...], home: Path | None, library: Path | None, opens: bool, is_json: bool
 ) -> int:
     """Plans, designs, simulations and papers in a browser; works offline, and shares every view as an address."""

@@ -47,7 +47,7 @@ def _flags(function: F) -> F:
 )  # fmt: skip
 @click.option("--simulated", "is_simulated", is_flag=True, help="Simulate where a closed form would answer too.")
 @_flags
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     techniques: tuple[str, ...], is_all: bool, metric: str, inputs: tuple[str, ...], is_simulated: bool,
     scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any,
 ) -> int:  # fmt: skip

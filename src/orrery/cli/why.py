@@ -26,17 +26,17 @@ Examples:
     "--depth", type=click.IntRange(0, 50), default=3, show_default=True, metavar="N", help="Levels to unfold."
 )
 @scenario_flags("why")
-def COMMAND(  # noqa: N802 - the seam that main looks for
+def command(
     metric: str, depth: int, scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
 ) -> int:
     """Unfold METRIC of an estimate (tpot_s, memory.kv, usd_per_million_tokens, …) to its rules, parts and sources."""
     scenario = scenario_from(flags, scenario_file, save_scenario)
     from orrery.cli.output import console, print_infeasible, print_json, print_notes
-    from orrery.scenario.ask import CannotBe, estimate
+    from orrery.scenario.ask import InfeasibleAnswer, estimate
     from orrery.scenario.why import why
 
     answer = estimate(scenario)
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         return print_infeasible(answer, is_json)
     reason = why(answer, metric)
     if is_json:
@@ -64,9 +64,9 @@ def _grow(node: "Tree", reason: "Reason", depth: int, cited: set[str]) -> None:
             node.add(Text(f"… {len(reason.parts)} parts, {len(reason.facts)} facts (--depth)", style="dim"))
         return
     for fact in reason.facts:
-        said = fact.cite()
-        node.add(Text(f"{fact.name} (as above)" if said in cited else said, style="green"))
-        cited.add(said)
+        text = fact.cite()
+        node.add(Text(f"{fact.name} (as above)" if text in cited else text, style="green"))
+        cited.add(text)
     for part in reason.parts:
         _grow(node.add(_line(part)), part, depth - 1, cited)
 
@@ -77,9 +77,9 @@ def _line(reason: "Reason") -> "Text":
     from orrery.scenario.show import readable
 
     name, _, unit = reason.name.partition(": ")
-    said = readable(unit or name.rsplit(".", 1)[-1], reason.value) if reason.value is not None else "unknown"
+    text = readable(unit or name.rsplit(".", 1)[-1], reason.value) if reason.value is not None else "unknown"
     line = Text(f"{name} = ", style="bold")
-    line.append(said)
+    line.append(text)
     if reason.rule:
         line.append(f"   {reason.rule}", style="dim")
     return line

@@ -9,7 +9,7 @@ from orrery.drawing.roofline import Op, Roof, Slope, roofline
 from orrery.drawing.scatter import Point, scatter
 from orrery.drawing.stacked import Bar, Part, stacked
 from orrery.drawing.timeline import Span, Track, timeline
-from orrery.drawing.tornado import Swing, tornado
+from orrery.drawing.tornado import SensitivityBar, tornado
 
 __all__ = [
     "Axis",
@@ -20,10 +20,10 @@ __all__ = [
     "Point",
     "Reading",
     "Roof",
+    "SensitivityBar",
     "Series",
     "Slope",
     "Span",
-    "Swing",
     "Track",
     "intervals",
     "lines",

@@ -10,7 +10,7 @@ from orrery.base.units import prefix_of, si, symbol, with_prefix
 MOST, LEAST = 1e150, 1e-150
 """Beyond the first a number counts as infinite, below the second as zero: their squares have no place in a float."""
 
-_MOST_LETTERS = 5
+_MAX_LETTERS = 5
 """Of a power of ten; a longer one is written with an exponent."""
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -38,7 +38,7 @@ class Axis:
         sign = symbol(self.unit)
         return self.label if not sign or _on_ticks(sign) else f"{self.label} ({sign})" if self.label else sign
 
-    def told(self, value: float) -> str:
+    def describe(self, value: float) -> str:
         """A value as a person reads it."""
         return si(value, self.unit)
 
@@ -82,11 +82,11 @@ class Scale:
         """A tick of an axis of powers: each has its own prefix."""
         sign = symbol(self.axis.unit)
         unit = self.axis.unit if _on_ticks(sign) else ""
-        told = si(value, unit)
+        caption = si(value, unit)
         power = math.log10(100 * value if unit == "frac" else value)
-        number = told.partition(" ")[0]
-        if (len(number) <= _MOST_LETTERS and "e" not in number) or abs(power - round(power)) > 1e-9:
-            return told
+        number = caption.partition(" ")[0]
+        if (len(number) <= _MAX_LETTERS and "e" not in number) or abs(power - round(power)) > 1e-9:
+            return caption
         return f"10{str(round(power)).translate(_RAISED)} {sign if unit else ''}".rstrip()
 
     def _texts(self, values: list[float]) -> list[str]:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis, Scale, scale
+from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.marks import mark
 from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, label, legend, nothing, path
 from orrery.drawing.plane import foot_ticks
-from orrery.drawing.told import left_out, not_shown
 from orrery.drawing.words import clean, px, safe, width_px
 
-MOST_ROWS = 80
+MAX_ROWS = 80
 _ROW_PX, _VALUE_PX = 26.0, 110.0
 
 
@@ -37,7 +37,7 @@ def intervals(
     inside = [r for r in rows if axis.takes(r.value)]
     ends = [v for r in inside for v in (r.low, r.high, r.other) if v is not None]
     missing = left_out(len(rows) - len(inside) + sum(not axis.takes(v) for v in ends))
-    shown = inside[:MOST_ROWS]
+    shown = inside[:MAX_ROWS]
     if not shown:
         return nothing(title, says, [missing])
     body, top = heading(title, says)
@@ -58,7 +58,7 @@ def intervals(
         body += _row(r, along, top + row * _ROW_PX + 15.0, names)
     ticks, end = foot_ticks(along, foot, _VALUE_PX)
     many = not_shown(len(inside) - len(shown), len(inside), "rows")
-    return finish([*body, *ticks], end, title, [says, *_told(axis, shown, names[1]), many, missing])
+    return finish([*body, *ticks], end, title, [says, *_describe(axis, shown, names[1]), many, missing])
 
 
 def _other(r: Reading, axis: Axis) -> float | None:
@@ -80,9 +80,9 @@ def _hollow(x: float, y: float) -> str:
 def _row(r: Reading, along: Scale, y: float, names: tuple[str, str]) -> Iterator[str]:
     axis, ends, other = along.axis, _ends(r, along.axis), _other(r, along.axis)
     yield label(along.start_px - 10, y + 4, r.name, "e", along.start_px - SIDE_PX - 10)
-    between = f" ({axis.told(ends[0])} to {axis.told(ends[1])})" if ends else ""
-    beside = f"; {names[1]} {axis.told(other)}" if other is not None else ""
-    yield f"<g><title>{safe(f'{r.name}: {axis.told(r.value)}{between}{beside}')}</title>"
+    between = f" ({axis.describe(ends[0])} to {axis.describe(ends[1])})" if ends else ""
+    beside = f"; {names[1]} {axis.describe(other)}" if other is not None else ""
+    yield f"<g><title>{safe(f'{r.name}: {axis.describe(r.value)}{between}{beside}')}</title>"
     if ends:
         low, high = (min(max(along.at(end), along.start_px), along.end_px) for end in ends)
         bar = f"M{px(low)} {px(y)}H{px(high)}M{px(low)} {px(y - 4)}v8M{px(high)} {px(y - 4)}v8"
@@ -91,17 +91,19 @@ def _row(r: Reading, along: Scale, y: float, names: tuple[str, str]) -> Iterator
     if other is not None:
         yield _hollow(along.at(other), y)
     yield "</g>"
-    yield label(along.end_px + 12, y + 4, axis.told(r.value), "n", _VALUE_PX - 4)
+    yield label(along.end_px + 12, y + 4, axis.describe(r.value), "n", _VALUE_PX - 4)
 
 
-def _told(axis: Axis, rows: Sequence[Reading], other_name: str) -> Iterator[str]:
+def _describe(axis: Axis, rows: Sequence[Reading], other_name: str) -> Iterator[str]:
     held = [(r, ends, other) for r in rows if (ends := _ends(r, axis)) and (other := _other(r, axis)) is not None]
     if held:
         inside = sum(ends[0] <= other <= ends[1] for _, ends, other in held)
         yield f"The interval holds what is {other_name} in {inside} of {len(held)}"
     for r in rows[:12]:
         ends, other = _ends(r, axis), _other(r, axis)
-        between = f", {axis.told(ends[0])} to {axis.told(ends[1])}" if ends else ""
-        yield f"{r.name}: {axis.told(r.value)}{between}" + (f", {other_name} {axis.told(other)}" if other else "")
+        between = f", {axis.describe(ends[0])} to {axis.describe(ends[1])}" if ends else ""
+        yield f"{r.name}: {axis.describe(r.value)}{between}" + (
+            f", {other_name} {axis.describe(other)}" if other else ""
+        )
     if len(rows) > 12:
         yield f"{len(rows) - 12} more rows"

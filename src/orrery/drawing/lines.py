@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis
+from orrery.drawing.captions import left_out, span
 from orrery.drawing.marks import mark as marker
 from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, hue, label, legend, nothing, path
 from orrery.drawing.plane import Plane, plane
-from orrery.drawing.told import left_out, span
 from orrery.drawing.words import clean, px, safe, width_px
 
-MOST_SAMPLES = 320
+MAX_SAMPLES = 320
 """Samples of a curve that are drawn; of more, the lowest and highest of each stretch."""
 
 _NAMES_BESIDE = 8
@@ -71,7 +71,7 @@ def lines(
         body.append(_mark(p, mark))
     if is_beside:
         body += _names(p, curves)
-    return finish(body, p.foot_px, title, [says, *_told(x, y, curves, mark), left_out(missing)])
+    return finish(body, p.foot_px, title, [says, *_describe(x, y, curves, mark), left_out(missing)])
 
 
 def _curve(number: int, s: Series, x: Axis, y: Axis) -> _Curve:
@@ -92,7 +92,7 @@ def _drawn(p: Plane, c: _Curve) -> str:
     samples = [s for s in thinned(c.samples) if p.has(*s)]
     out: list[str] = []
     if len(c.band) > 1:
-        band = c.band[:: -(-len(c.band) // MOST_SAMPLES)]
+        band = c.band[:: -(-len(c.band) // MAX_SAMPLES)]
         there = [(x, high) for x, _, high in band]
         back = [(x, low) for x, low, _ in reversed(band)]
         out.append(path(_through(p, there + back) + "z", "b"))
@@ -106,14 +106,14 @@ def _drawn(p: Plane, c: _Curve) -> str:
 
 def thinned(samples: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """The lowest and the highest of every stretch, and both ends."""
-    if len(samples) <= MOST_SAMPLES:
+    if len(samples) <= MAX_SAMPLES:
         return samples
-    size = -(-2 * len(samples) // MOST_SAMPLES)
-    kept: list[tuple[float, float]] = [samples[0]]
+    size = -(-2 * len(samples) // MAX_SAMPLES)
+    retained: list[tuple[float, float]] = [samples[0]]
     for start in range(0, len(samples), size):
         stretch = samples[start : start + size]
-        kept += sorted({min(stretch, key=lambda s: s[1]), max(stretch, key=lambda s: s[1])})
-    return [*kept, samples[-1]]
+        retained += sorted({min(stretch, key=lambda s: s[1]), max(stretch, key=lambda s: s[1])})
+    return [*retained, samples[-1]]
 
 
 def _through(p: Plane, samples: Sequence[tuple[float, float]]) -> str:
@@ -131,48 +131,48 @@ def _mark(p: Plane, mark: tuple[float, str]) -> str:
     """A line across; the group carries the scale, so that a script can move it."""
     x, is_left = p.x.at(mark[0]), p.x.at(mark[0]) > 0.6 * WIDTH_PX
     line = path(f"M{px(x)} {px(p.y.start_px)}V{px(p.y.end_px - 4)}", "a d")
-    told = label(x - 5 if is_left else x + 5, p.y.end_px + 4, mark[1], "o e" if is_left else "o", 220.0)
+    caption = label(x - 5 if is_left else x + 5, p.y.end_px + 4, mark[1], "o e" if is_left else "o", 220.0)
     scale = {"start": p.x.start_px, "end": p.x.end_px, "low": p.x.low, "high": p.x.high, "log": p.x.axis.is_log}
-    return f'<g data-at="{px(x)}" data-scale="{safe(json.dumps(scale))}">{line}{told}</g>'
+    return f'<g data-at="{px(x)}" data-scale="{safe(json.dumps(scale))}">{line}{caption}</g>'
 
 
 def _names(p: Plane, curves: Sequence[_Curve]) -> list[str]:
     """Names at the right ends, moved apart where they would overlap."""
-    wanted = sorted((min(max(p.y.at(c.samples[-1][1]), p.y.end_px), p.y.start_px), c.number, c) for c in curves)
+    label_places = sorted((min(max(p.y.at(c.samples[-1][1]), p.y.end_px), p.y.start_px), c.number, c) for c in curves)
     places: list[float] = []
-    for y, _, _ in wanted:
+    for y, _, _ in label_places:
         places.append(max(y, places[-1] + _LINE_PX) if places else y)
     excess = max(0.0, places[-1] - p.y.start_px)
     below = p.y.start_px - excess + _LINE_PX
     for i in range(len(places) - 1, -1, -1):
         places[i] = below = min(places[i], p.y.start_px, below - _LINE_PX if i < len(places) - 1 else places[i])
     out: list[str] = []
-    for place, (_, number, c) in zip(places, wanted, strict=True):
+    for place, (_, number, c) in zip(places, label_places, strict=True):
         key = f'<g class="orr-{hue(number)}">{marker(number, p.x.end_px + 8, place, 3.4, "r")}</g>'
         out += [key, label(p.x.end_px + 15, place + 4, c.of.name, "", WIDTH_PX - p.x.end_px - 19)]
     return out
 
 
-def _told(x: Axis, y: Axis, curves: Sequence[_Curve], mark: tuple[float, str] | None) -> Iterator[str]:
+def _describe(x: Axis, y: Axis, curves: Sequence[_Curve], mark: tuple[float, str] | None) -> Iterator[str]:
     yield f"{y.label or 'Values'} over {x.label or 'x'} {span(x, (at for c in curves for at, _ in c.samples))}"
     for c in curves[:_NAMES_BESIDE]:
         yield f"{c.of.name or 'Curve'} {_course(x, y, c.samples)}"
     if len(curves) > _NAMES_BESIDE:
         yield f"{len(curves) - _NAMES_BESIDE} more curves"
     if mark:
-        yield f"Marked at {x.told(mark[0])}: {mark[1]}"
+        yield f"Marked at {x.describe(mark[0])}: {mark[1]}"
 
 
 def _course(x: Axis, y: Axis, samples: list[tuple[float, float]]) -> str:
     """How a curve runs: where it begins and ends, and its lowest and highest where they are others."""
     first, last = samples[0], samples[-1]
     lowest, highest = min(samples, key=lambda s: s[1]), max(samples, key=lambda s: s[1])
-    begin, end = y.told(first[1]), y.told(last[1])
+    begin, end = y.describe(first[1]), y.describe(last[1])
     if lowest[1] == highest[1]:
         return f"is {begin}"
     verb = "rises" if last[1] > first[1] else "falls"
     out = f"{verb} from {begin} to {end}" if begin != end else f"begins and ends at {end}"
     for word, extreme in (("lowest", lowest), ("highest", highest)):
         if extreme[1] not in (first[1], last[1]):
-            out += f", {word} {y.told(extreme[1])} at {x.told(extreme[0])}"
+            out += f", {word} {y.describe(extreme[1])} at {x.describe(extreme[0])}"
     return out

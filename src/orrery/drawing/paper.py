@@ -30,10 +30,10 @@ def classes(kind: str) -> str:
     return f' class="{" ".join(f"orr-{letter}" for letter in kind.split())}"' if kind else ""
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str, told: str = "") -> str:
+def rect(x: float, y: float, width: float, height: float, kind: str, caption: str = "") -> str:
     """A rectangle, with what is told when it is pointed at."""
     shape = f'<rect{classes(kind)} x="{px(x)}" y="{px(y)}" width="{px(width)}" height="{px(height)}"'
-    return f"{shape}><title>{safe(told)}</title></rect>" if told else f"{shape}/>"
+    return f"{shape}><title>{safe(caption)}</title></rect>" if caption else f"{shape}/>"
 
 
 def path(d: str, kind: str) -> str:
@@ -82,7 +82,7 @@ def finish(
     body: Iterable[str],
     height_px: float,
     title: str,
-    told: Iterable[str],
+    captions: Iterable[str],
     *,
     is_interactive: bool = False,
     width_px: float = WIDTH_PX,
@@ -90,20 +90,20 @@ def finish(
     """The whole drawing. One with links is a group for screen readers, or they would pass over what is in it."""
     inside = "".join(body)
     used = frozenset({"h", "q", *re.findall(r"orr-(\w+)", inside)})
-    said = sentences(told)
-    scope = f"orr-{sha256(f'{title}{said}{inside}'.encode()).hexdigest()[:8]}"
+    text = sentences(captions)
+    scope = f"orr-{sha256(f'{title}{text}{inside}'.encode()).hexdigest()[:8]}"
     width, height = px(width_px), px(height_px)
     role = "group" if is_interactive else "img"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="100%" role="{role}">'
-        f"<title>{safe(title) or 'Chart'}</title><desc>{safe(said)}</desc><style>{sheet(scope, used)}</style>"
+        f"<title>{safe(title) or 'Chart'}</title><desc>{safe(text)}</desc><style>{sheet(scope, used)}</style>"
         f'<g class="{scope}"><rect class="orr-q" width="{width}" height="{height}"/>'
         f"{inside.replace(SCOPE, scope)}</g></svg>"
     )
 
 
-def nothing(title: str, says: str, told: Iterable[str]) -> str:
+def nothing(title: str, says: str, captions: Iterable[str]) -> str:
     """A chart of no values says so."""
     head, top = heading(title, says)
     words = label(WIDTH_PX / 2, top + 30, "nothing to draw", "s m")
-    return finish([*head, words], top + 56, title, ["Nothing to draw", says, *told])
+    return finish([*head, words], top + 56, title, ["Nothing to draw", says, *captions])

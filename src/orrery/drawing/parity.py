@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.drawing.axis import Axis, Scale, scale
+from orrery.drawing.captions import left_out
 from orrery.drawing.marks import mark
 from orrery.drawing.paper import SIDE_PX, finish, heading, hue, label, legend, nothing, path, rect
-from orrery.drawing.told import left_out
 from orrery.drawing.words import counted, px, safe
 
 _SQUARE_PX, _GAP_PX, _NUM_CELLS, _NUM_SHADES = 210.0, 52.0, 42, 5
@@ -17,7 +17,7 @@ _RADIUS_PX, _FEW, _RADIUS_OF_FEW_PX = 2.4, 60, 3.6
 _TAIL = 0.001
 """Share of the pairs at each end that does not stretch the axes where pairs are drawn as cells."""
 
-_MOST_DOTS = 1200
+_MAX_DOTS = 1200
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class Pairs:
     found: Sequence[float] | Floats
     predicted: Sequence[float] | Floats
     unit: str = ""
-    told: Sequence[str] = ()
+    description: Sequence[str] = ()
     misses: Sequence[bool] = ()
 
 
@@ -59,9 +59,9 @@ def parity(
         corner = (SIDE_PX + 36 + n % num_columns * step, top + 24 + n // num_columns * (step + 22))
         body += _panel(p, (found, predicted, index), corner, names, tolerance_ratio)
     height = top + 14 - -len(panels) // num_columns * (step + 22)
-    told = (_told(p, found, predicted) for p, found, predicted, _ in placed)
+    caption = (_describe(p, found, predicted) for p, found, predicted, _ in placed)
     width = 2 * SIDE_PX + num_columns * step
-    return finish(body, height, title, [says, *told, missing], width_px=width)
+    return finish(body, height, title, [says, *caption, missing], width_px=width)
 
 
 def _placed(p: Pairs) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -100,26 +100,26 @@ def _panel(
     if not len(found):
         yield label(x + _SQUARE_PX / 2, y + _SQUARE_PX / 2, "nothing to draw", "s m")
         return
-    has_dots = bool(p.told) and len(found) <= _MOST_DOTS
+    has_dots = bool(p.description) and len(found) <= _MAX_DOTS
     ends = np.concatenate((found, predicted)) if has_dots else np.quantile(found, (_TAIL, 1 - _TAIL))
     along = scale(Axis("", p.unit, is_log=True), ends.tolist(), x, right)
-    upright = Scale(along.axis, along.low, along.high, foot, y)
-    yield _band(along, upright, tolerance_ratio)
+    y_axis = Scale(along.axis, along.low, along.high, foot, y)
+    yield _band(along, y_axis, tolerance_ratio)
     if has_dots:
-        yield from _dots(p, (found, predicted, index), along, upright)
+        yield from _dots(p, (found, predicted, index), along, y_axis)
     else:
-        yield _cells(found, predicted, along, upright)
+        yield _cells(found, predicted, along, y_axis)
     yield path(f"M{px(x)} {px(foot)}L{px(right)} {px(y)}", "a")
     for value, text in along.ticks(46.0):
         yield label(along.at(value), foot + 15, text, "n m")
-    for value, text in upright.ticks(34.0):
-        yield label(x - 4, upright.at(value) + 4, text, "n e")
+    for value, text in y_axis.ticks(34.0):
+        yield label(x - 4, y_axis.at(value) + 4, text, "n e")
     yield label(x + _SQUARE_PX / 2, foot + 30, f"{names[0]} across, {names[1]} upwards", "n m")
 
 
-def _band(along: Scale, upright: Scale, tolerance_ratio: float) -> str:
+def _band(along: Scale, y_axis: Scale, tolerance_ratio: float) -> str:
     """The band about the diagonal, cut off at the square's corners, and the square."""
-    x, right, foot, y = along.start_px, along.end_px, upright.start_px, upright.end_px
+    x, right, foot, y = along.start_px, along.end_px, y_axis.start_px, y_axis.end_px
     wide = min(along.at(along.low * tolerance_ratio) - x, right - x)
     band = (
         f"M{px(x)} {px(foot)}V{px(foot - wide)}L{px(right - wide)} {px(y)}H{px(right)}V{px(y + wide)}"
@@ -129,19 +129,19 @@ def _band(along: Scale, upright: Scale, tolerance_ratio: float) -> str:
     return f'<g class="orr-k8">{path(band, "b")}{path(square, "g")}</g>'
 
 
-def _dots(p: Pairs, pairs: tuple[Floats, Floats, NDArray[np.int64]], along: Scale, upright: Scale) -> Iterator[str]:
+def _dots(p: Pairs, pairs: tuple[Floats, Floats, NDArray[np.int64]], along: Scale, y_axis: Scale) -> Iterator[str]:
     drawn: tuple[list[str], list[str]] = ([], [])
     radius_px = _RADIUS_OF_FEW_PX if len(pairs[0]) <= _FEW else _RADIUS_PX
     for n, f, q in zip(map(int, pairs[2]), map(float, pairs[0]), map(float, pairs[1]), strict=True):
         is_miss = bool(p.misses) and bool(p.misses[n])
-        dot = mark(3 if is_miss else 0, along.at(f), upright.at(q), radius_px, "")
-        drawn[is_miss].append(f"<g>{dot}<title>{safe(p.told[n])}</title></g>")
+        dot = mark(3 if is_miss else 0, along.at(f), y_axis.at(q), radius_px, "")
+        drawn[is_miss].append(f"<g>{dot}<title>{safe(p.description[n])}</title></g>")
     for number, dots in zip((0, 5), drawn, strict=True):
         if dots:
             yield f'<g class="orr-{hue(number)} orr-f orr-z">{"".join(dots)}</g>'
 
 
-def _cells(found: Floats, predicted: Floats, along: Scale, upright: Scale) -> str:
+def _cells(found: Floats, predicted: Floats, along: Scale, y_axis: Scale) -> str:
     """One path for each shade; the darkest is where most pairs fall."""
     ends = (np.log10(along.low), np.log10(along.high))
     counts, _, _ = np.histogram2d(np.log10(found), np.log10(predicted), bins=_NUM_CELLS, range=[ends, ends])
@@ -151,7 +151,7 @@ def _cells(found: Floats, predicted: Floats, along: Scale, upright: Scale) -> st
     out: list[str] = []
     for shade in range(1, _NUM_SHADES + 1):
         cells = "".join(
-            f"M{px(along.start_px + i * side)} {px(upright.start_px - (j + 1) * side)}{square}"
+            f"M{px(along.start_px + i * side)} {px(y_axis.start_px - (j + 1) * side)}{square}"
             for i, j in np.argwhere(shades == shade).tolist()
         )
         if cells:
@@ -159,7 +159,7 @@ def _cells(found: Floats, predicted: Floats, along: Scale, upright: Scale) -> st
     return f'<g class="orr-k1 orr-f">{"".join(out)}</g>'
 
 
-def _told(p: Pairs, found: Floats, predicted: Floats) -> str:
+def _describe(p: Pairs, found: Floats, predicted: Floats) -> str:
     if not len(found):
         return f"{p.name}: nothing"
     factor = float(np.exp(np.median(np.abs(np.log(predicted) - np.log(found)))))

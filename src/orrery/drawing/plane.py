@@ -30,16 +30,16 @@ def plane(
 ) -> Plane:
     """The plane that holds ``xs`` and ``ys`` below ``top_px``; ``right_px`` stays free for labels."""
     top, foot = top_px + 22.0, top_px + 22.0 + HEIGHT_PX
-    upright = scale(axes[1], ys, foot, top)
-    ticks = upright.ticks(_TICK_Y_PX)
+    y_axis = scale(axes[1], ys, foot, top)
+    ticks = y_axis.ticks(_TICK_Y_PX)
     left = SIDE_PX + max((width_px(text, 11) for _, text in ticks), default=0.0) + 8.0
     along = scale(axes[0], xs, left, WIDTH_PX - max(right_px, SIDE_PX + 8))
     out = [label(SIDE_PX, top_px + 8, axes[1].name(), "s", WIDTH_PX - 2 * SIDE_PX)]
-    out += [label(left - 6, upright.at(v) + 4, text, "n e") for v, text in ticks]
-    lines = "".join(f"M{px(left)} {px(upright.at(v))}H{px(along.end_px)}" for v, _ in ticks)
+    out += [label(left - 6, y_axis.at(v) + 4, text, "n e") for v, text in ticks]
+    lines = "".join(f"M{px(left)} {px(y_axis.at(v))}H{px(along.end_px)}" for v, _ in ticks)
     out.append(path(lines, "g"))
     drawn, end = foot_ticks(along, foot, SIDE_PX + 8)
-    return Plane(along, upright, [*out, *drawn], end)
+    return Plane(along, y_axis, [*out, *drawn], end)
 
 
 def foot_ticks(along: Scale, foot_px: float, right_px: float = SIDE_PX) -> tuple[list[str], float]:

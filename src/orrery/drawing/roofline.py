@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from orrery.base.units import si
 from orrery.drawing.axis import Axis
+from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.marks import mark
 from orrery.drawing.paper import classes, finish, heading, hue, kinds_of, label, legend, nothing, path
 from orrery.drawing.plane import Plane, plane
 from orrery.drawing.reach import reached
-from orrery.drawing.told import left_out, not_shown
 from orrery.drawing.words import listed, px, shortened
 
-MOST_OPS, MOST_ROOFS = 150, 8
-_LEAST_RADIUS_PX, _MOST_RADIUS_PX, _NAMED = 3.5, 16.0, 8
+MAX_OPS, MAX_ROOFS = 150, 8
+_MIN_RADIUS_PX, _MAX_RADIUS_PX, _NAMED = 3.5, 16.0, 8
 _LABEL_PX = 190.0
 _ALONG, _UP = Axis("Operations per byte", "OP/B", is_log=True), Axis("Speed", "OP/s", is_log=True)
 
@@ -57,13 +57,13 @@ def roofline(slopes: Sequence[Slope], roofs: Sequence[Roof], ops: Sequence[Op], 
     if not inside and not flat:
         return nothing(title, says, [missing])
     ordered = sorted(inside, key=_time, reverse=True)
-    shown = ordered[:MOST_OPS]
+    shown = ordered[:MAX_OPS]
     hidden = [
         not_shown(len(inside) - len(shown), len(inside), "operations"),
-        not_shown(len(flat) - MOST_ROOFS, len(flat), "roofs"),
-        not_shown(len(slant) - MOST_ROOFS, len(slant), "bandwidths"),
+        not_shown(len(flat) - MAX_ROOFS, len(flat), "roofs"),
+        not_shown(len(slant) - MAX_ROOFS, len(slant), "bandwidths"),
     ]
-    flat, slant = flat[:MOST_ROOFS], slant[:MOST_ROOFS]
+    flat, slant = flat[:MAX_ROOFS], slant[:MAX_ROOFS]
     body, top = heading(title, says)
     kinds = kinds_of(o.kind for o in inside)
     if len(kinds) > 1:
@@ -74,8 +74,8 @@ def roofline(slopes: Sequence[Slope], roofs: Sequence[Roof], ops: Sequence[Op], 
     whole = math.fsum(map(_time, inside))
     body += [_op(p, o, kinds[o.kind], _time(o) / whole if whole else 0.0) for o in shown]
     body += _names(p, shown)
-    told = _told(slant, flat, ordered, whole)
-    return finish(body, p.foot_px, title, [says, *told, *hidden, missing], is_interactive=True)
+    caption = _describe(slant, flat, ordered, whole)
+    return finish(body, p.foot_px, title, [says, *caption, *hidden, missing], is_interactive=True)
 
 
 def _time(o: Op) -> float:
@@ -105,10 +105,10 @@ def _roofs(p: Plane, slopes: list[Slope], roofs: list[Roof]) -> Iterator[str]:
         start = min(max(r.ops_per_s / steepest, p.x.low), p.x.high) if steepest else p.x.low
         y = p.y.at(r.ops_per_s)
         line = path(f"M{px(p.x.at(start))} {px(y)}H{px(p.x.end_px)}", "l d" if r.is_dashed else "l")
-        told = f"{shortened(r.name, 220)} {si(r.ops_per_s, 'OP/s')}"
+        caption = f"{shortened(r.name, 220)} {si(r.ops_per_s, 'OP/s')}"
         beside = sum(abs(y - other) < 15 for other in places)
         places.append(y)
-        yield line + (label(p.x.end_px - beside * _LABEL_PX, y - 6, told, "e o") if beside < 3 else "")
+        yield line + (label(p.x.end_px - beside * _LABEL_PX, y - 6, caption, "e o") if beside < 3 else "")
     turn = math.degrees(math.atan2(p.y.at(10 * p.y.low) - p.y.start_px, p.x.at(10 * p.x.low) - p.x.start_px))
     for s in slopes:
         low = max(p.x.low, p.y.low / s.bytes_per_s)
@@ -119,21 +119,21 @@ def _roofs(p: Plane, slopes: list[Slope], roofs: list[Roof]) -> Iterator[str]:
         yield path("M" + "L".join(f"{px(x)} {px(y)}" for x, y in ends), "l")
         (x0, y0), (x1, y1) = ends
         at = f"rotate({px(turn)} {px((x0 + x1) / 2)} {px((y0 + y1) / 2)})"
-        told = f"{shortened(s.name, 160)} {si(s.bytes_per_s, 'B/s')}"
-        yield label((x0 + x1) / 2, (y0 + y1) / 2 - 6, told, "m o", more=f' transform="{at}"')
+        caption = f"{shortened(s.name, 160)} {si(s.bytes_per_s, 'B/s')}"
+        yield label((x0 + x1) / 2, (y0 + y1) / 2 - 6, caption, "m o", more=f' transform="{at}"')
 
 
 def _radius_px(share: float) -> float:
-    return max(_LEAST_RADIUS_PX, _MOST_RADIUS_PX * math.sqrt(share))
+    return max(_MIN_RADIUS_PX, _MAX_RADIUS_PX * math.sqrt(share))
 
 
 def _op(p: Plane, o: Op, number: int, share: float) -> str:
-    told = (
+    caption = (
         f"{o.name}: {si(o.ops_per_byte)} operations per byte, {si(o.ops_per_s, 'OP/s')}, "
         f"{si(_time(o), 's')}, {share:.1%} of the time"
     )
     shape = mark(number, p.x.at(o.ops_per_byte), p.y.at(o.ops_per_s), _radius_px(share), "")
-    return f"<g{classes(f'p r {hue(number)}')}>{reached(o.name, told, shape, o.href)}</g>"
+    return f"<g{classes(f'p r {hue(number)}')}>{reached(o.name, caption, shape, o.href)}</g>"
 
 
 def _names(p: Plane, ops: list[Op]) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _names(p: Plane, ops: list[Op]) -> Iterator[str]:
         yield label(x - 20 if is_left else x + 20, y, o.name, "n o e" if is_left else "n o", 130.0)
 
 
-def _told(slopes: list[Slope], roofs: list[Roof], ops: list[Op], whole: float) -> Iterator[str]:
+def _describe(slopes: list[Slope], roofs: list[Roof], ops: list[Op], whole: float) -> Iterator[str]:
     if roofs:
         yield "Roofs: " + listed(f"{r.name} {si(r.ops_per_s, 'OP/s')}" for r in roofs)
     if slopes:

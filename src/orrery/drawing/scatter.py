@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis
+from orrery.drawing.captions import left_out, not_shown, span
 from orrery.drawing.marks import mark
 from orrery.drawing.paper import WIDTH_PX, classes, finish, heading, hue, kinds_of, label, legend, nothing, path
 from orrery.drawing.plane import Plane, plane
 from orrery.drawing.reach import reached
-from orrery.drawing.told import left_out, not_shown, span
 from orrery.drawing.words import clean, counted, listed, px, safe, shortened, width_px
 
-MOST_POINTS = 250
+MAX_POINTS = 250
 """Points that are drawn of the front, and behind it: of more, one in each small square."""
 
 _RADIUS_PX = 4.0
@@ -56,9 +56,9 @@ def scatter(points: Sequence[Point], x: Axis, y: Axis, *, title: str, says: str 
     for kind, number in kinds.items():
         body.append(_kind(on, [p for p in front if p.kind == kind], number, "p r"))
     body += _names(on, front or (seen if len(seen) <= _NAMED else []), seen)
-    told = _told(x, y, inside, [p for p in inside if p.is_front])
+    caption = _describe(x, y, inside, [p for p in inside if p.is_front])
     hidden = not_shown(len(inside) - len(front) - len(behind), len(inside), "points, near others or beyond the axes,")
-    return finish(body, on.foot_px, title, [says, *told, hidden, missing], is_interactive=True)
+    return finish(body, on.foot_px, title, [says, *caption, hidden, missing], is_interactive=True)
 
 
 def _key(number: int) -> str:
@@ -67,19 +67,19 @@ def _key(number: int) -> str:
 
 def _spread(front: list[Point]) -> list[Point]:
     """The front, or points spread evenly along it, its ends among them."""
-    if len(front) <= MOST_POINTS:
+    if len(front) <= MAX_POINTS:
         return front
-    return [front[n * (len(front) - 1) // (MOST_POINTS - 1)] for n in range(MOST_POINTS)]
+    return [front[n * (len(front) - 1) // (MAX_POINTS - 1)] for n in range(MAX_POINTS)]
 
 
 def _thinned(points: list[Point], on: Plane) -> list[Point]:
     """The first point of every square; squares grow until the points are few enough."""
-    side, kept = 1.0, points
-    while len(kept) > MOST_POINTS:
+    side, retained = 1.0, points
+    while len(retained) > MAX_POINTS:
         side *= 1.4
         cells = {(int(on.x.at(p.x) / side), int(on.y.at(p.y) / side), p.kind): p for p in reversed(points)}
-        kept = list(cells.values()) if len(cells) <= MOST_POINTS or side < 500 else list(cells.values())[:MOST_POINTS]
-    return kept
+        retained = list(cells.values()) if len(cells) <= MAX_POINTS or side < 500 else list(cells.values())[:MAX_POINTS]
+    return retained
 
 
 def _kind(on: Plane, points: list[Point], number: int, kind: str) -> str:
@@ -88,10 +88,10 @@ def _kind(on: Plane, points: list[Point], number: int, kind: str) -> str:
 
 
 def _point(on: Plane, p: Point, number: int) -> str:
-    values = f"{on.x.axis.told(p.x)}, {on.y.axis.told(p.y)}"
-    told = f"{p.name}: {values}" + (f"; {p.detail}" if p.detail else "")
+    values = f"{on.x.axis.describe(p.x)}, {on.y.axis.describe(p.y)}"
+    caption = f"{p.name}: {values}" + (f"; {p.detail}" if p.detail else "")
     shape = mark(number, on.x.at(p.x), on.y.at(p.y), _RADIUS_PX + p.is_front, "")
-    return reached(p.name or values, told, shape, p.href, p.id)
+    return reached(p.name or values, caption, shape, p.href, p.id)
 
 
 def _steps(front: list[Point], on: Plane, seen: list[Point]) -> str:
@@ -110,7 +110,7 @@ def _steps(front: list[Point], on: Plane, seen: list[Point]) -> str:
 
 def _names(on: Plane, named: list[Point], seen: list[Point]) -> list[str]:
     """Names where they cover neither a mark nor another name; the first and last of the front come first."""
-    taken = [(on.x.at(p.x) - 4, on.y.at(p.y) - 4, on.x.at(p.x) + 4, on.y.at(p.y) + 4) for p in seen[:MOST_POINTS]]
+    taken = [(on.x.at(p.x) - 4, on.y.at(p.y) - 4, on.x.at(p.x) + 4, on.y.at(p.y) + 4) for p in seen[:MAX_POINTS]]
     step = max(1, len(named) // _NAMED)
     out: list[str] = []
     for p in [*named[:1], *named[-1:], *named[1:-1:step]][: len(named)]:
@@ -130,11 +130,11 @@ def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _told(x: Axis, y: Axis, inside: list[Point], front: list[Point]) -> Iterator[str]:
+def _describe(x: Axis, y: Axis, inside: list[Point], front: list[Point]) -> Iterator[str]:
     yield (
         f"{counted(len(inside), 'point')}: {x.label or 'x'} {span(x, (p.x for p in inside))}, "
         f"{y.label or 'y'} {span(y, (p.y for p in inside))}"
     )
     if front:
-        shown = (f"{clean(p.name)} ({x.told(p.x)}, {y.told(p.y)})" for p in front)
+        shown = (f"{clean(p.name)} ({x.describe(p.x)}, {y.describe(p.y)})" for p in front)
         yield f"{counted(len(front), 'point is', 'points are')} on the front: {listed(shown, 6)}"

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis, Scale, scale
+from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.hatch import fill, hatches, key
 from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, hue, kinds_of, label, legend, nothing, path, rect
 from orrery.drawing.plane import foot_ticks
-from orrery.drawing.told import left_out, not_shown
 from orrery.drawing.words import clean, counted, listed, px, shortened, width_px
 
-MOST_BARS = 60
-LEAST_PX = 2.0
+MAX_BARS = 60
+MIN_PX = 2.0
 """A part is never drawn narrower, lest it vanish."""
 
 _ROW_PX, _BAR_PX = 30.0, 22.0
-_NAMED_PX, _MOST_KEYS = 40.0, 16
+_NAMED_PX, _MAX_KEYS = 40.0, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ def stacked(bars: Sequence[Bar], axis: Axis, *, title: str, says: str = "") -> s
     """Bars from zero, one below the other, in the order given; totals at their ends."""
     axis = Axis(axis.label, axis.unit, low=0.0, high=axis.high)
     missing = left_out(sum(1 for b in bars for p in b.parts if not _has_place(p)))
-    shown = [b for b in bars if any(_is_drawn(p) for p in b.parts) or _mark(b) is not None][:MOST_BARS]
+    shown = [b for b in bars if any(_is_drawn(p) for p in b.parts) or _mark(b) is not None][:MAX_BARS]
     if not shown:
         return nothing(title, says, [missing])
     kinds = kinds_of(p.kind or p.name for b in shown for p in b.parts if _is_drawn(p))
     body, top = heading(title, says)
-    keys, top = legend([(key(n), kind) for kind, n in list(kinds.items())[:_MOST_KEYS]], top)
+    keys, top = legend([(key(n), kind) for kind, n in list(kinds.items())[:_MAX_KEYS]], top)
     left = SIDE_PX + min(190.0, max(width_px(clean(b.name)) for b in shown)) + 10.0
     ends = [end for b in shown for end in (b.total(), _mark(b) or 0.0)]
     along = scale(axis, ends, left, WIDTH_PX - SIDE_PX - max(width_px(_end(axis, b), 11) for b in shown) - 8)
@@ -67,7 +67,7 @@ def stacked(bars: Sequence[Bar], axis: Axis, *, title: str, says: str = "") -> s
         body += _common(common[0], common[1], along, top)
     ticks, end = foot_ticks(along, foot)
     many = not_shown(len(bars) - len(shown), len(bars), "bars")
-    return finish([*body, *ticks], end, title, [says, *_told(axis, shown), many, missing])
+    return finish([*body, *ticks], end, title, [says, *_describe(axis, shown), many, missing])
 
 
 def _has_place(p: Part) -> bool:
@@ -91,10 +91,12 @@ def _bar(b: Bar, along: Scale, kinds: dict[str, int], y: float) -> Iterator[str]
         number = kinds[p.kind or p.name]
         start = max(edge, min(along.at(so_far), along.end_px))
         so_far += p.value
-        edge = max(start + LEAST_PX, min(along.at(so_far), along.end_px))
-        told = f"{b.name}, {p.name}: {along.axis.told(p.value)}, {p.value / total:.1%} of {along.axis.told(total)}"
+        edge = max(start + MIN_PX, min(along.at(so_far), along.end_px))
+        caption = (
+            f"{b.name}, {p.name}: {along.axis.describe(p.value)}, {p.value / total:.1%} of {along.axis.describe(total)}"
+        )
         width = edge - start
-        yield f"<g {fill(number)}>{rect(start, y, width - (1.0 if width > 4 else 0.0), _BAR_PX, '', told)}</g>"
+        yield f"<g {fill(number)}>{rect(start, y, width - (1.0 if width > 4 else 0.0), _BAR_PX, '', caption)}</g>"
         if width > _NAMED_PX:
             named = label(start + 6, y + 15, shortened(p.name, width - 12), "c")
             yield f'<g class="orr-{hue(number)}" pointer-events="none">{named}</g>'
@@ -109,22 +111,22 @@ def _bar(b: Bar, along: Scale, kinds: dict[str, int], y: float) -> Iterator[str]
 def _end(axis: Axis, b: Bar) -> str:
     """What is written behind a bar: all of it, and of how much."""
     mark = _mark(b)
-    return axis.told(b.total()) + (f" of {axis.told(mark)}" if mark is not None else "")
+    return axis.describe(b.total()) + (f" of {axis.describe(mark)}" if mark is not None else "")
 
 
 def _common(mark: float, name: str, along: Scale, top: float) -> Iterator[str]:
     """A mark that all bars share is named once, above them."""
     at = min(along.at(mark), along.end_px)
-    told = f"{clean(name)} {along.axis.told(mark)}".strip()
-    half = width_px(told, 11) / 2
-    yield label(min(at, WIDTH_PX - SIDE_PX - half), top - 8, told, "n m")
+    caption = f"{clean(name)} {along.axis.describe(mark)}".strip()
+    half = width_px(caption, 11) / 2
+    yield label(min(at, WIDTH_PX - SIDE_PX - half), top - 8, caption, "n m")
 
 
-def _told(axis: Axis, bars: Sequence[Bar]) -> Iterator[str]:
+def _describe(axis: Axis, bars: Sequence[Bar]) -> Iterator[str]:
     for b in bars[:8]:
-        parts = (f"{p.name} {axis.told(p.value)}" for p in b.parts if _is_drawn(p))
+        parts = (f"{p.name} {axis.describe(p.value)}" for p in b.parts if _is_drawn(p))
         mark = _mark(b)
-        against = f", {b.mark_name or 'mark'} {axis.told(mark)}" if mark is not None else ""
-        yield f"{b.name}: {axis.told(b.total())} in all{against}: {listed(parts)}"
+        against = f", {b.mark_name or 'mark'} {axis.describe(mark)}" if mark is not None else ""
+        yield f"{b.name}: {axis.describe(b.total())} in all{against}: {listed(parts)}"
     if len(bars) > 8:
         yield counted(len(bars) - 8, "more bar")

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from orrery.base.units import si
 from orrery.drawing.axis import Axis, Scale, scale
+from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.hatch import fill, hatches, key
 from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, kinds_of, label, legend, nothing, path, rect
 from orrery.drawing.plane import foot_ticks
-from orrery.drawing.told import left_out, not_shown
 from orrery.drawing.words import counted, listed, px, width_px
 
-MOST_TRACKS, MOST_RECTS, MOST_TOLD = 64, 1500, 250
+MAX_TRACKS, MAX_RECTS, MAX_TOLD = 64, 1500, 250
 """Tracks and rectangles that are drawn, and rectangles up to which each tells what it is."""
 
 _TIME = Axis("Time", "s")
@@ -44,9 +44,9 @@ class Track:
 
 def timeline(tracks: Sequence[Track], *, title: str, says: str = "") -> str:
     """Tracks one below the other over common time; where spans are too many, what takes most of each moment."""
-    kept = [Track(t.name, sorted(filter(_has_place, t.spans), key=lambda s: (s.start_s, s.end_s))) for t in tracks]
-    missing = left_out(sum(len(t.spans) for t in tracks) - sum(len(t.spans) for t in kept))
-    shown = kept[:MOST_TRACKS]
+    retained = [Track(t.name, sorted(filter(_has_place, t.spans), key=lambda s: (s.start_s, s.end_s))) for t in tracks]
+    missing = left_out(sum(len(t.spans) for t in tracks) - sum(len(t.spans) for t in retained))
+    shown = retained[:MAX_TRACKS]
     spans = [s for t in shown for s in t.spans]
     if not spans:
         return nothing(title, says, [missing])
@@ -60,17 +60,17 @@ def timeline(tracks: Sequence[Track], *, title: str, says: str = "") -> str:
     row_px = min(26.0, max(9.0, 560.0 / len(shown)))
     foot = top + row_px * len(shown) + 4.0
     lines = "".join(f"M{px(along.at(v))} {px(top)}V{px(foot)}" for v, _ in along.ticks(72.0))
-    merged = [_merged(t.spans, along, MOST_RECTS // len(shown)) for t in shown]
-    is_told = sum(map(len, merged)) <= MOST_TOLD
+    merged = [_merged(t.spans, along, MAX_RECTS // len(shown)) for t in shown]
+    is_told = sum(map(len, merged)) <= MAX_TOLD
     body += [hatches(kinds.values()), *keys, path(lines, "g")]
     for row, (t, rects) in enumerate(zip(shown, merged, strict=True)):
         body += _track(t, rects, along, kinds, (top + row * row_px + 1, row_px), is_told)
     ticks, end = foot_ticks(along, foot)
     num_spans = sum(len(t.spans) for t in shown)
     joined = f"{num_spans:,} spans are drawn as {sum(map(len, merged)):,}" if sum(map(len, merged)) < num_spans else ""
-    told = [says, *_told(shown, kinds, min(ends), max(ends)), joined]
+    caption = [says, *_describe(shown, kinds, min(ends), max(ends)), joined]
     return finish(
-        [*body, *ticks], end, title, [*told, not_shown(len(tracks) - len(shown), len(tracks), "tracks"), missing]
+        [*body, *ticks], end, title, [*caption, not_shown(len(tracks) - len(shown), len(tracks), "tracks"), missing]
     )
 
 
@@ -136,11 +136,11 @@ def _rect(s: Span, along: Scale, y: float, height: float, is_told: bool) -> str:
     width = max(end - start - (0.6 if end - start > 3 and is_told else 0.0), 0.5)
     if not is_told:
         return f"M{px(start)} {px(y)}h{px(width)}v{px(height)}H{px(start)}z"
-    told = f"{s.name or s.kind or 'busy'}: {si(s.end_s - s.start_s, 's')} from {si(s.start_s, 's')}"
-    return rect(start, y, width, height, "", told)
+    caption = f"{s.name or s.kind or 'busy'}: {si(s.end_s - s.start_s, 's')} from {si(s.start_s, 's')}"
+    return rect(start, y, width, height, "", caption)
 
 
-def _told(tracks: Sequence[Track], kinds: dict[str, int], start_s: float, end_s: float) -> Iterator[str]:
+def _describe(tracks: Sequence[Track], kinds: dict[str, int], start_s: float, end_s: float) -> Iterator[str]:
     whole_s = math.fsum(s.end_s - s.start_s for t in tracks for s in t.spans)
     yield f"{counted(len(tracks), 'track')} from {si(start_s, 's')} to {si(end_s, 's')}"
     busy = {k: math.fsum(s.end_s - s.start_s for t in tracks for s in t.spans if s.kind == k) for k in kinds}

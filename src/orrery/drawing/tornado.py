@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orrery.drawing.axis import Axis, Scale, scale
+from orrery.drawing.captions import left_out, not_shown
 from orrery.drawing.paper import SIDE_PX, WIDTH_PX, finish, heading, label, nothing, path, rect
 from orrery.drawing.plane import foot_ticks
-from orrery.drawing.told import left_out, not_shown
 from orrery.drawing.words import px, width_px
 
-MOST_SWINGS = 40
+MAX_SWINGS = 40
 _ROW_PX, _BAR_PX, _SAYS_PX = 28.0, 16.0, 88.0
 
 
 @dataclass(frozen=True, slots=True)
-class Swing:
+class SensitivityBar:
     """The answer at both ends of one input, and what the input is there."""
 
     name: str
@@ -24,14 +24,14 @@ class Swing:
     high_says: str
 
 
-def tornado(swings: Sequence[Swing], base: float, axis: Axis, *, title: str, says: str = "") -> str:
+def tornado(swings: Sequence[SensitivityBar], base: float, axis: Axis, *, title: str, says: str = "") -> str:
     """Bars from the base to the answers at both ends of each input."""
     inside = [s for s in swings if axis.takes(s.low) and axis.takes(s.high)]
     missing = left_out(len(swings) - len(inside) + (not axis.takes(base)))
     if not inside or not axis.takes(base):
         return nothing(title, says, [missing])
     ordered = sorted(inside, key=lambda s: (-abs(s.high - s.low), s.name))
-    shown = ordered[:MOST_SWINGS]
+    shown = ordered[:MAX_SWINGS]
     body, top = heading(title, says)
     left = SIDE_PX + min(190.0, max(width_px(s.name) for s in shown)) + 10.0
     ends = [base, *(end for s in shown for end in (s.low, s.high))]
@@ -45,29 +45,29 @@ def tornado(swings: Sequence[Swing], base: float, axis: Axis, *, title: str, say
     at = px(along.at(base))
     body += [
         path(f"M{at} {px(top - 4)}V{px(foot)}", "a"),
-        label(along.at(base), top - 8, f"base {axis.told(base)}", "n m"),
+        label(along.at(base), top - 8, f"base {axis.describe(base)}", "n m"),
     ]
     ticks, end = foot_ticks(along, foot)
     many = not_shown(len(ordered) - len(shown), len(ordered), "inputs")
-    return finish([*body, *ticks], end, title, [says, *_told(axis, base, shown), many, missing])
+    return finish([*body, *ticks], end, title, [says, *_describe(axis, base, shown), many, missing])
 
 
-def _swing(s: Swing, base: float, along: Scale, y: float, left_px: float) -> Iterator[str]:
+def _swing(s: SensitivityBar, base: float, along: Scale, y: float, left_px: float) -> Iterator[str]:
     """The bar of the low end is filled, that of the high end is hollow; what the input is stands outside."""
     yield label(left_px - 8, y + 12, s.name, "e", left_px - SIDE_PX - 8)
     zero = along.at(base)
     outer = {True: zero, False: zero}
-    for value, kind, hue, said in ((s.low, "f", "k1", s.low_says), (s.high, "w", "k2", s.high_says)):
+    for value, kind, hue, text in ((s.low, "f", "k1", s.low_says), (s.high, "w", "k2", s.high_says)):
         at = along.at(value)
-        told = f"{s.name} = {said}: {along.axis.told(value)}"
-        yield f'<g class="orr-{hue}">{rect(min(zero, at), y, max(abs(at - zero), 1.5), _BAR_PX, kind, told)}</g>'
+        caption = f"{s.name} = {text}: {along.axis.describe(value)}"
+        yield f'<g class="orr-{hue}">{rect(min(zero, at), y, max(abs(at - zero), 1.5), _BAR_PX, kind, caption)}</g>'
         outer[at < zero] = min(outer[True], at) if at < zero else max(outer[False], at)
     for is_left, texts in _sides(s, base):
         x = outer[is_left] - 5 if is_left else outer[is_left] + 5
         yield label(x, y + 12, ", ".join(texts), "n e o" if is_left else "n o", _SAYS_PX)
 
 
-def _sides(s: Swing, base: float) -> Iterator[tuple[bool, list[str]]]:
+def _sides(s: SensitivityBar, base: float) -> Iterator[tuple[bool, list[str]]]:
     """What is written on the left and on the right: each end on the side that its bar points to."""
     is_low_left = s.low < base if s.low != base else s.high >= base
     is_high_left = s.high < base if s.high != base else not is_low_left
@@ -77,7 +77,7 @@ def _sides(s: Swing, base: float) -> Iterator[tuple[bool, list[str]]]:
             yield side, texts
 
 
-def _told(axis: Axis, base: float, swings: list[Swing]) -> Iterator[str]:
-    yield f"{axis.label or 'The answer'} is {axis.told(base)}; inputs that move it, the strongest first"
+def _describe(axis: Axis, base: float, swings: list[SensitivityBar]) -> Iterator[str]:
+    yield f"{axis.label or 'The answer'} is {axis.describe(base)}; inputs that move it, the strongest first"
     for s in swings[:8]:
-        yield f"{s.name}: {axis.told(s.low)} at {s.low_says}, {axis.told(s.high)} at {s.high_says}"
+        yield f"{s.name}: {axis.describe(s.low)} at {s.low_says}, {axis.describe(s.high)} at {s.high_says}"

@@ -10,8 +10,8 @@ from orrery.emulator.bodies import read
 from orrery.emulator.exchange import Exchange
 from orrery.emulator.faults import Faults
 from orrery.emulator.load import Load
-from orrery.emulator.pace import Pace
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.pace import RealTimeDriver
+from orrery.emulator.refusal import RequestError
 from orrery.emulator.settings import Settings
 
 Tokens = Annotated[int, Meta(ge=1, le=2**31)]
@@ -35,7 +35,7 @@ class Scaling(Struct, kw_only=True, forbid_unknown_fields=True):
     replicas: Annotated[int, Meta(ge=0, le=2**31)]
 
 
-class Failing(Struct, kw_only=True, forbid_unknown_fields=True):
+class FailureInjection(Struct, kw_only=True, forbid_unknown_fields=True):
     """``POST /admin/failures``: the share of requests that fail on purpose."""
 
     rate: Annotated[float, Meta(ge=0, le=1)]
@@ -52,10 +52,10 @@ class Loading(Struct, kw_only=True, forbid_unknown_fields=True):
 class Admin:
     """The paths under ``/admin``."""
 
-    def __init__(self, pace: Pace, settings: Settings, faults: Faults) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: Settings, faults: Faults) -> None:
         self._pace, self._settings, self._faults = pace, settings, faults
         self._load, self._factors = Load(pace, settings), dict[int, float]()
-        self._wanted: int | None = None
+        self._targets: int | None = None
         self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
             "/admin": {"GET": self._tell}, "/admin/config": {"GET": self._configured},
             "/admin/replicas": {"POST": self._change}, "/admin/scale": {"POST": self._scale},
@@ -75,7 +75,7 @@ class Admin:
         load = self._load
         return {
             "time_s": self._pace.now_s, "speed": self._settings.speed_ratio, "replicas": replicas,
-            "scaled_to": self._wanted, "running": int(now.running.sum()), "waiting": int(now.waiting.sum()),
+            "scaled_to": self._targets, "running": int(now.running.sum()), "waiting": int(now.waiting.sum()),
             "streams": len(self._pace.streams), "failure_rate": self._faults.failure_frac,
             "load": {"rate": load.rate_per_s, "input_tokens": load.input_tokens, "output_tokens": load.output_tokens},
         }  # fmt: skip
@@ -103,7 +103,7 @@ class Admin:
                 self._pace.slow(wish.replica, wish.factor)
                 self._factors[wish.replica] = wish.factor
         except ScenarioError as error:
-            raise Refusal(400, str(error), "replica") from None
+            raise RequestError(400, str(error), "replica") from None
         await self._tell(exchange)
 
     async def _scale(self, exchange: Exchange) -> None:
@@ -111,17 +111,19 @@ class Admin:
         try:
             self._pace.scale(wish.replicas)
         except ScenarioError as error:
-            raise Refusal(400, str(error), "replicas") from None
-        self._wanted = wish.replicas
+            raise RequestError(400, str(error), "replicas") from None
+        self._targets = wish.replicas
         await self._tell(exchange)
 
     async def _fail(self, exchange: Exchange) -> None:
-        self._faults.failure_frac = read(Failing, await exchange.body()).rate
+        self._faults.failure_frac = read(FailureInjection, await exchange.body()).rate
         await self._tell(exchange)
 
     async def _make_load(self, exchange: Exchange) -> None:
         wish, most = read(Loading, await exchange.body()), self._settings.context_tokens
         if wish.input_tokens + wish.output_tokens > most:
-            raise Refusal(400, f"input_tokens + output_tokens: at most {most:,}, the longest sequence.", "input_tokens")
+            raise RequestError(
+                400, f"input_tokens + output_tokens: at most {most:,}, the longest sequence.", "input_tokens"
+            )
         self._load.start(wish.rate, wish.input_tokens, wish.output_tokens)
         await self._tell(exchange)

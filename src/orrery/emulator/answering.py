@@ -4,24 +4,24 @@ from collections.abc import Awaitable
 
 from orrery.emulator.events import SAID, Events, usage_of
 from orrery.emulator.exchange import Exchange
-from orrery.emulator.forms.form import Form, Whole
-from orrery.emulator.pace import Pace
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.forms.form import CompleteResponse, Form
+from orrery.emulator.pace import RealTimeDriver
+from orrery.emulator.refusal import RequestError
 from orrery.emulator.stream import Stream
 
 
-async def answer(exchange: Exchange, pace: Pace, stream: Stream, form: Form) -> None:
+async def answer(exchange: Exchange, pace: RealTimeDriver, stream: Stream, form: Form) -> None:
     """Serve a request that has been let in."""
-    serving = (_events if stream.asked.streams else _whole)(exchange, pace, stream, form)
+    serving = (_events if stream.request.streams else _whole)(exchange, pace, stream, form)
     await _while_there(exchange, pace, stream, serving)
 
 
-async def answer_whole(exchange: Exchange, pace: Pace, stream: Stream, form: Whole) -> None:
+async def answer_whole(exchange: Exchange, pace: RealTimeDriver, stream: Stream, form: CompleteResponse) -> None:
     """The same where nothing can be streamed."""
     await _while_there(exchange, pace, stream, _whole(exchange, pace, stream, form))
 
 
-async def _while_there(exchange: Exchange, pace: Pace, stream: Stream, serving: Awaitable[None]) -> None:
+async def _while_there(exchange: Exchange, pace: RealTimeDriver, stream: Stream, serving: Awaitable[None]) -> None:
     exchange.connection.on_lost = stream.leave
     if exchange.connection.is_lost:
         stream.leave()
@@ -34,21 +34,21 @@ async def _while_there(exchange: Exchange, pace: Pace, stream: Stream, serving: 
         pace.leave(stream)
 
 
-async def _whole(exchange: Exchange, pace: Pace, stream: Stream, form: Whole) -> None:
+async def _whole(exchange: Exchange, pace: RealTimeDriver, stream: Stream, form: CompleteResponse) -> None:
     """Wait for everything, then send it."""
     await stream.over()
     if stream.has_left:
         return
     for choice in stream.choices:
         if choice.end in SAID:
-            raise Refusal(*SAID[choice.end])
+            raise RequestError(*SAID[choice.end])
     answers = [choice.job.answer for choice in stream.choices]
     texts = [a.text(0, a.num_tokens) for a in answers]
     await exchange.json(form.whole(texts, [a.reason for a in answers], usage_of(stream)))
     pace.left(max(choice.last_s for choice in stream.choices))
 
 
-async def _events(exchange: Exchange, pace: Pace, stream: Stream, form: Form) -> None:
+async def _events(exchange: Exchange, pace: RealTimeDriver, stream: Stream, form: Form) -> None:
     """Send tokens as they come. All that can be refused has been by now, so the status goes out at once."""
     await exchange.begin_events()
     events = Events(exchange, pace, stream, form)

@@ -8,7 +8,6 @@ from hmac import compare_digest
 from orrery.base.listening import refused_host
 from orrery.emulator.admin import Admin
 from orrery.emulator.answering import answer, answer_whole
-from orrery.emulator.asked import Asked, Asker
 from orrery.emulator.bodies import Chat, Claude, Completion, Embedding, read
 from orrery.emulator.exchange import Exchange, Receive, Scope, Send
 from orrery.emulator.faults import Faults
@@ -16,10 +15,11 @@ from orrery.emulator.forms import openai
 from orrery.emulator.forms.anthropic import Message
 from orrery.emulator.forms.embedding import Embeddings
 from orrery.emulator.forms.form import Form
-from orrery.emulator.pace import Pace
+from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.pages import Pages
 from orrery.emulator.prompts import of_any
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
+from orrery.emulator.requests import EmulatedRequest, RequestParser
 from orrery.emulator.settings import Settings
 from orrery.emulator.stream import Stream
 
@@ -30,7 +30,7 @@ GUARDED = ("/v1/", "/admin")
 
 ANTHROPIC = "/v1/messages"
 
-MOST_NUMBERS = 2**20
+MAX_NUMBERS = 2**20
 """Of all vectors of one answer; a quarter where each is written out, which takes longer."""
 
 log = logging.getLogger("orrery.emulator")
@@ -39,9 +39,9 @@ log = logging.getLogger("orrery.emulator")
 class App:
     """An ASGI application."""
 
-    def __init__(self, pace: Pace, settings: Settings) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
         self._pace, self._settings = pace, settings
-        self._asker, self._faults = Asker(settings), Faults(settings.failure_frac, settings.seed)
+        self._asker, self._faults = RequestParser(settings), Faults(settings.failure_frac, settings.seed)
         self.routes: dict[str, dict[str, Handler]] = {
             "/v1/chat/completions": {"POST": self._chat}, "/v1/completions": {"POST": self._completion},
             "/v1/embeddings": {"POST": self._embed}, ANTHROPIC: {"POST": self._message},
@@ -55,13 +55,13 @@ class App:
         try:
             _check_host(scope, self._settings.hosts)
             await self._handler(exchange)(exchange)
-        except Refusal as refusal:
+        except RequestError as refusal:
             await self._refuse(exchange, refusal)
         except Exception:
             log.exception("%s %s", exchange.method, exchange.path)
-            await self._refuse(exchange, Refusal(500, "The emulator failed; its log says why."))
+            await self._refuse(exchange, RequestError(500, "The emulator failed; its log says why."))
 
-    async def _refuse(self, exchange: Exchange, refusal: Refusal) -> None:
+    async def _refuse(self, exchange: Exchange, refusal: RequestError) -> None:
         if exchange.has_begun:
             return
         body = refusal.to_anthropic() if exchange.path.startswith(ANTHROPIC) else refusal.to_json()
@@ -70,7 +70,7 @@ class App:
     def _handler(self, exchange: Exchange) -> Handler:
         methods = self.routes.get(exchange.path)
         if methods is None:
-            raise Refusal(404, f"There is no {exchange.path[:200]!r} here.")
+            raise RequestError(404, f"There is no {exchange.path[:200]!r} here.")
         if exchange.path.startswith(GUARDED):
             self._check_key(exchange)
         if exchange.path.startswith("/admin"):
@@ -78,7 +78,7 @@ class App:
         handler = methods.get("GET" if exchange.method == "HEAD" else exchange.method)
         if handler is None:
             allow = ", ".join(methods)
-            raise Refusal(405, f"Use {allow}.", headers=((b"allow", allow.encode()),))
+            raise RequestError(405, f"Use {allow}.", headers=((b"allow", allow.encode()),))
         return handler
 
     def _check_key(self, exchange: Exchange) -> None:
@@ -86,7 +86,7 @@ class App:
         scheme, _, given = exchange.raw_header(b"authorization").partition(b" ")
         found = given.strip() if scheme.lower() == b"bearer" else exchange.raw_header(b"x-api-key")
         if self._settings.api_key and not compare_digest(found, self._settings.api_key.encode()):
-            raise Refusal(401, "The API key is missing or wrong; send it as authorization: Bearer KEY.")
+            raise RequestError(401, "The API key is missing or wrong; send it as authorization: Bearer KEY.")
 
     async def _chat(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Chat, await exchange.body())
@@ -102,28 +102,30 @@ class App:
 
     async def _message(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Claude, await exchange.body())
-        model, asked = self._settings.known(body.model), self._asker.message(body)
-        form: Form = Message(_id(exchange), model, asked.jobs[0].answer.stop)
-        await answer(exchange, self._pace, self._enter(asked, arrived_s), form)
+        model, request = self._settings.known(body.model), self._asker.message(body)
+        form: Form = Message(_id(exchange), model, request.jobs[0].answer.stop)
+        await answer(exchange, self._pace, self._enter(request, arrived_s), form)
 
     async def _embed(self, exchange: Exchange) -> None:
         arrived_s, body = self._pace.now_s, read(Embedding, await exchange.body())
         model, most = self._settings.known(body.model), self._settings.embedding_size
         size = body.dimensions or most
         if size > most:
-            raise Refusal(400, f"dimensions: got {size}; vectors have at most {most}.", "dimensions")
+            raise RequestError(400, f"dimensions: got {size}; vectors have at most {most}.", "dimensions")
         inputs = of_any(body.input, self._settings.context_tokens, "input")
         is_packed = body.encoding_format == "base64"
-        if len(inputs) * size > (MOST_NUMBERS if is_packed else MOST_NUMBERS // 4):
-            raise Refusal(400, f"input: {len(inputs)} vectors of {size} are too many; send fewer at once.", "input")
+        if len(inputs) * size > (MAX_NUMBERS if is_packed else MAX_NUMBERS // 4):
+            raise RequestError(
+                400, f"input: {len(inputs)} vectors of {size} are too many; send fewer at once.", "input"
+            )
         form = Embeddings(_id(exchange), model, _now(), inputs, size, is_packed)
         await answer_whole(exchange, self._pace, self._enter(self._asker.embedding(body, inputs), arrived_s), form)
 
-    def _enter(self, asked: Asked, arrived_s: float) -> Stream:
+    def _enter(self, request: EmulatedRequest, arrived_s: float) -> Stream:
         self._faults.strike()
         try:
-            return self._pace.submit(asked, arrived_s)
-        except Refusal as refusal:
+            return self._pace.submit(request, arrived_s)
+        except RequestError as refusal:
             self._pace.meters.refused["queue_full" if refusal.status == 429 else "closing"] += 1
             raise
 
@@ -132,14 +134,14 @@ def _check_host(scope: Scope, allowed: frozenset[str]) -> None:
     """No page in a browser may ask under a name of its own."""
     found = refused_host([value.decode("latin-1") for name, value in scope["headers"] if name == b"host"], allowed)
     if found:
-        raise Refusal(*found)
+        raise RequestError(*found)
 
 
 def _check_origin(exchange: Exchange) -> None:
     """No page in a browser may pull these levers: whoever opened it did not ask for that."""
     site = exchange.header(b"sec-fetch-site")
     if exchange.raw_header(b"origin") or site not in ("", "none"):
-        raise Refusal(403, "Pages in a browser may not do this; send the request without an Origin.")
+        raise RequestError(403, "Pages in a browser may not do this; send the request without an Origin.")
 
 
 def _id(exchange: Exchange) -> str:

@@ -6,20 +6,20 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
 
-MOST_CHOICES = 128
-MOST_STOPS = 32
-MOST_LETTERS = 256
+MAX_CHOICES = 128
+MAX_STOPS = 32
+MAX_LETTERS = 256
 """Of one string at which an answer stops."""
 
-MOST_SAID = 500
+MAX_SAID = 500
 """Letters of what is wrong: it may quote what was sent."""
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Choices = Annotated[int, Meta(ge=1, le=MOST_CHOICES)]
-Word = Annotated[str, Meta(min_length=1, max_length=MOST_LETTERS)]
-Words = Annotated[list[Word], Meta(max_length=MOST_STOPS)]
+Choices = Annotated[int, Meta(ge=1, le=MAX_CHOICES)]
+Word = Annotated[str, Meta(min_length=1, max_length=MAX_LETTERS)]
+Words = Annotated[list[Word], Meta(max_length=MAX_STOPS)]
 TokenId = Annotated[int, Meta(ge=0, le=2**53)]
 
 
@@ -131,7 +131,7 @@ class Embedding(Struct, kw_only=True):
     priority: float = 0.0
 
 
-class ToTokens(Struct):
+class TokenizeRequest(Struct):
     """``POST /tokenize``: a text, or a conversation."""
 
     model: str | None = None
@@ -140,7 +140,7 @@ class ToTokens(Struct):
     return_token_strs: bool = False
 
 
-class ToText(Struct):
+class DetokenizeRequest(Struct):
     """``POST /detokenize``."""
 
     tokens: list[TokenId]
@@ -156,11 +156,11 @@ def read(kind: type[Body], raw: bytes) -> Body:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         place = re.search(r"\$\.(\w+)", str(error)) or re.search(r"required field `(\w+)`", str(error))
-        raise Refusal(400, f"{str(error)[:MOST_SAID]}.", place and place[1][:MOST_SAID]) from None
+        raise RequestError(400, f"{str(error)[:MAX_SAID]}.", place and place[1][:MAX_SAID]) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refusal(400, f"The body is no JSON: {error}.") from None
+        raise RequestError(400, f"The body is no JSON: {error}.") from None
     except RecursionError:
-        raise Refusal(400, "The body is nested too deeply.") from None
+        raise RequestError(400, "The body is nested too deeply.") from None
 
 
 NEVER = (
@@ -172,19 +172,19 @@ NEVER = (
 
 def check(body: Sampling) -> None:
     """Refuse what would change an answer in a way that is not emulated."""
-    asked = {
+    requested = {
         "logprobs": body.logprobs is not None and body.logprobs is not False,
         "response_format": body.response_format is not None and body.response_format.get("type") != "text",
         "use_beam_search": body.use_beam_search,
         **{name: getattr(body, name) is not None for name in NEVER},
     }
     if isinstance(body, Completion):
-        asked |= {"echo": body.echo, "suffix": bool(body.suffix)}
+        requested |= {"echo": body.echo, "suffix": bool(body.suffix)}
     if isinstance(body, Chat):
-        asked["top_logprobs"] = bool(body.top_logprobs)
-        asked["tool_choice"] = isinstance(body.tool_choice, dict) or body.tool_choice == "required"
-    for name, is_asked in asked.items():
+        requested["top_logprobs"] = bool(body.top_logprobs)
+        requested["tool_choice"] = isinstance(body.tool_choice, dict) or body.tool_choice == "required"
+    for name, is_asked in requested.items():
         if is_asked:
-            raise Refusal(400, f"{name} is not emulated: answers are words without meaning. Leave it out.", name)
+            raise RequestError(400, f"{name} is not emulated: answers are words without meaning. Leave it out.", name)
     if body.stream_options is not None and not body.stream:
-        raise Refusal(400, "stream_options are only for streams; set stream to true.", "stream_options")
+        raise RequestError(400, "stream_options are only for streams; set stream to true.", "stream_options")

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from orrery.emulator.exchange import Exchange
 from orrery.emulator.forms.form import Form, Usage
-from orrery.emulator.pace import Pace
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.pace import RealTimeDriver
+from orrery.emulator.refusal import RequestError
 from orrery.emulator.stream import Choice, Stream
 
 SAID = {
@@ -16,7 +16,7 @@ SAID = {
 }
 """How answers end that are not given in full."""
 
-MOST_AT_ONCE = 1024
+MAX_AT_ONCE = 1024
 """Pieces that are written in one go: who comes back to a long answer keeps nobody waiting."""
 
 
@@ -25,7 +25,7 @@ class Events:
 
     __slots__ = ("_connection", "_form", "_has_opened", "_pace", "_sent", "_stream", "last", "last_s")
 
-    def __init__(self, exchange: Exchange, pace: Pace, stream: Stream, form: Form) -> None:
+    def __init__(self, exchange: Exchange, pace: RealTimeDriver, stream: Stream, form: Form) -> None:
         self._connection, self._pace, self._stream, self._form = exchange.connection, pace, stream, form
         self._sent, self._has_opened = [0] * len(stream.choices), False
         self.last = b""  # what is left to send when the stream is over,
@@ -36,16 +36,16 @@ class Events:
         stream = self._stream
         if not self._connection.has_room or not stream.pending or stream.on_tokens is None:
             return
-        found, stream.pending = stream.pending[:MOST_AT_ONCE], stream.pending[MOST_AT_ONCE:]
+        found, stream.pending = stream.pending[:MAX_AT_ONCE], stream.pending[MAX_AT_ONCE:]
         parts = [self._opening()] if not self._has_opened else []
         for index, num_tokens, time_s, end in found:
             if end and end != "done":
-                self._finish(b"".join([*parts, self._form.failure(Refusal(*SAID[end]))]), time_s)
+                self._finish(b"".join([*parts, self._form.failure(RequestError(*SAID[end]))]), time_s)
                 return
             parts.append(self._piece(index, num_tokens))
         if not stream.num_open and not stream.pending:
-            asked, reason = stream.asked, stream.choices[0].job.answer.reason
-            parts.append(self._form.closing(reason, usage_of(stream), asked.tells_usage))
+            request, reason = stream.request, stream.choices[0].job.answer.reason
+            parts.append(self._form.closing(reason, usage_of(stream), request.tells_usage))
             self._finish(b"".join(parts), found[-1][2])
             return
         self._connection.write_chunk(b"".join(parts))
@@ -57,7 +57,7 @@ class Events:
     def _opening(self) -> bytes:
         self._has_opened = True
         usage = replace(usage_of(self._stream), completion_tokens=0)
-        return self._form.opening(len(self._sent), usage, self._stream.asked.tells_usage_always)
+        return self._form.opening(len(self._sent), usage, self._stream.request.tells_usage_always)
 
     def _finish(self, body: bytes, due_s: float) -> None:
         self.last, self.last_s, self._stream.on_tokens = body, due_s, None
@@ -69,7 +69,7 @@ class Events:
         choice, first = stream.choices[index], self._sent[index]
         answer, end = choice.job.answer, first + num_tokens
         self._sent[index] = end
-        usage = _usage(choice, end) if stream.asked.tells_usage_always else None
+        usage = _usage(choice, end) if stream.request.tells_usage_always else None
         reason = answer.reason if end == answer.num_tokens else ""
         return self._form.piece(index, answer.text(first, end), reason, usage)
 
@@ -85,7 +85,7 @@ def _usage(choice: Choice, num_tokens: int) -> Usage:
 def usage_of(stream: Stream) -> Usage:
     """Tokens so far."""
     return Usage(
-        prompt_tokens=stream.asked.num_prompt_tokens,
+        prompt_tokens=stream.request.num_prompt_tokens,
         completion_tokens=sum(choice.num_tokens for choice in stream.choices),
-        cached_tokens=sum(choice.course.cached_tokens for choice in stream.choices[:: stream.asked.num_choices]),
+        cached_tokens=sum(choice.course.cached_tokens for choice in stream.choices[:: stream.request.num_choices]),
     )

@@ -7,15 +7,15 @@ from uuid import uuid4
 
 import msgspec
 
-from orrery.emulator.guarded import CONNECTION, Guarded
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.connection_timeouts import CONNECTION, Guarded
+from orrery.emulator.refusal import RequestError
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-MOST_BODY_BYTES = 10_000_000
-MOST_ID_LETTERS = 256
+MAX_BODY_BYTES = 10_000_000
+MAX_ID_LETTERS = 256
 PATIENCE_S = 30.0
 """For a body to come."""
 
@@ -33,7 +33,7 @@ class Exchange:
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         self.receive, self._send, self.has_begun = receive, send, False
         self.connection: Guarded = scope["extensions"][CONNECTION]
-        self.id = self._headers.get(b"x-request-id", b"")[:MOST_ID_LETTERS] or uuid4().hex.encode()
+        self.id = self._headers.get(b"x-request-id", b"")[:MAX_ID_LETTERS] or uuid4().hex.encode()
 
     def raw_header(self, name: bytes) -> bytes:
         """A header of the request as it was sent; empty where it is missing."""
@@ -46,15 +46,15 @@ class Exchange:
     async def body(self) -> bytes:
         """The whole body; refused where it is no JSON by its type, too large, or too slow."""
         if self.header(b"content-type").partition(";")[0].strip().lower() != JSON.decode():
-            raise Refusal(415, "Send JSON: content-type: application/json.")
+            raise RequestError(415, "Send JSON: content-type: application/json.")
         length = self.header(b"content-length")
-        if length.isdecimal() and int(length[:20]) > MOST_BODY_BYTES:
+        if length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES:
             raise _too_large()
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await self._read()
         except TimeoutError:
-            raise Refusal(408, f"The body did not come within {PATIENCE_S:g} seconds.", headers=CLOSES) from None
+            raise RequestError(408, f"The body did not come within {PATIENCE_S:g} seconds.", headers=CLOSES) from None
 
     async def _read(self) -> bytes:
         parts: list[bytes] = []
@@ -62,10 +62,10 @@ class Exchange:
         while more:
             message = await self.receive()
             if message["type"] == "http.disconnect":
-                raise Refusal(400, "The body ended early.")
+                raise RequestError(400, "The body ended early.")
             parts.append(message.get("body", b""))
             size, more = size + len(parts[-1]), message.get("more_body", False)
-            if size > MOST_BODY_BYTES:
+            if size > MAX_BODY_BYTES:
                 raise _too_large()
         return b"".join(parts)
 
@@ -105,5 +105,5 @@ class Exchange:
 CLOSES = ((b"connection", b"close"),)
 
 
-def _too_large() -> Refusal:
-    return Refusal(413, f"The body is larger than {MOST_BODY_BYTES:,} bytes; send less.", headers=CLOSES)
+def _too_large() -> RequestError:
+    return RequestError(413, f"The body is larger than {MAX_BODY_BYTES:,} bytes; send less.", headers=CLOSES)

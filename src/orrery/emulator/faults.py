@@ -2,7 +2,7 @@
 
 import random
 
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
 
 KINDS = (
     (500, "Failed on purpose (--failure-rate)."),
@@ -21,4 +21,4 @@ class Faults:
         """Let this request through, or refuse it."""
         if self._chance.random() < self.failure_frac:
             status, message = self._chance.choice(KINDS)
-            raise Refusal(status, message, headers=((b"retry-after", b"1"),) if status != 500 else ())
+            raise RequestError(status, message, headers=((b"retry-after", b"1"),) if status != 500 else ())

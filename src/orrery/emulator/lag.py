@@ -4,7 +4,7 @@ import sys
 
 from orrery.emulator.histogram import LAG_S, Histogram
 
-MOST_S = 0.010
+MAX_S = 0.010
 """Of the 99th percentile; a server that is later does not keep pace."""
 
 TICK_S = 0.1
@@ -31,7 +31,7 @@ class Lag:
         fresh = [count - seen for count, seen in zip(found, self._seen, strict=True)]
         self._seen = found
         late_s = max((end for end, count in zip(LAG_S, fresh, strict=False) if count < 0.99 * fresh[-1]), default=0.0)
-        if late_s >= MOST_S and now_s - self._said_s >= QUIET_S:
+        if late_s >= MAX_S and now_s - self._said_s >= QUIET_S:
             self._said_s = now_s
             print(
                 f"orrery: cannot keep pace: 1 of 100 tokens leaves more than {late_s * 1e3:.0f} ms late. Use a lower "

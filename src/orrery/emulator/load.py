@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from orrery.emulator.asked import Asked, Job
-from orrery.emulator.pace import Pace
+from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.prefix import MASK
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
+from orrery.emulator.requests import EmulatedRequest, Job
 from orrery.emulator.settings import Settings
 from orrery.emulator.stream import Stream
 from orrery.emulator.words import Answer
@@ -21,7 +21,7 @@ from orrery.emulator.words import Answer
 class Load:
     """At most one load at a time; a new one takes the place of the old, whose requests run to their end."""
 
-    def __init__(self, pace: Pace, settings: Settings) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
         self._pace, self._settings = pace, settings
         self._draws = np.random.default_rng([settings.seed, 2])
         self._maker: asyncio.Task[None] | None = None
@@ -50,8 +50,10 @@ class Load:
             blocks=self._draws.integers(MASK, size=num_blocks).tolist(),
         )  # fmt: skip
         try:
-            stream = self._pace.submit(Asked(jobs=[job], num_choices=1, most_tokens=self.output_tokens), arrived_s)
-        except Refusal:
+            stream = self._pace.submit(
+                EmulatedRequest(jobs=[job], num_choices=1, most_tokens=self.output_tokens), arrived_s
+            )
+        except RequestError:
             self._pace.meters.refused["queue_full"] += 1
             return
         stream.on_tokens = partial(self._drop, stream)

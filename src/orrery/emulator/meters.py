@@ -97,7 +97,7 @@ class Meters:
             "request_max_num_generation_tokens": choice.job.answer.num_tokens,
             "request_prefill_kv_computed_tokens": choice.job.num_prompt_tokens - choice.course.cached_tokens,
             "request_num_preemptions": choice.course.num_preemptions,
-            "request_params_max_tokens": stream.asked.most_tokens, "request_params_n": stream.asked.num_choices,
+            "request_params_max_tokens": stream.request.most_tokens, "request_params_n": stream.request.num_choices,
         }  # fmt: skip
         if choice.num_tokens > 1:
             mean_s = (choice.last_s - choice.first_s) / (choice.num_tokens - 1)

@@ -12,7 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from orrery.emulator.meters import HISTOGRAMS, REASONS, Guesses
-from orrery.emulator.pace import Pace
+from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.settings import Settings
 from orrery.serving.live.result import Snapshot
 
@@ -45,7 +45,7 @@ REJECTIONS = ("queue_full", "closing")
 class EngineMetrics(Collector):
     """One reading of the simulator's state and of what was counted, by replica."""
 
-    def __init__(self, pace: Pace, settings: Settings) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
         self._pace, self._settings, self._model = pace, settings, settings.names[0]
         self._meters = pace.meters
 
@@ -150,7 +150,7 @@ class EngineMetrics(Collector):
 class Metrics:
     """The page, in the form that the reader takes."""
 
-    def __init__(self, pace: Pace, settings: Settings) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: Settings) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(EngineMetrics(pace, settings))
 

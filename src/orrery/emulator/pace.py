@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Iterable
 
 from orrery.base.errors import ScenarioError
-from orrery.emulator.asked import Asked, Job
 from orrery.emulator.meters import Meters
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
+from orrery.emulator.requests import EmulatedRequest, Job
 from orrery.emulator.settings import Settings
 from orrery.emulator.stream import Choice, End, Stream
 from orrery.serving.live import Live
-from orrery.serving.live.live import MOST_REQUESTS
+from orrery.serving.live.live import MAX_REQUESTS
 from orrery.serving.live.result import FAILED, FINISHED, GOES_ON, REFUSED
 
 RETRY_S = 1
@@ -23,13 +23,13 @@ RETRY_S = 1
 SPARE_REQUESTS = 1024
 """Ended ones that some batching policies keep in the batch for a while."""
 
-MOST_ROWS = 2048
+MAX_ROWS = 2048
 """That are handed out in one go: who has fallen behind also listens meanwhile."""
 
 ENDS: dict[int, End] = {GOES_ON: "", FINISHED: "done", REFUSED: "refused", FAILED: "failed"}
 
 
-class Pace:
+class RealTimeDriver:
     """Lets requests into the simulator, and hands out what they get, in time."""
 
     def __init__(self, live: Live, settings: Settings, meters: Meters) -> None:
@@ -55,41 +55,41 @@ class Pace:
         """Something has left that happened in the service at a time: how late it is on the wall."""
         self.meters.lag.add(self._loop.time() - self._start - time_s / self._settings.speed_ratio)
 
-    def submit(self, asked: Asked, arrived_s: float) -> Stream:
+    def submit(self, request: EmulatedRequest, arrived_s: float) -> Stream:
         """Let a request in that arrived a moment ago, unless the queue is full."""
         if self.is_closing:
-            raise Refusal(503, "The server is shutting down.")
-        most, num_jobs = self._settings.max_queued, len(asked.jobs)
+            raise RequestError(503, "The server is shutting down.")
+        most, num_jobs = self._settings.max_queued, len(request.jobs)
         if most and self.live.num_waiting + num_jobs > most:
             raise _full(f"{most} requests may wait")
-        if len(self._by_number) + num_jobs > MOST_REQUESTS - SPARE_REQUESTS:
-            raise _full(f"{MOST_REQUESTS} answers may be under way")
+        if len(self._by_number) + num_jobs > MAX_REQUESTS - SPARE_REQUESTS:
+            raise _full(f"{MAX_REQUESTS} answers may be under way")
         now_s = max(self._done_s, arrived_s)
-        numbers = self._entered(asked, now_s)
-        choices = [Choice(job, number) for job, number in zip(asked.jobs, numbers, strict=True)]
-        stream = Stream(asked, choices, now_s)
+        numbers = self._entered(request, now_s)
+        choices = [Choice(job, number) for job, number in zip(request.jobs, numbers, strict=True)]
+        stream = Stream(request, choices, now_s)
         self.streams.add(stream)
         self._by_number |= {number: (stream, index) for index, number in enumerate(numbers)}
         self._ring()
         return stream
 
-    def _entered(self, asked: Asked, now_s: float) -> list[int]:
+    def _entered(self, request: EmulatedRequest, now_s: float) -> list[int]:
         """All answers of a request, or none."""
         found: list[int] = []
         try:
-            for job in asked.jobs:
-                found.append(self._enter(job, asked, now_s))
+            for job in request.jobs:
+                found.append(self._enter(job, request, now_s))
         except ScenarioError:
             for number in found:
                 self.live.cancel(number, now_s=self._done_s)
             raise _full("no more prompts can be followed") from None
         return found
 
-    def _enter(self, job: Job, asked: Asked, now_s: float) -> int:
-        who = hash(asked.user)  # names of any length are remembered by their number alone
+    def _enter(self, job: Job, request: EmulatedRequest, now_s: float) -> int:
+        who = hash(request.user)  # names of any length are remembered by their number alone
         return self.live.submit(
             now_s=now_s, input_tokens=job.num_prompt_tokens, output_tokens=job.answer.num_tokens,
-            priority=asked.priority_ratio, client=who, session=who if asked.user else -1, prefix_ids=job.blocks,
+            priority=request.priority_ratio, client=who, session=who if request.user else -1, prefix_ids=job.blocks,
         )  # fmt: skip
 
     def leave(self, stream: Stream) -> None:
@@ -145,7 +145,7 @@ class Pace:
             self._alarm.set_result(None)
 
     def _advance(self) -> None:
-        emitted = self.live.advance(self.now_s, MOST_ROWS)
+        emitted = self.live.advance(self.now_s, MAX_ROWS)
         self._done_s = self.live.clock_s
         columns = (emitted.id, emitted.num_tokens, emitted.time_s)
         self._hand_out(zip(*(c.tolist() for c in columns), (ENDS[e] for e in emitted.end.tolist()), strict=True))
@@ -181,6 +181,6 @@ class Pace:
         stream.pending.append((index, num_tokens, time_s, end))
 
 
-def _full(why: str) -> Refusal:
+def _full(why: str) -> RequestError:
     again = ((b"retry-after", str(RETRY_S).encode()),)
-    return Refusal(429, f"The queue is full: {why}. Ask again later.", headers=again)
+    return RequestError(429, f"The queue is full: {why}. Ask again later.", headers=again)

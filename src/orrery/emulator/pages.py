@@ -6,13 +6,13 @@ from functools import cache
 from importlib.resources import files
 
 from orrery import __version__
-from orrery.emulator.asked import Asker
-from orrery.emulator.bodies import Counted, ToText, ToTokens, read
+from orrery.emulator.bodies import Counted, DetokenizeRequest, TokenizeRequest, read
 from orrery.emulator.exchange import Exchange
 from orrery.emulator.metrics import Metrics
-from orrery.emulator.pace import Pace
+from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.prompts import of_conversation, of_text
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
+from orrery.emulator.requests import RequestParser
 from orrery.emulator.settings import Settings
 from orrery.emulator.tokens import number_of, text_of
 
@@ -20,7 +20,7 @@ from orrery.emulator.tokens import number_of, text_of
 class Pages:
     """Everything that takes no time in the service."""
 
-    def __init__(self, pace: Pace, settings: Settings, asker: Asker) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: Settings, asker: RequestParser) -> None:
         self._pace, self._settings, self._asker = pace, settings, asker
         self._metrics, self._started = Metrics(pace, settings), int(time.time())
         self.routes: dict[str, dict[str, Callable[[Exchange], Awaitable[None]]]] = {
@@ -44,27 +44,29 @@ class Pages:
         await exchange.json({"input_tokens": len(self._asker.written(body))})
 
     async def _tokenize(self, exchange: Exchange) -> None:
-        body = read(ToTokens, await exchange.body())
+        body = read(TokenizeRequest, await exchange.body())
         self._settings.known(body.model)
         if (body.prompt is None) == (body.messages is None):
-            raise Refusal(400, "Send either prompt or messages.", "prompt")
+            raise RequestError(400, "Send either prompt or messages.", "prompt")
         text = body.prompt if body.prompt is not None else of_conversation(body.messages or [])
         found = of_text(text, self._settings.context_tokens) if text else []
-        said = [piece.decode(errors="replace") for piece in found] if body.return_token_strs else None
+        message = [piece.decode(errors="replace") for piece in found] if body.return_token_strs else None
         await exchange.json({
             "count": len(found), "max_model_len": self._settings.context_tokens, "tokens": list(map(number_of, found)),
-            "token_strs": said,
+            "token_strs": message,
         })  # fmt: skip
 
     async def _detokenize(self, exchange: Exchange) -> None:
-        body, most = read(ToText, await exchange.body()), self._settings.context_tokens
+        body, most = read(DetokenizeRequest, await exchange.body()), self._settings.context_tokens
         self._settings.known(body.model)
         if len(body.tokens) > most:
-            raise Refusal(400, f"tokens: got {len(body.tokens):,}; at most {most:,}, the longest sequence.", "tokens")
+            raise RequestError(
+                400, f"tokens: got {len(body.tokens):,}; at most {most:,}, the longest sequence.", "tokens"
+            )
         try:
             await exchange.json({"prompt": text_of(body.tokens)})
         except ValueError as error:
-            raise Refusal(400, f"tokens: {error}; send numbers that /tokenize gave.", "tokens") from None
+            raise RequestError(400, f"tokens: {error}; send numbers that /tokenize gave.", "tokens") from None
 
     async def _health(self, exchange: Exchange) -> None:
         await exchange.whole(b"", status=503 if self._pace.is_closing else 200)

@@ -17,7 +17,7 @@ ANTHROPIC_KINDS = {
 }  # fmt: skip
 
 
-class Refusal(Exception):
+class RequestError(Exception):
     """Why a request gets no answer, and what to write instead."""
 
     def __init__(

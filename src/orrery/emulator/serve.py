@@ -10,14 +10,14 @@ from typing import Any, cast
 import uvicorn
 
 from orrery.emulator.app import App
-from orrery.emulator.guarded import Guarded
+from orrery.emulator.connection_timeouts import Guarded
 from orrery.emulator.lag import TICK_S, WINDOW_S, Lag
 from orrery.emulator.meters import Meters
-from orrery.emulator.pace import Pace
+from orrery.emulator.pace import RealTimeDriver
 from orrery.emulator.settings import Settings
 from orrery.serving.live import Live
 
-MOST_CONNECTIONS = 16_384
+MAX_CONNECTIONS = 16_384
 KEEP_ALIVE_S = 65
 """Longer than clients' pools keep a connection, so that none is closed while a request is on its way."""
 
@@ -31,7 +31,7 @@ async def serve(
     """Serve until a signal comes, or the simulator fails."""
     allow_connections()
     meters = Meters(settings.context_tokens, settings.guessed_tokens > 0)
-    pace = Pace(live, settings, meters)
+    pace = RealTimeDriver(live, settings, meters)
     server = Server(pace, App(pace, settings))
     on_start(server)
     paced, watched = asyncio.create_task(pace.run()), asyncio.create_task(_watch(meters.lag))
@@ -49,10 +49,10 @@ async def serve(
 class Server(uvicorn.Server):
     """uvicorn, which first ends the streams when it is told to stop."""
 
-    def __init__(self, pace: Pace, app: App) -> None:
+    def __init__(self, pace: RealTimeDriver, app: App) -> None:
         super().__init__(uvicorn.Config(
             cast(Any, app), http=Guarded, ws="none", lifespan="off", log_level="error", access_log=False,
-            server_header=False, proxy_headers=False, limit_concurrency=MOST_CONNECTIONS, backlog=4096,
+            server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, backlog=4096,
             timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=GOODBYE_S,
         ))  # fmt: skip
         self.pace = pace
@@ -86,7 +86,7 @@ def allow_connections() -> None:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = MOST_CONNECTIONS + 1024
-        wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        most = MAX_CONNECTIONS + 1024
+        file_limit = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        if soft != resource.RLIM_INFINITY and soft < file_limit:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, hard))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
 from orrery.serving.synthesis import Length
 
 
@@ -30,5 +30,5 @@ class Settings:
     def known(self, name: str | None) -> str:
         """The model's name as a client wrote it, or the first; 404 where there is none of it."""
         if name is not None and name not in self.names:
-            raise Refusal(404, f"The model `{name[:200]}` does not exist; /v1/models lists what does.", "model")
+            raise RequestError(404, f"The model `{name[:200]}` does not exist; /v1/models lists what does.", "model")
         return name or self.names[0]

@@ -8,7 +8,7 @@ from orrery.base.errors import ScenarioError
 from orrery.emulator.settings import Settings
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.speculation import verified_tokens
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.requests import length_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.service import service_for
@@ -28,7 +28,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class ServerOptions:
     """What a server is told beside its scenario."""
 
     names: tuple[str, ...] = ()
@@ -42,8 +42,8 @@ class Wishes:
 
 
 def ready(
-    scenario: Scenario, wishes: Wishes, patience: AbstractContextManager[object] | None = None
-) -> Ready | CannotBe:
+    scenario: Scenario, options: ServerOptions, patience: AbstractContextManager[object] | None = None
+) -> Ready | InfeasibleAnswer:
     """Build the service of a scenario; whatever is wrong with it is said before its simulator is prepared.
 
     ``patience`` is entered while that goes on: the first time on a machine it may be compiled.
@@ -52,25 +52,25 @@ def ready(
     engine = service.pools[0].deployment.engine
     sizes = _sizes(scenario, service, engine.block_tokens)
     if isinstance(sizes, Infeasible):
-        return CannotBe(infeasible=sizes, notes=notes)
+        return InfeasibleAnswer(infeasible=sizes, notes=notes)
     answer = length_of(scenario, "output") if scenario.output_tokens is not None else None
     with patience or nullcontext():
         live = Live.of(service, seed=scenario.seed or 0, sizes=sizes)
     if isinstance(live, Infeasible):
-        return CannotBe(infeasible=live, notes=notes)
+        return InfeasibleAnswer(infeasible=live, notes=notes)
     settings = Settings(
-        names=wishes.names or (service.pools[0].deployment.model.name,), context_tokens=sizes.longest_tokens,
-        block_tokens=engine.block_tokens, answer=answer, speed_ratio=wishes.speed_ratio, api_key=wishes.api_key,
-        max_queued=wishes.max_queued, failure_frac=wishes.failure_frac, seed=scenario.seed or 0,
-        has_admin=wishes.has_admin, has_legacy_metrics=wishes.has_legacy_metrics,
+        names=options.names or (service.pools[0].deployment.model.name,), context_tokens=sizes.longest_tokens,
+        block_tokens=engine.block_tokens, answer=answer, speed_ratio=options.speed_ratio, api_key=options.api_key,
+        max_queued=options.max_queued, failure_frac=options.failure_frac, seed=scenario.seed or 0,
+        has_admin=options.has_admin, has_legacy_metrics=options.has_legacy_metrics,
         embedding_size=service.pools[0].deployment.model.hidden_size,
         guessed_tokens=verified_tokens(service.speculation) - 1 if service.speculation else 0,
         guessed_levels=len(service.speculation.widths) if service.speculation else 0,
-        cache_config=_cache_config(service), hosts=frozenset(name.casefold().strip("[]") for name in wishes.hosts),
+        cache_config=_cache_config(service), hosts=frozenset(name.casefold().strip("[]") for name in options.hosts),
     )  # fmt: skip
-    said = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
+    text = f"max_model_len: {sizes.longest_tokens:,} tokens" if scenario.max_model_len is None else ""
     ends = "answers are as long as max_tokens says; with --output-tokens they end by themselves" if not answer else ""
-    return Ready(live=live, settings=settings, notes=(*notes, *filter(None, (said, ends))))
+    return Ready(live=live, settings=settings, notes=(*notes, *filter(None, (text, ends))))
 
 
 def _cache_config(service: Service) -> tuple[tuple[str, str], ...]:
@@ -92,12 +92,14 @@ def _cache_config(service: Service) -> tuple[tuple[str, str], ...]:
 def _sizes(scenario: Scenario, service: Service, block_tokens: int) -> Sizes | Infeasible:
     """The longest sequence: as asked, else the model's context as far as the cache holds it."""
     sizes = sizes_of(service, block_tokens)
-    asked = scenario.max_model_len
-    if asked is None or isinstance(sizes, Infeasible):
+    requested_tokens = scenario.max_model_len
+    if requested_tokens is None or isinstance(sizes, Infeasible):
         return sizes
-    if not 2 <= asked <= sizes.longest_tokens:
-        raise ScenarioError(f"max_model_len: got {asked:,}; model and cache hold 2 to {sizes.longest_tokens:,} tokens.")
+    if not 2 <= requested_tokens <= sizes.longest_tokens:
+        raise ScenarioError(
+            f"max_model_len: got {requested_tokens:,}; model and cache hold 2 to {sizes.longest_tokens:,} tokens."
+        )
     return replace(
-        sizes, longest_tokens=asked, longest_prompt_tokens=asked - 1,
-        mean_context_tokens=min(sizes.mean_context_tokens, asked / 4),
+        sizes, longest_tokens=requested_tokens, longest_prompt_tokens=requested_tokens - 1,
+        mean_context_tokens=min(sizes.mean_context_tokens, requested_tokens / 4),
     )  # fmt: skip

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from math import nan
 from typing import Literal
 
-from orrery.emulator.asked import Asked, Job
 from orrery.emulator.histogram import Histogram
-from orrery.serving.live.result import Course
+from orrery.emulator.requests import EmulatedRequest, Job
+from orrery.serving.live.result import RequestProgress
 
 End = Literal["", "done", "refused", "failed", "closing"]
 """How an answer ended: not yet, in full, because it can never fit, with its machine, or with the server."""
 
-NO_COURSE = Course(replica=0, admitted_s=nan, cached_tokens=0)
+NO_COURSE = RequestProgress(replica=0, admitted_s=nan, cached_tokens=0)
 
 
 Delivery = tuple[int, int, float, End]
@@ -26,7 +26,7 @@ class Choice:
 
     job: Job
     number: int  # of the request, in the simulator
-    course: Course = NO_COURSE  # known from the first token on, and again at the end
+    course: RequestProgress = NO_COURSE  # known from the first token on, and again at the end
     num_tokens: int = 0
     first_s: float = 0.0
     last_s: float = 0.0
@@ -37,10 +37,10 @@ class Choice:
 class Stream:
     """The answers of one request as they come; whoever serves the request waits for their end."""
 
-    __slots__ = ("_over", "arrived_s", "asked", "choices", "has_left", "num_open", "on_tokens", "pending")
+    __slots__ = ("_over", "arrived_s", "choices", "has_left", "num_open", "on_tokens", "pending", "request")
 
-    def __init__(self, asked: Asked, choices: list[Choice], arrived_s: float) -> None:
-        self.asked, self.choices, self.arrived_s = asked, choices, arrived_s
+    def __init__(self, request: EmulatedRequest, choices: list[Choice], arrived_s: float) -> None:
+        self.request, self.choices, self.arrived_s = request, choices, arrived_s
         self.num_open = len(choices)  # answers that have not ended
         self.pending: list[Delivery] = []
         self.has_left = False
@@ -56,7 +56,7 @@ class Stream:
         """Tokens are pending: who sends them as they come does so now; who waits for all of them waits on."""
         if self.on_tokens is not None:
             self.on_tokens()
-        elif not self.asked.streams:
+        elif not self.request.streams:
             self.pending.clear()
             if not self.num_open:
                 self.finish()

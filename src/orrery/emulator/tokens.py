@@ -7,7 +7,7 @@ no table, and stay below 2^53, which every JSON reader holds exactly.
 
 import re
 
-MOST_BYTES = 6
+MAX_BYTES = 6
 """Of one token."""
 
 PIECE = re.compile(
@@ -29,7 +29,7 @@ def number_of(piece: bytes) -> int:
 def piece_of(number: int) -> bytes:
     """A token's bytes; ValueError where the number is none of a token."""
     length, rest = divmod(number.bit_length() - 1, 8)
-    if number < 1 or rest or not 1 <= length <= MOST_BYTES:
+    if number < 1 or rest or not 1 <= length <= MAX_BYTES:
         raise ValueError(f"{number} is the number of no token")
     return number.to_bytes(length + 1)[1:]
 

@@ -62,10 +62,10 @@ class Answer:
         """What the tokens from ``first`` to before ``end`` say."""
         if end == first + 1:
             return self.word(first)
-        said = "".join(_stretch(PASSAGE, self.start + first, end - first))
+        message = "".join(_stretch(PASSAGE, self.start + first, end - first))
         if not first:
-            said = FIRST[self.start % LENGTH] + said[len(PASSAGE[self.start % LENGTH]) :]
-        return said if self.num_letters < 0 else said[: max(0, self.num_letters - self.before(first))]
+            message = FIRST[self.start % LENGTH] + message[len(PASSAGE[self.start % LENGTH]) :]
+        return message if self.num_letters < 0 else message[: max(0, self.num_letters - self.before(first))]
 
     def tokens(self) -> list[bytes]:
         """The answer as the tokeniser would cut it."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.cost import Interval, Spread
-from orrery.kernels.residual.sureness import Spreads
+from orrery.kernels.residual.error_range import Spreads
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

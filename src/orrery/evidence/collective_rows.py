@@ -34,9 +34,9 @@ def answer(table: Table, rows: Rows, answers: Answers) -> None:
         (rows[is_exchange[rows]], EXCHANGE_WORDS, EXCHANGE_SIZES),
     ):
         for key, members in _groups(table, chosen, words):
-            kept = _whole(numbers, members, answers, sizes)
-            if kept.size:
-                _answer_group(numbers, kept, answers, key)
+            retained = _whole(numbers, members, answers, sizes)
+            if retained.size:
+                _answer_group(numbers, retained, answers, key)
 
 
 def _groups(table: Table, rows: Rows, words: tuple[str, ...]) -> list[tuple[dict[str, str], Rows]]:

@@ -59,7 +59,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from orrery.base.arguments import typed
-from orrery.base.errors import MOST_LISTED, FactError, UnknownName, nearest
+from orrery.base.errors import MAX_LISTED, FactError, UnknownName, nearest
 from orrery.base.sources import Fact, Source, parse_fact, read_toml
 from orrery.base.user_file import is_user_file
 from orrery.evidence.library import FOLDER, TEXT, folder_name, own_papers_folder, paper_texts
@@ -177,16 +177,16 @@ def own_paper_keys() -> tuple[str, ...]:
 def get_paper(key: str) -> Paper:
     """The paper of that key: one that comes with orrery, or one of the reader's own."""
     if key in paper_keys():
-        return _kept(FOLDER / folder_name(key) / TEXT)
+        return _retained(FOLDER / folder_name(key) / TEXT)
     folder = own_papers_folder()
     path = folder / f"{key}.toml"
     if path.parent == folder and is_user_file(path):
-        return _kept(path)
+        return _retained(path)
     raise UnknownName("paper", key, (*paper_keys(), *own_paper_keys()), "orrery papers list")
 
 
 @cache
-def _kept(path: Path) -> Paper:
+def _retained(path: Path) -> Paper:
     return read_paper(path)
 
 
@@ -341,7 +341,7 @@ def _known(file: str, where: str, table: Mapping[str, Any], known: Iterable[str]
     """Refuse keys that nobody reads."""
     known = sorted(known)
     if extra := sorted(table.keys() - set(known)):
-        near = known if len(known) <= MOST_LISTED else sorted({name for key in extra for name in nearest(key, known)})
+        near = known if len(known) <= MAX_LISTED else sorted({name for key in extra for name in nearest(key, known)})
         words = "known" if near is known else "like it"
         raise FactError(f"{file}: {where}: unknown key {', '.join(extra)}; {words}: {', '.join(near) or 'none'}.")
 

@@ -8,8 +8,8 @@ from orrery.evidence.row import Row
 from orrery.evidence.tables import Table
 from orrery.evidence.training_rows import Progress
 from orrery.execution.memory import Infeasible
+from orrery.rl.error_range import step_interval
 from orrery.rl.step import RlStep, rl_step
-from orrery.rl.sureness import step_interval
 
 TASK = "rl"
 """The word of the column ``task`` that marks such rows."""
@@ -20,10 +20,12 @@ RATE = "tokens_per_s_per_device"
 def answer(table: Table, rows: Rows, answers: Answers, on_progress: Progress | None = None) -> None:
     """Predict step time and tokens of every row; equal rows are simulated once."""
     known: dict[tuple[str, ...], RlStep | str] = {}
-    told = [c for c in table.columns if c not in ("row_id", "source", "source_section", "note", "step_time_s", RATE)]
+    key_columns = [
+        c for c in table.columns if c not in ("row_id", "source", "source_section", "note", "step_time_s", RATE)
+    ]
     for done, number in enumerate(map(int, rows), 1):
         row = Row({c: v[number] for c, v in table.columns.items()})
-        key = tuple(row.word(c) for c in told)
+        key = tuple(row.word(c) for c in key_columns)
         if key not in known:
             known[key] = _step(row)
         found = known[key]

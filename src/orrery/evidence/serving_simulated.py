@@ -13,6 +13,7 @@ from orrery.evidence.metrics import base_metric
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.serving.arrivals import arrivals
 from orrery.serving.clock import steps_of, tick
+from orrery.serving.extrapolation import ExtrapolationShare, bounds_of, extrapolation_share, factors_of, kind_of_run
 from orrery.serving.intervals import Bounds, Figures, ratios_of
 from orrery.serving.metrics.distribution import from_gaps
 from orrery.serving.metrics.latencies import Latencies, latencies
@@ -23,7 +24,6 @@ from orrery.serving.simulation.result import TIMELINE, Simulated
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.simulate import simulate
 from orrery.serving.steady import batch_limit
-from orrery.serving.sureness import Doubt, bounds_of, doubt_of, factors_of, kind_of_run
 from orrery.serving.synthesis.lengths import Length, draw
 from orrery.serving.synthesis.prefixes import repeated
 from orrery.serving.workload import REQUESTS_PER_SLOT, Workload
@@ -56,10 +56,10 @@ class Traffic:
 
 def traffic_of(service: Service, workload: Workload) -> Traffic | Infeasible:
     """The requests of a run: all at once, from clients that ask again once they are answered, or by a Poisson law."""
-    asked = _num_requests(service, workload)
-    if isinstance(asked, Infeasible):
-        return asked
-    count, stated = asked
+    requested = _num_requests(service, workload)
+    if isinstance(requested, Infeasible):
+        return requested
+    count, stated = requested
     clients = min(workload.concurrency, count) if workload.mode == "closed" else 0
     requests = Requests(
         arrive_s=_arrivals(workload, count, clients),
@@ -128,7 +128,7 @@ class Ran:
         return latencies(self.simulated)
 
     @cached_property
-    def doubt(self) -> Doubt:
+    def doubt(self) -> ExtrapolationShare:
         """What a usual step of the run rests on."""
         deployment, memory = self.service.pools[-1].deployment, self.memories[-1]
         sequences = max(1.0, self._running / max(1, self.simulated.num_machines))
@@ -137,7 +137,7 @@ class Ran:
             np.array([0.0, 1.0]), np.array([0.0, prompt]), np.array([0.0, self.workload.input_tokens]),
             np.array([sequences, 0.0]), np.array([self.workload.input_tokens + self.workload.output_tokens / 2, 0.0]),
         )  # fmt: skip
-        return doubt_of(tick(deployment, both).done)
+        return extrapolation_share(tick(deployment, both).done)
 
     @property
     def _running(self) -> float:
@@ -206,21 +206,21 @@ class Ran:
     @property
     def _waiting_s(self) -> float:
         """Mean time that a request of a closed loop waits for a slot: those beyond all slots, by Little's law."""
-        pool, asked = self.service.pools[-1], self.workload
-        if asked.mode != "closed" or len(self.service.pools) > 1:
+        pool, requested = self.service.pools[-1], self.workload
+        if requested.mode != "closed" or len(self.service.pools) > 1:
             return 0.0
-        slots = batch_limit(pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens)
-        beyond = asked.concurrency - slots * pool.deployment.layout.dp * pool.replicas
+        slots = batch_limit(pool.deployment, self.memories[-1], requested.input_tokens, requested.output_tokens)
+        beyond = requested.concurrency - slots * pool.deployment.layout.dp * pool.replicas
         return max(0.0, beyond) / self.value("requests_per_s")
 
     @property
     def _load_frac(self) -> float:
         """Of an open loop: arrivals over the highest rate that the closed forms say is served in time."""
-        asked, pool = self.workload, self.service.pools[-1]
-        if asked.mode != "open" or len(self.service.pools) > 1:
+        requested, pool = self.workload, self.service.pools[-1]
+        if requested.mode != "open" or len(self.service.pools) > 1:
             return 0.0
-        highest = highest_rate(pool.deployment, self.memories[-1], asked.input_tokens, asked.output_tokens)
-        return asked.request_rate_per_s / pool.replicas / highest
+        highest = highest_rate(pool.deployment, self.memories[-1], requested.input_tokens, requested.output_tokens)
+        return requested.request_rate_per_s / pool.replicas / highest
 
     def _of_requests(self, metric: str, percent: float | None) -> float:
         values = self.times.ttft_s if metric == "ttft_s" else self.times.long_tpot_s

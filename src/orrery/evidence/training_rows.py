@@ -24,9 +24,9 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.models.model import SoftmaxAttention
 from orrery.training.columns import columns_of
+from orrery.training.error_range import spread_of
 from orrery.training.reported import RESERVED_RATIO, outside_bytes, reported_bytes
 from orrery.training.step import Steps, step_of
-from orrery.training.sureness import spread_of
 from orrery.training.worth import peak_flops_per_s
 
 Progress = Callable[[int, int], None]

@@ -30,9 +30,9 @@ def choices(deployment: Deployment, kind: Kind, format: str, mixer: str = "") ->
         degrees={"tp": layout.tp, "dp": layout.dp, "ep": layout.ep},
     )  # fmt: skip
     rules = tuple(r for r in deployment.engine.backends if r.kind == kind and r.accepts(at))
-    if asked := getattr(deployment.backends, kind):
-        same = next((r.activations for r in rules if r.backend == asked), "")
-        return (Choice(backend=asked, activations=same),)
+    if requested := getattr(deployment.backends, kind):
+        same = next((r.activations for r in rules if r.backend == requested), "")
+        return (Choice(backend=requested, activations=same),)
     return by_tokens(rules, deployment.engine.kernels)
 
 

@@ -59,10 +59,10 @@ def missed_frac(num_experts: int, held: int, skew: float = 0.0, *, num_requests:
     """Share of requests that find their expert outside the fast memory, once that is full."""
     if held >= num_experts:
         return 0.0
-    asked = stream(seed, "experts/asked").choice(num_experts, size=num_requests, p=popularity(num_experts, skew))
+    chosen = stream(seed, "experts/asked").choice(num_experts, size=num_requests, p=popularity(num_experts, skew))
     recent: OrderedDict[int, None] = OrderedDict()
     misses, counted = 0, 0
-    for expert in asked.tolist():
+    for expert in chosen.tolist():
         is_full = len(recent) >= held
         if expert in recent:
             recent.move_to_end(expert)

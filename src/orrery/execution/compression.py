@@ -44,10 +44,10 @@ def kept_tokens(compression: Compression, prompt_tokens: int, output_tokens: int
 
     The prompt itself attends to all of its tokens: it is read in full before anything is dropped.
     """
-    kept = ceil(compression.kept_tokens_frac * prompt_tokens)
+    retained = ceil(compression.kept_tokens_frac * prompt_tokens)
     if compression.budget_tokens:
-        kept = min(kept, compression.budget_tokens)
-    return min(prompt_tokens, max(kept, compression.window_tokens)) + output_tokens
+        retained = min(retained, compression.budget_tokens)
+    return min(prompt_tokens, max(retained, compression.window_tokens)) + output_tokens
 
 
 def compressed(cache: Cache, compression: Compression) -> Cache:
@@ -67,9 +67,9 @@ def compressing_s(deployment: Deployment, compression: Compression, prompt_token
     """
     device, layout = deployment.cluster.device, deployment.layout
     peak = device.peak_flops_per_s(("bf16", "fp16", "fp32"))[1] * layout.tp * layout.cp
-    kept = kept_tokens(compression, prompt_tokens)
+    retained = kept_tokens(compression, prompt_tokens)
     moved = 0.0
-    if kept < prompt_tokens or compression.kept_bytes_frac < 1.0:
+    if retained < prompt_tokens or compression.kept_bytes_frac < 1.0:
         cache = cache_of(deployment)
-        moved = cache.sequence_bytes(kept) + compressed(cache, compression).sequence_bytes(kept)
+        moved = cache.sequence_bytes(retained) + compressed(cache, compression).sequence_bytes(retained)
     return compression.flops_per_token * prompt_tokens / peak + moved / device.memory_bandwidth_bytes_per_s

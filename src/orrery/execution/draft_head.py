@@ -32,8 +32,8 @@ STATES = {"mtp": 2, "eagle": 2, "eagle3": 3}
 
 def usual_acceptances(method: str, num_tokens: int) -> tuple[float, ...]:
     """The assumed chances by position."""
-    first, kept = USUAL[method]
-    return tuple(first * kept**i for i in range(num_tokens))
+    first, following = USUAL[method]
+    return tuple(first * following**i for i in range(num_tokens))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +74,10 @@ def _dense(blocks: tuple[Block, ...]) -> Block:
         return last
     width = last.experts.experts_per_token * last.experts.ffn_size
     hidden = last.experts.hidden_size
-    kept = tuple(x for x in last.linears if x.role not in ("router", "shared_expert"))
+    following = tuple(x for x in last.linears if x.role not in ("router", "shared_expert"))
     up = Linear(name="gate_up", in_features=hidden, out_features=2 * width, shard="column", role="mlp")
     down = Linear(name="down", in_features=width, out_features=hidden, shard="row", role="mlp")
-    return replace(last, experts=None, linears=(*kept, up, down), activation_elements=width)
+    return replace(last, experts=None, linears=(*following, up, down), activation_elements=width)
 
 
 @lru_cache(maxsize=256)

@@ -33,10 +33,10 @@ def activations(
     model: Model, sequence_tokens: int, *, rank: int = 16, is_attention_fused: bool = True
 ) -> Activations:  # fmt: skip
     """Of one token of a sequence. Without a fused kernel, attention also leaves its scores and its weights."""
-    kept = [_layer(model, b, sequence_tokens, rank, is_attention_fused) for b in model.blocks]
+    retained = [_layer(model, b, sequence_tokens, rank, is_attention_fused) for b in model.blocks]
     return Activations(
-        all_bytes=sum(b.count * k[0] for b, k in zip(model.blocks, kept, strict=True)),
-        needed_bytes=sum(b.count * k[1] for b, k in zip(model.blocks, kept, strict=True)),
+        all_bytes=sum(b.count * k[0] for b, k in zip(model.blocks, retained, strict=True)),
+        needed_bytes=sum(b.count * k[1] for b, k in zip(model.blocks, retained, strict=True)),
     )
 
 

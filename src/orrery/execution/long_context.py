@@ -38,12 +38,12 @@ def long_context(
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
         return memory
-    kept = kept_tokens(compression, context_tokens)
-    each = compressed(cache_of(deployment), compression).sequence_bytes(kept)
+    retained = kept_tokens(compression, context_tokens)
+    each = compressed(cache_of(deployment), compression).sequence_bytes(retained)
     fits = min(float(memory.max_num_seqs), memory.kv_capacity_bytes / each) if each > 0 else float(memory.max_num_seqs)
     layout = deployment.layout
     kv_bytes = each * layout.tp * layout.cp / shard(deployment).stage_share
-    seen = max(1, round(kept * compression.kept_bytes_frac))  # as much to read as so many whole tokens
+    seen = max(1, round(retained * compression.kept_bytes_frac))  # as much to read as so many whole tokens
     prefill_s, many_s, one_s = _steps_s(deployment, context_tokens, seen, max(1, floor(fits)))
     link = host_link(deployment)
     return LongContext(

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from orrery.base.seam import knob_array, technique_at, techniques_at
+from orrery.base.extension_points import knob_array, technique_at, techniques_at
 from orrery.base.technique import Technique
 from orrery.execution import techniques
 from orrery.execution.batch import Batch
@@ -34,10 +34,10 @@ def get_overlap(name: str) -> Technique:
 def device_knobs(technique: Technique, deployment: Deployment) -> dict[str, float]:
     """What a deployment tells those knobs that a way to overlap has: how many units, and how many devices a layer."""
     names = {f.name for f in fields(technique.knobs)}
-    told = {
+    description = {
         "num_units": float(deployment.cluster.device.num_compute_units), "num_devices": float(deployment.layout.tp),
     }  # fmt: skip
-    return {name: value for name, value in told.items() if name in names}
+    return {name: value for name, value in description.items() if name in names}
 
 
 def norm_frac(deployment: Deployment, tokens: int) -> float:

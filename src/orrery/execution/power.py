@@ -42,6 +42,6 @@ def steps_draws(
     matrix_s, memory_s = work_s(deployment, done.parts, done.time_s.size)
     found: list[tuple[float, float]] = []
     for entries, time_s in runs:
-        asked = float(matrix_s[list(entries)].sum()), float(memory_s[list(entries)].sum()), time_s
-        found.append((law.power_w(*asked), law.demand_frac(*asked)))
+        step_totals = float(matrix_s[list(entries)].sum()), float(memory_s[list(entries)].sum()), time_s
+        found.append((law.power_w(*step_totals), law.demand_frac(*step_totals)))
     return tuple(found)

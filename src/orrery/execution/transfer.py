@@ -11,7 +11,7 @@ import numpy as np
 
 from orrery import network
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.base.seam import knob_array, technique_at, techniques_at
+from orrery.base.extension_points import knob_array, technique_at, techniques_at
 from orrery.base.technique import Technique
 from orrery.execution import techniques
 from orrery.execution.layout import Deployment
@@ -97,8 +97,8 @@ def pieces_of(deployment: Deployment) -> tuple[float, float]:
     for more tokens), or a piece for each of their blocks; or it keeps all layers of a block together.
     """
     engine, cut, cache = deployment.engine, shard(deployment), cache_of(deployment)
-    kept = [m for m in cut.mixers if not isinstance(m.mixer, RecurrentMixer)]
-    layers = cut.stage_share * sum(m.count * (2 if isinstance(m.mixer, SoftmaxAttention) else 1) for m in kept)
+    retained = [m for m in cut.mixers if not isinstance(m.mixer, RecurrentMixer)]
+    layers = cut.stage_share * sum(m.count * (2 if isinstance(m.mixer, SoftmaxAttention) else 1) for m in retained)
     token_bytes = cache.bytes_per_token + sum(each for _, each in cache.windows)
     if engine.cache_pieces == "layers" or not token_bytes:
         return layers, float("inf")

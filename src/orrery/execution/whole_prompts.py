@@ -12,7 +12,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.shard import cache_of
 
-MOST_TOKENS = 1 << 26
+MAX_TOKENS = 1 << 26
 
 
 def growing_s(deployment: Deployment, sequences: int, cached_tokens: float) -> float:
@@ -31,14 +31,14 @@ def longest_prompt_tokens(
 
     def fits(tokens: int) -> bool:
         rows = sequences * (tokens if has_all_logits else 1)
-        asked = replace(deployment, max_num_batched_tokens=sequences * tokens, max_num_seqs=rows)
-        memory = memory_of(asked)
+        one_step = replace(deployment, max_num_batched_tokens=sequences * tokens, max_num_seqs=rows)
+        memory = memory_of(one_step)
         if isinstance(memory, Infeasible):
             return False
-        each = compressed(cache_of(asked), compression).sequence_bytes(kept_tokens(compression, tokens))
+        each = compressed(cache_of(one_step), compression).sequence_bytes(kept_tokens(compression, tokens))
         return sequences * each <= memory.kv_capacity_bytes
 
-    low, high = 0, MOST_TOKENS
+    low, high = 0, MAX_TOKENS
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)

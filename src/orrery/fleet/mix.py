@@ -40,7 +40,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pace:
+class ReplicaRates:
     """One replica at rising concurrency: what it serves, and how far apart tokens come. Empty where it cannot run."""
 
     requests_per_s: Floats
@@ -75,15 +75,15 @@ def buckets(input_tokens: Ints, output_tokens: Ints, edges: Sequence[float]) -> 
     )
 
 
-def pace(deployment: Deployment, input_tokens: float, output_tokens: float) -> Pace:
+def pace(deployment: Deployment, input_tokens: float, output_tokens: float) -> ReplicaRates:
     """A replica under steady arrivals of one size; empty where the model or a single request does not fit."""
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible) or memory.sequences(input_tokens + output_tokens) < 1.0:
-        return Pace(requests_per_s=np.empty(0), tpot_s=np.empty(0))
+        return ReplicaRates(requests_per_s=np.empty(0), tpot_s=np.empty(0))
     limit = batch_limit(deployment, memory, input_tokens, output_tokens)
     points = open_loop(deployment, memory, input_tokens, output_tokens, np.geomspace(1.0, max(limit, 1.0), LADDER))
     rate, gap = (np.asarray(values, dtype=np.float64) for values in (points.requests_per_s, points.tpot_s))
-    return Pace(requests_per_s=rate, tpot_s=gap)
+    return ReplicaRates(requests_per_s=rate, tpot_s=gap)
 
 
 def alone(loads: Floats, usd_per_s: Floats) -> Floats:

@@ -27,8 +27,8 @@ from orrery.kernels.ops import (
     Recurrent,
     Timing,
 )
-from orrery.kernels.residual.sureness import Spreads
-from orrery.kernels.residual.sureness import spreads as row_spreads
+from orrery.kernels.residual.error_range import Spreads
+from orrery.kernels.residual.error_range import spreads as row_spreads
 from orrery.numerics.registry import get_format
 
 

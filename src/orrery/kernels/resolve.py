@@ -82,9 +82,9 @@ def find(device: Device, op: str, format: str, engine: str = "") -> Calibration:
     )
 
 
-def _differs(asked: str, found: str) -> bool:
+def _differs(requested: str, found: str) -> bool:
     """Whether constants are another maker's; a back end that names no caller is the same by any."""
-    return asked != (found if "@" in asked else kernel_of(found))
+    return requested != (found if "@" in requested else kernel_of(found))
 
 
 def kernel_of(maker: str) -> str:
@@ -140,13 +140,13 @@ def is_as_wide(one: str, other: str) -> bool:
     return int(8 * a.bytes_per_element) == int(8 * b.bytes_per_element) and a.weight_only == b.weight_only
 
 
-def _makers(asked: str) -> tuple[str, ...]:
+def _makers(requested: str) -> tuple[str, ...]:
     """Back ends as engines call them, nearest first: ``triton@vllm``, then the same by others, then its kin."""
-    backend, _, caller = asked.partition("@")
-    callers = tuple(dict.fromkeys((caller if asked else ENGINES[0], *CALLERS)))
+    backend, _, caller = requested.partition("@")
+    callers = tuple(dict.fromkeys((caller if requested else ENGINES[0], *CALLERS)))
     kernels = dict.fromkeys((backend, *BACKEND_KIN.get(backend, ()), *BACKENDS))
     named = (name for k in kernels for name in (*(f"{k}@{c}" for c in callers), k))
-    return tuple(dict.fromkeys((asked, *named, *ENGINES)))
+    return tuple(dict.fromkeys((requested, *named, *ENGINES)))
 
 
 def _kin(format: str) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def _family(kind: str) -> Family | None:
     return families_by_type().get(kind)
 
 
-MOST_QUOTED = 64
+MAX_QUOTED = 64
 """Letters of an unknown word that an error repeats."""
 
 ORDINARY = "decoder"
@@ -83,7 +83,7 @@ def _parse(outer: Fields, name: str, assume: str) -> Model:
         model,
         weights_format=stored.weights,
         experts_format=stored.experts or model.experts_format,
-        kept_16bit_roles=stored.kept,
+        kept_16bit_roles=stored.in_16_bits,
         tower_parameters=tower,
         published=(*model.published, *((key, text) for key, text in notes if text)),
     )
@@ -108,13 +108,13 @@ def _assumed(c: Fields, name: str, kind: str, assume: str) -> Model:
         hint = f"did you mean {' or '.join(near)}?" if near else f"write {ORDINARY}, or a model_type that is known."
         raise ScenarioError(f"assume: there is no family {assume!r}; {hint}")
     model = family.build(c, name) if family else _ordinary(c, name, kind)
-    text = f"model_type {kind[:MOST_QUOTED]!r} is not a known family: read as {assume}, as asked"
+    text = f"model_type {kind[:MAX_QUOTED]!r} is not a known family: read as {assume}, as asked"
     return replace(model, published=(*model.published, ("model_type", text)))
 
 
 def _unknown(c: Fields, kind: str) -> str:
     """What to write for a config of a family that nobody knows."""
-    kind = kind[:MOST_QUOTED]
+    kind = kind[:MAX_QUOTED]
     near = nearest(kind, families_by_type()) if kind else ()
     hint = f" (the nearest known: {', '.join(near)})" if near else ""
     got = f"got {kind!r}, which is no known family{hint}" if kind else "is missing"
@@ -131,7 +131,7 @@ def _ordinary(c: Fields, name: str, kind: str) -> Model:
     missing = [" or ".join(keys) for keys in needed if not any(k in c for k in keys)]
     if missing:
         raise ScenarioError(
-            f"{c.where}: model_type: {kind[:MOST_QUOTED]!r} read as an ordinary decoder needs {', '.join(missing)}: "
+            f"{c.where}: model_type: {kind[:MAX_QUOTED]!r} read as an ordinary decoder needs {', '.join(missing)}: "
             f"write {'it' if len(missing) == 1 else 'them'}, or assume another family."
         )
     return generic(c, name)

@@ -11,15 +11,15 @@ MOST = {
 }  # fmt: skip
 """Largest sizes that can be meant seriously: some ten times the largest published ones (126 layers, 53,248 wide)."""
 
-MOST_BY_WORD = (("_size", 100_000_000), ("head", 100_000), ("expert", 100_000))
+MAX_BY_WORD = (("_size", 100_000_000), ("head", 100_000), ("expert", 100_000))
 """The same for keys that hold a word; the first that is found."""
 
-MOST_ELSE = 1_000_000_000
+MAX_ELSE = 1_000_000_000
 
-MOST_LETTERS = 10_000
+MAX_LETTERS = 10_000
 """Of a text: patterns have a letter for each layer."""
 
-MOST_SHOWN = 80
+MAX_SHOWN = 80
 """Letters of a value that an error repeats."""
 
 
@@ -36,8 +36,8 @@ class Fields:
 
     def wrong(self, key: str, got: object, write: str) -> ScenarioError:
         """The error that says which file, which key, what stood there, and what to write."""
-        said = repr(got)
-        shown = said if len(said) <= MOST_SHOWN else f"{said[:MOST_SHOWN]}…"
+        text = repr(got)
+        shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
         return ScenarioError(f"{self.where}: {key}: got {shown}; write {write}.")
 
     def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
@@ -53,7 +53,7 @@ class Fields:
             if default is None:
                 raise ScenarioError(f'{self.where}: {" or ".join(keys)} is missing; write "{key}": a whole number.')
             return default
-        most = MOST.get(key) or next((most for word, most in MOST_BY_WORD if word in key), MOST_ELSE)
+        most = MOST.get(key) or next((most for word, most in MAX_BY_WORD if word in key), MAX_ELSE)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -69,7 +69,7 @@ class Fields:
         key, value = self._first(keys)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST_ELSE:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_ELSE:
             raise self.wrong(key, value, "a number")
         return float(value)
 
@@ -87,8 +87,8 @@ class Fields:
         key, value = self._first(keys)
         if value is None:
             return default
-        if not isinstance(value, str) or len(value) > MOST_LETTERS:
-            raise self.wrong(key, value, f"text in quotes, of at most {MOST_LETTERS:,} letters")
+        if not isinstance(value, str) or len(value) > MAX_LETTERS:
+            raise self.wrong(key, value, f"text in quotes, of at most {MAX_LETTERS:,} letters")
         return value
 
     def items(self, *keys: str) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ class Fields:
     def sizes(self, *keys: str) -> tuple[int, ...]:
         """A list of whole numbers, none negative."""
         found = self.items(*keys)
-        if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= MOST_ELSE for x in found):
+        if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= MAX_ELSE for x in found):
             raise self.wrong(keys[0], found[:4], "a list of whole numbers")
         return found
 

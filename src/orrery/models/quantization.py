@@ -59,7 +59,7 @@ class Stored:
 
     weights: str
     experts: str = ""
-    kept: frozenset[Role] = ALWAYS
+    in_16_bits: frozenset[Role] = ALWAYS
     note: str = ""
 
 
@@ -68,10 +68,10 @@ def stored_as(c: Fields, name: str) -> Stored:
     table = c.table("quantization_config") or c.table("compression_config")
     if table is not None:
         return _stored(table)
-    if (said := format_in_name(name)) not in ("", "bf16", "fp16"):
+    if (text := format_in_name(name)) not in ("", "bf16", "fp16"):
         return Stored(
-            weights=said,
-            note=f"{said}: from the name; the config has no quantization_config (ModelOpt keeps it in a file beside)",
+            weights=text,
+            note=f"{text}: from the name; the config has no quantization_config (ModelOpt keeps it in a file beside)",
         )
     return Stored(weights=DTYPES.get(c.word("torch_dtype", "dtype").removeprefix("torch."), "bf16"))
 
@@ -91,7 +91,7 @@ def _stored(q: Fields) -> Stored:
     if experts:  # the ignore list speaks of what moe_quant_algo leaves in the format underneath
         return Stored(weights="fp8_block" if "weight_block_size" in q else "fp8", experts=experts)
     found = _format(q)
-    return Stored(weights=found, kept=ALWAYS | _kept(q) if found not in ("bf16", "fp16") else ALWAYS)
+    return Stored(weights=found, in_16_bits=ALWAYS | _retained(q) if found not in ("bf16", "fp16") else ALWAYS)
 
 
 def _format(q: Fields) -> str:
@@ -140,7 +140,7 @@ def _group(g: Fields) -> str:
     return {4: "int4_int8" if inputs else "int4_weight_only", 8: "int8" if inputs else "int8_weight_only"}.get(bits, "")
 
 
-def _kept(q: Fields) -> frozenset[Role]:
+def _retained(q: Fields) -> frozenset[Role]:
     """Roles whose projections (or whole modules) an ignore list names."""
     raw = [q.data.get(k) for k in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules")]
     lists = [cast("list[object]", r) for r in raw if isinstance(r, list)]

@@ -9,7 +9,7 @@ from orrery.base.user_text import json_value
 from orrery.models.config import parse
 from orrery.models.model import Model
 
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """Published configs are 1 KB to 2 MB (long lists of unquantised modules); more is not a config."""
 
 MODELOPT_FILE = "hf_quant_config.json"
@@ -31,7 +31,7 @@ def _read(file: Path) -> dict[str, Any]:
     if not is_user_file(file):
         raise ScenarioError(f"{file}: there is no such file; write the path of a config.json or of a folder with one.")
     found = json_value(
-        read_user_text(file, "config.json", MOST_BYTES), file, "write a config.json as model hubs publish it"
+        read_user_text(file, "config.json", MAX_BYTES), file, "write a config.json as model hubs publish it"
     )
     if not isinstance(found, dict):
         raise ScenarioError(f"{file}: got a {type(found).__name__} at the top; write an object of keys and values.")

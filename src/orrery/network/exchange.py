@@ -114,7 +114,7 @@ def exchange_calibration(exchange: TokenExchange, device: Device) -> Calibration
 @cache
 def exchanges() -> tuple[Technique, ...]:
     """Every way to route tokens that is known, by name."""
-    return tuple(t for t in discover(techniques) if t.seam == "network.exchange")
+    return tuple(t for t in discover(techniques) if t.extension_point == "network.exchange")
 
 
 def routes(routing: Routing, constants: Mapping[str, float]) -> Iterator[tuple[str, Copies]]:

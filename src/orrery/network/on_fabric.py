@@ -19,7 +19,7 @@ from orrery.network.leaf_spine import LeafFlows, assigned, everyone, hashed, par
 
 Floats = NDArray[np.float64]
 
-MOST_EDGES = 40_000
+MAX_EDGES = 40_000
 """Parts of flows that paths are assigned to one by one; of more, the theorem's answer stands."""
 
 RING_PASSES: Mapping[str, float] = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
@@ -56,7 +56,7 @@ def _spray(flows: LeafFlows, random: np.random.Generator) -> float:
 
 
 def _single(flows: LeafFlows, random: np.random.Generator) -> float:
-    if flows.sources.size * parts_needed(flows) > MOST_EDGES:
+    if flows.sources.size * parts_needed(flows) > MAX_EDGES:
         return sprayed(flows)
     return assigned(flows)
 
@@ -84,7 +84,7 @@ def run(kind: str, message_bytes: float, fabric: Fabric, routing: str, num_draws
     rule = ROUTINGS[routing]
     busiest = np.array([rule(flows, random) for flows in drawn]) * flow_bytes
     latency_s = steps * fabric.link.latency_s
-    is_large = any(f.sources.size * parts_needed(f) > MOST_EDGES for f in drawn[:1])
+    is_large = any(f.sources.size * parts_needed(f) > MAX_EDGES for f in drawn[:1])
     return FabricRun(
         time_s=latency_s + np.maximum(busiest, host_bytes) / fabric.link.each_way_bytes_per_s,
         busiest_bytes=busiest, host_bytes=host_bytes, latency_s=latency_s,

@@ -39,7 +39,7 @@ class Candidate:
 @cache
 def algorithms() -> tuple[Technique, ...]:
     """Every algorithm that is known, by name."""
-    return tuple(t for t in discover(techniques) if t.seam == "network.collective")
+    return tuple(t for t in discover(techniques) if t.extension_point == "network.collective")
 
 
 def candidates(group: Group, device: Device, constants: Mapping[str, float]) -> tuple[Candidate, ...]:
@@ -60,11 +60,11 @@ def undominated(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     def coefficients(c: Candidate) -> tuple[float, float, float]:
         return c.latency_s, c.slope_s_per_bytes, c.root_s2_per_bytes
 
-    kept: list[Candidate] = []
+    retained: list[Candidate] = []
     for c in sorted(found, key=coefficients):
-        if not any(all(a <= b for a, b in zip(coefficients(k), coefficients(c), strict=True)) for k in kept):
-            kept.append(c)
-    return tuple(kept)
+        if not any(all(a <= b for a, b in zip(coefficients(k), coefficients(c), strict=True)) for k in retained):
+            retained.append(c)
+    return tuple(retained)
 
 
 def _contention(group: Group, constants: Mapping[str, float]) -> float:

@@ -29,7 +29,7 @@ ELEMENTS = 1 << 15
 TRIED = 10
 """Crest factors that a crossover is looked for between."""
 
-LEAST_STRETCH, MOST_STRETCH, HALVINGS = 1e-4, 1e5, 26
+MIN_STRETCH, MAX_STRETCH, HALVINGS = 1e-4, 1e5, 26
 """How far normal elements may be stretched, and how often that range is halved to find by how much."""
 
 
@@ -65,7 +65,7 @@ def blocks_of_crest(crest: float, block_elements: int, num_blocks: int, seed: in
         )
     rng = np.random.default_rng(seed)
     others = rng.standard_normal((num_blocks, block_elements - 1))
-    low, high = np.full((num_blocks, 1), LEAST_STRETCH), np.full((num_blocks, 1), MOST_STRETCH)
+    low, high = np.full((num_blocks, 1), MIN_STRETCH), np.full((num_blocks, 1), MAX_STRETCH)
     for _ in range(HALVINGS):
         middle = np.sqrt(low * high)
         is_long = (

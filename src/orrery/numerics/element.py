@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MOST_TABULATED_BITS = 16
+MAX_TABULATED_BITS = 16
 """Wider elements have no table of values."""
 
 
@@ -73,7 +73,7 @@ class Element(ABC):
     @property
     def has_nan(self) -> bool:
         """Whether some code is not a number."""
-        return self.bits > MOST_TABULATED_BITS or bool(np.isnan(self.values()).any())
+        return self.bits > MAX_TABULATED_BITS or bool(np.isnan(self.values()).any())
 
 
 class GridElement(Element):
@@ -94,7 +94,7 @@ def grid_of(values: Floats, thresholds: Floats | None = None) -> Grid:
     """The grid of a table of values by code; ``thresholds`` lie half-way unless given."""
     finite = np.flatnonzero(np.isfinite(values))
     order = finite[np.argsort(values[finite], kind="stable")]
-    kept = order[np.concatenate([[True], np.diff(values[order]) > 0])]
-    ordered = values[kept]
+    retained = order[np.concatenate([[True], np.diff(values[order]) > 0])]
+    ordered = values[retained]
     middle: Floats = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2.0 if thresholds is None else thresholds
-    return Grid(values=ordered, codes=kept, thresholds=middle, tie_goes_up=kept[1:] % 2 == 0)
+    return Grid(values=ordered, codes=retained, thresholds=middle, tie_goes_up=retained[1:] % 2 == 0)

@@ -13,14 +13,14 @@ from functools import cache
 
 from orrery.base.errors import ScenarioError, UnknownName
 from orrery.numerics.element import Element
-from orrery.numerics.families.fixed import MOST_FP32_BITS, Fixed
+from orrery.numerics.families.fixed import MAX_FP32_BITS, Fixed
 from orrery.numerics.format import Format, Kind
 from orrery.numerics.names import EXAMPLES, get_element, named_elements
 from orrery.numerics.registry import find_format, known_formats
 from orrery.numerics.scaling import Level, Rule, Scaling, ZeroPoint, read_share
 
 RULES: dict[str, Rule] = {"amax": "amax", "floor": "floor", "ceil": "ceil", "extreme": "extreme"}
-LEAST_HIGHEST, MOST_HIGHEST = 2.0**-20, 2.0**64
+MIN_HIGHEST, MAX_HIGHEST = 2.0**-20, 2.0**64
 """Largest values of elements that a scale in FP32 can bring numbers to."""
 
 ZERO_POINTS: dict[str, ZeroPoint] = {"zero": "integer", "minimum": "minimum"}
@@ -41,8 +41,8 @@ def parse_format(word: str) -> Format:
         element = get_element(name)
     except UnknownName:
         raise UnknownName("format", word, (*known_formats(), *named_elements(), *EXAMPLES)) from None
-    if isinstance(element, Fixed) and element.bits > MOST_FP32_BITS:
-        raise ScenarioError(f"{word}: tensors are treated in FP32; write whole numbers of up to {MOST_FP32_BITS} bits.")
+    if isinstance(element, Fixed) and element.bits > MAX_FP32_BITS:
+        raise ScenarioError(f"{word}: tensors are treated in FP32; write whole numbers of up to {MAX_FP32_BITS} bits.")
     scaling = _scaling(element, shares, word)
     return Format(name=plain, title=f"{name}, {_words(scaling)}", kind=_kind(element), element=element, scaling=scaling)
 
@@ -84,7 +84,7 @@ def _scale_element(name: str, where: str) -> Element:
 def _check(element: Element, levels: list[Level], rule: str, zero_point: ZeroPoint, where: str) -> None:
     if len(levels) > 2:
         raise ScenarioError(f"{where}: {len(levels)} levels of scales; write one or two.")
-    if not LEAST_HIGHEST <= element.highest <= MOST_HIGHEST:
+    if not MIN_HIGHEST <= element.highest <= MAX_HIGHEST:
         raise ScenarioError(f"{where}: {element.name} goes up to {element.highest:g}, too far from 1 to scale in FP32.")
     if rule == "extreme" and not (isinstance(element, Fixed) and element.is_signed):
         raise ScenarioError(f"{where}: extreme goes with signed integers, such as int4/32:fp16:extreme.")

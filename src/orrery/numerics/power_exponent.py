@@ -19,7 +19,7 @@ from orrery.numerics.adam import Adam
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEAST_EXPONENT, MOST_EXPONENT = 0.1, 1.5
+MIN_EXPONENT, MAX_EXPONENT = 0.1, 1.5
 """Exponents worth trying: 1 is the even grid, those above it thin out the middle."""
 
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
@@ -33,7 +33,7 @@ def raised(x: ArrayLike, exponent: float) -> Floats:
 
 def searched_exponent(loss: Callable[[float], float], tolerance: float = 1e-3) -> float:
     """The exponent with the least loss, by golden sections of the range."""
-    low, high = LEAST_EXPONENT, MOST_EXPONENT
+    low, high = MIN_EXPONENT, MAX_EXPONENT
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = loss(left), loss(right)
     while high - low > tolerance:
@@ -88,7 +88,7 @@ def learned_exponent(x: ArrayLike, bits: int, *, start: float = 1.0, num_steps: 
         slope = value * (power * logs / seen - np.log(seen) / exponent) / exponent
         gradient = np.asarray(((value - share) * slope * scale**2).sum())
         exponent -= float(moving.step(gradient)) * (1.0 - i / num_steps)
-        exponent = min(max(exponent, LEAST_EXPONENT), MOST_EXPONENT)
+        exponent = min(max(exponent, MIN_EXPONENT), MAX_EXPONENT)
     return exponent
 
 

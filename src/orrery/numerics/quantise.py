@@ -81,10 +81,10 @@ def quantise(
         return Quantised(format=known, codes=codes, scales=np.empty((0, 0), dtype=np.float32))
     view = View.of(numbers.shape, known)
     zeros = [s.minimum if s.zero is None else s.zero for s in found]
-    kept = [z for z in zeros if z is not None]
+    retained = [z for z in zeros if z is not None]
     return Quantised(
         format=known, codes=codes, scales=_each_block([s.stored for s in found], view),
-        outer=1.0 if outer is None else float(outer), zeros=_each_block(kept, view) if kept else None,
+        outer=1.0 if outer is None else float(outer), zeros=_each_block(retained, view) if retained else None,
     )  # fmt: skip
 
 

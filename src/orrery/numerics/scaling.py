@@ -30,14 +30,14 @@ INTEGER_ZERO_BITS = 8
 
 _SHARE = re.compile(r"(\d+)(?:x(\d+))?")
 
-Whole = Literal["tensor", "row"]
+WholeTensor = Literal["tensor", "row"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
     """Numbers that share a scale, and the scale's element; FP32 where that is None."""
 
-    share: Whole | tuple[int, int]  # rows, columns of a block
+    share: WholeTensor | tuple[int, int]  # rows, columns of a block
     scale: Element | None = None
 
     @property
@@ -80,9 +80,9 @@ class Scaling:
         return self.levels[0].num_elements if self.levels else 0
 
 
-def read_share(word: str, where: str) -> Whole | tuple[int, int]:
+def read_share(word: str, where: str) -> WholeTensor | tuple[int, int]:
     """A share as typed: tensor, row (also channel, token), 32, 128x128."""
-    whole: dict[str, Whole] = {"tensor": "tensor", "row": "row", "channel": "row", "token": "row"}
+    whole: dict[str, WholeTensor] = {"tensor": "tensor", "row": "row", "channel": "row", "token": "row"}
     if word in whole:
         return whole[word]
     if found := _SHARE.fullmatch(word):

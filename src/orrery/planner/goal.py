@@ -34,7 +34,7 @@ class Traffic:
     longest_tokens: float = 0.0  # the longest request must fit in the cache; 0 = the mean one
 
     @property
-    def wanted(self) -> str:
+    def load_text(self) -> str:
         """The load in words."""
         return f"{self.num_users:,.0f} users" if self.num_users else f"{self.request_rate_per_s:.3g} requests/s"
 

@@ -26,12 +26,12 @@ def least(values: Floats) -> NDArray[np.int64]:
     """
     keys = np.concatenate([np.arange(values.shape[0], dtype=np.float64)[None, :], values.T[::-1]])
     left: NDArray[np.int64] = np.lexsort(keys)
-    kept: list[int] = []
+    retained: list[int] = []
     while left.size:
         best, left = int(left[0]), left[1:]
-        kept.append(best)
+        retained.append(best)
         left = left[(values[left] < values[best]).any(axis=1)]
-    return np.array(kept, dtype=np.int64)
+    return np.array(retained, dtype=np.int64)
 
 
 def reached(values: Floats, by: Floats) -> NDArray[np.bool_]:

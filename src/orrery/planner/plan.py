@@ -77,7 +77,7 @@ class Rejected:
 
     candidate: Candidate
     reason: Reason
-    lacks: Infeasible
+    infeasible: Infeasible
     excess_ratio: float  # how far off: need over have, or have over need, above 1
 
 
@@ -95,7 +95,7 @@ class FrontPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class SearchResult:
     """What a search came back with: plans best first, the rejected, and the front of everything that fits."""
 
     plans: tuple[Operation, ...]

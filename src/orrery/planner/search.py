@@ -18,81 +18,86 @@ from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.curve import RUNGS, Curve, concurrency_at, highest_concurrency, in_flight_of, refined, swept
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.pareto import front
-from orrery.planner.plan import Found, FrontPoint, Operation, Reason, Rejected
+from orrery.planner.plan import FrontPoint, Operation, Reason, Rejected, SearchResult
+from orrery.planner.rejection_reasons import explain
 from orrery.planner.space import Candidate
-from orrery.planner.why_not import explain
 from orrery.serving.steady import batch_limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Miss:
+class DroppedCandidate:
     """A candidate that fell out of the search, before it is explained."""
 
     candidate: Candidate
     reason: Reason
-    lacks: Infeasible
+    infeasible: Infeasible
     excess_ratio: float
 
 
 def search(
     goal: Goal, candidates: Iterable[Candidate], on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> Found:
+) -> SearchResult:
     """Every candidate either becomes a plan or says why not; ``on_progress`` is told (done, total)."""
     every = list(candidates)
-    tried: list[Curve | Miss] = []
+    tried: list[Curve | DroppedCandidate] = []
     for candidate in every:
         tried.append(curve_of(goal, candidate))
         on_progress(len(tried), len(every))
-    misses = [t for t in tried if isinstance(t, Miss)]
+    misses = [t for t in tried if isinstance(t, DroppedCandidate)]
     curves = [t for t in tried if isinstance(t, Curve)]
     curve_by_candidate = {id(curve.candidate): curve for curve in curves}
     rough = [operate(goal, curve) for curve in curves]
     better = ranking(goal)
     working = sorted((o for o in rough if isinstance(o, Operation)), key=better)
-    short = sorted((o for o in rough if isinstance(o, Miss)), key=lambda miss: miss.excess_ratio)
+    short = sorted((o for o in rough if isinstance(o, DroppedCandidate)), key=lambda miss: miss.excess_ratio)
     fine: list[Curve] = []
     worth = list(best_budgets(o.candidate for o in (*working, *short)))
     for candidate in worth:
         fine.append(refined(goal, curve_by_candidate[id(candidate)]))
         on_progress(len(every) + len(fine), len(every) + len(worth))
     worked = [operate(goal, curve) for curve in fine]
-    misses += [o for o in worked if isinstance(o, Miss)]
+    misses += [o for o in worked if isinstance(o, DroppedCandidate)]
     costed = {id(c.candidate): c.concurrency.size for c in (*curves, *fine)}
     plans = tuple(sorted((o for o in worked if isinstance(o, Operation)), key=better))
-    return Found(
+    return SearchResult(
         plans=plans, rejected=tuple(_explained(goal, misses, plans)), front=_front(goal, curves),
         num_candidates=len(tried), evaluated=sum(costed.values()),
     )  # fmt: skip
 
 
-def curve_of(goal: Goal, candidate: Candidate) -> Curve | Miss:
+def curve_of(goal: Goal, candidate: Candidate) -> Curve | DroppedCandidate:
     """Sweep one candidate, or say what keeps it from running at all."""
     deployment, traffic = candidate.deployment, goal.traffic
     memory = memory_of(deployment)
     if isinstance(memory, Infeasible):
-        return Miss(candidate=candidate, reason="memory", lacks=memory, excess_ratio=memory.need / memory.have)
+        return DroppedCandidate(
+            candidate=candidate, reason="memory", infeasible=memory, excess_ratio=memory.need / memory.have
+        )
     room = memory.kv_capacity_tokens
     if room < traffic.fitting_tokens:
-        lacks = Infeasible(
+        infeasible = Infeasible(
             what="cache for the longest request",
             need=traffic.fitting_tokens,
             have=room,
             unit="tokens",
             smallest_change="",
         )
-        return Miss(
-            candidate=candidate, reason="length", lacks=lacks, excess_ratio=traffic.fitting_tokens / max(room, 1)
+        return DroppedCandidate(
+            candidate=candidate,
+            reason="length",
+            infeasible=infeasible,
+            excess_ratio=traffic.fitting_tokens / max(room, 1),
         )
     limit = batch_limit(deployment, memory, traffic.input_tokens, traffic.output_tokens) * deployment.layout.dp
     ladder = np.geomspace(min(deployment.layout.dp, limit), limit, RUNGS) if limit > 1 else np.ones(1)
     try:
         return swept(goal, candidate, memory, ladder)
     except OutOfRange as error:
-        lacks = Infeasible(what=str(error), need=1.0, have=0.0, unit="ratio", smallest_change="")
-        return Miss(candidate=candidate, reason="range", lacks=lacks, excess_ratio=float("inf"))
+        infeasible = Infeasible(what=str(error), need=1.0, have=0.0, unit="ratio", smallest_change="")
+        return DroppedCandidate(candidate=candidate, reason="range", infeasible=infeasible, excess_ratio=float("inf"))
 
 
-def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Miss:
+def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | DroppedCandidate:
     """Put a candidate to work on the goal's traffic."""
     highest = highest_concurrency(goal.objectives, curve)
     if highest is None:
@@ -118,9 +123,9 @@ def operate(goal: Goal, curve: Curve, least_replicas: int = 1) -> Operation | Mi
 def with_replicas(goal: Goal, operation: Operation, replicas: int) -> Operation:
     """The same candidate at work on at least so many replicas, each with its share of the traffic."""
     curve = curve_of(goal, operation.candidate)
-    found = curve if isinstance(curve, Miss) else operate(goal, refined(goal, curve), replicas)
-    if isinstance(found, Miss):
-        raise AssertionError(f"a plan stopped working: {found.lacks}")
+    found = curve if isinstance(curve, DroppedCandidate) else operate(goal, refined(goal, curve), replicas)
+    if isinstance(found, DroppedCandidate):
+        raise AssertionError(f"a plan stopped working: {found.infeasible}")
     return found
 
 
@@ -137,25 +142,25 @@ def _operation(goal: Goal, curve: Curve, replicas: int, concurrency: float, high
     )  # fmt: skip
 
 
-def _too_slow(objectives: Objectives, curve: Curve) -> Miss:
+def _too_slow(objectives: Objectives, curve: Curve) -> DroppedCandidate:
     """Even with one request at a time an objective is missed; the worst one is named."""
     missed = [(float(curve.metric(n)[0]) / limit, n, limit) for n, limit in objectives.limits()]
     ratio, name, limit = max(missed)
-    lacks = Infeasible(
+    infeasible = Infeasible(
         what=f"{name.removesuffix('_s')} at concurrency {curve.concurrency[0]:.3g}", need=limit, have=ratio * limit,
         unit="s", smallest_change="",
     )  # fmt: skip
-    return Miss(candidate=curve.candidate, reason="objective", lacks=lacks, excess_ratio=ratio)
+    return DroppedCandidate(candidate=curve.candidate, reason="objective", infeasible=infeasible, excess_ratio=ratio)
 
 
-def _too_few(goal: Goal, curve: Curve, replicas: int) -> Miss:
+def _too_few(goal: Goal, curve: Curve, replicas: int) -> DroppedCandidate:
     need = replicas * curve.candidate.deployment.layout.num_devices
-    lacks = Infeasible(
-        what=f"devices for {goal.traffic.wanted} within the objectives",
+    infeasible = Infeasible(
+        what=f"devices for {goal.traffic.load_text} within the objectives",
         need=float(need), have=float(goal.max_devices), unit="devices", smallest_change="",
     )  # fmt: skip
-    return Miss(
-        candidate=curve.candidate, reason="devices", lacks=lacks, excess_ratio=need / goal.max_devices
+    return DroppedCandidate(
+        candidate=curve.candidate, reason="devices", infeasible=infeasible, excess_ratio=need / goal.max_devices
     )  # fmt: skip
 
 
@@ -188,18 +193,20 @@ def best_budgets(found: Iterable[Candidate]) -> Iterator[Candidate]:
             yield candidate
 
 
-def _explained(goal: Goal, misses: Sequence[Miss], plans: Sequence[Operation]) -> Iterable[Rejected]:
+def _explained(goal: Goal, misses: Sequence[DroppedCandidate], plans: Sequence[Operation]) -> Iterable[Rejected]:
     """The rejected, one for each device, layout and formats, with the smallest change that would make them work."""
     accepted = {_key(p.candidate) for p in plans}
-    closest: dict[object, Miss] = {}
+    closest: dict[object, DroppedCandidate] = {}
     for miss in misses:
         key = _key(miss.candidate)
         if key not in accepted and (key not in closest or miss.excess_ratio < closest[key].excess_ratio):
             closest[key] = miss
     others = [m.candidate for m in closest.values() if m.reason not in ("memory", "length", "range")]
     for miss in sorted(closest.values(), key=lambda m: m.excess_ratio):
-        lacks = explain(goal, miss.candidate, miss.reason, miss.lacks, [p.candidate for p in plans], others)
-        yield Rejected(candidate=miss.candidate, reason=miss.reason, lacks=lacks, excess_ratio=miss.excess_ratio)
+        infeasible = explain(goal, miss.candidate, miss.reason, miss.infeasible, [p.candidate for p in plans], others)
+        yield Rejected(
+            candidate=miss.candidate, reason=miss.reason, infeasible=infeasible, excess_ratio=miss.excess_ratio
+        )
 
 
 def _key(candidate: Candidate) -> tuple[object, ...]:

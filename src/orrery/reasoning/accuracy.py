@@ -13,14 +13,14 @@ NUM_BINS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Odds:
+class AnswerAccuracy:
     """``coverage_frac``: a right answer is among the tries; ``right_frac``: the chosen one is right."""
 
     coverage_frac: float
     right_frac: float | None  # None where a verifier chooses that nothing is known of
 
 
-def odds(choice: Choice, questions: Difficulty, wrong: WrongAnswers, checker: Checker | None) -> Odds:
+def odds(choice: Choice, questions: Difficulty, wrong: WrongAnswers, checker: Checker | None) -> AnswerAccuracy:
     """The odds of an answer to such questions, chosen in that way."""
     chances = 1.0 - (1.0 - questions.bins(NUM_BINS)) ** choice.num_rounds
     right: float | None = None
@@ -28,4 +28,4 @@ def odds(choice: Choice, questions: Difficulty, wrong: WrongAnswers, checker: Ch
         right = majority_frac(chances, choice.num_tries, wrong, np.random.default_rng(0))
     elif checker:
         right = checked_frac(chances, choice.num_tries, choice.num_checks, checker)
-    return Odds(coverage_frac=questions.coverage(choice.num_tries * choice.num_rounds), right_frac=right)
+    return AnswerAccuracy(coverage_frac=questions.coverage(choice.num_tries * choice.num_rounds), right_frac=right)

@@ -12,7 +12,7 @@ from orrery.base.errors import ScenarioError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sleep:
+class SleepTimePass:
     """A context's thinking pass, what a question takes after it and without it, and how often it helps."""
 
     thought_tokens: float

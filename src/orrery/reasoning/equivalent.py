@@ -65,7 +65,7 @@ def _attended_tokens(call: Call, sparsity: Sparsity | None) -> float:
     if sparsity is None:
         return call.attended_tokens()
     search = call.attended_tokens() / (2 * sparsity.block_tokens) if sparsity.block_tokens else 0.0
-    return call.count * _kept(call, sparsity.kept_tokens) + search
+    return call.count * _retained(call, sparsity.kept_tokens) + search
 
 
 def _read_tokens(call: Call, sparsity: Sparsity | None) -> float:
@@ -73,10 +73,10 @@ def _read_tokens(call: Call, sparsity: Sparsity | None) -> float:
     if sparsity is None:
         return call.read_tokens()
     search = call.read_tokens() / (2 * sparsity.block_tokens) if sparsity.block_tokens else 0.0
-    return call.count * _kept(call, sparsity.kept_tokens) + search
+    return call.count * _retained(call, sparsity.kept_tokens) + search
 
 
-def _kept(call: Call, most: float) -> float:
+def _retained(call: Call, most: float) -> float:
     """Sum over an answer's tokens of min(context, most)."""
     rising = min(max(most - call.context_tokens, 0.0), call.output_tokens)
     start = min(call.context_tokens, most)

@@ -1,6 +1,6 @@
 """From a question to its calls: the shapes at the seam ``reasoning.shape``, one file each under ``techniques``."""
 
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.base.technique import Technique
 from orrery.reasoning import techniques
 from orrery.reasoning.choice import ShapeKnobs

@@ -5,7 +5,7 @@ from typing import Any
 
 from orrery.base.errors import OrreryError
 from orrery.reports.report import End, Input
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 
 DOWN, UP = 0.8, 1.2
 """A fifth less and a fifth more: what a forecast of traffic is easily off by."""
@@ -37,7 +37,7 @@ def between_ends(name: str, key: str, ends: tuple[float, float], unit: str, figu
 
 def _short(value: float, unit: str) -> str:
     """What stands beside a bar."""
-    return f"{value:.3g}/s" if unit == "requests_per_s" else said(value, unit)
+    return f"{value:.3g}/s" if unit == "requests_per_s" else format_value(value, unit)
 
 
 def end(words: str, figures: Figures, changes: Changes) -> End:
@@ -45,8 +45,8 @@ def end(words: str, figures: Figures, changes: Changes) -> End:
     try:
         found = figures(changes)
     except OrreryError as error:
-        return End(said=words, lacks=str(error))
-    return End(said=words, lacks=found) if isinstance(found, str) else End(said=words, values=found)
+        return End(text=words, infeasible=str(error))
+    return End(text=words, infeasible=found) if isinstance(found, str) else End(text=words, values=found)
 
 
 def farthest(holds: Callable[[float], bool]) -> float | None:

@@ -13,11 +13,11 @@ from orrery.reports.serving_pictures import memory_figure, roofline_figure, time
 from orrery.reports.serving_words import BOUND_BY, described, estimate_question, formats_said, load_said, machines
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
-from orrery.reports.words import changed, said, sure
-from orrery.scenario.ask import Answer, CannotBe, estimate
+from orrery.reports.words import changed, format_value, sure
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
 from orrery.scenario.schema import Scenario, merged
 
-MOST_TENSOR = 8
+MAX_TENSOR = 8
 """Tensor parallelism that is tried beside the answer's."""
 
 LIMITS = (
@@ -33,14 +33,14 @@ def estimate_report(source: Source, frame: Frame) -> Report:
     scenario = source.scenario
     answer = estimate(scenario)
     model = scenario.model or ""
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         question = (f"How does {model} run on {scenario.device} with {load_said(scenario)}?",)
         return infeasible(source, frame, answer.infeasible, model=model, question=question, notes=answer.notes)
     d = answer.question.deployment
     why = shlex.join(["orrery", "why", "tpot_s", *shlex.split(source.command)[2:]])
     return framed(
         source, frame, model=d.model.name, question=(estimate_question(answer),), headline=headline(answer),
-        told=told(answer), numbers=numbers(answer), alternatives=alternatives(scenario, answer),
+        summary=describe(answer), numbers=numbers(answer), alternatives=alternatives(scenario, answer),
         sensitivity=with_figures(sensitivity(scenario, answer)), where=where(answer), assumptions=answer.notes,
         facts=facts_of(answer), accuracy=accuracy_of((answer.question.workload.mode, "closed"), SERVING), limits=LIMITS,
         commands=(Command(about="Unfold a number to the facts it came from", line=why),
@@ -52,28 +52,31 @@ def headline(answer: Answer) -> str:
     """Speed and dollars, with their intervals."""
     e, d, usd = answer.estimate, answer.question.deployment, answer.usd_per_million_tokens
     around = sure(answer.intervals().get("usd_per_million_tokens"), "usd")
-    money = "" if usd is None else f" at {said(usd, 'usd')} per million{around}"
-    times = f"a first token takes {said(e.ttft_s, 's')}{sure(e.intervals.get('ttft_s'), 's')}"
+    money = "" if usd is None else f" at {format_value(usd, 'usd')} per million{around}"
+    times = f"a first token takes {format_value(e.ttft_s, 's')}{sure(e.intervals.get('ttft_s'), 's')}"
     if e.tpot_s > 0:
-        times += f", each further token {said(e.tpot_s, 's')}{sure(e.intervals.get('tpot_s'), 's')}"
+        times += f", each further token {format_value(e.tpot_s, 's')}{sure(e.intervals.get('tpot_s'), 's')}"
     where = machines(e.num_devices, d.cluster.device.name)
-    rate = f"{said(e.output_tokens_per_s, '')} output tokens/s"
+    rate = f"{format_value(e.output_tokens_per_s, '')} output tokens/s"
     return f"{where} give{'s' if e.num_devices == 1 else ''} {rate} of {d.model.name}{money}: {times}, on average."
 
 
-def told(answer: Answer) -> tuple[str, ...]:
+def describe(answer: Answer) -> tuple[str, ...]:
     """The cut, what limits it, and the bill."""
     e, d = answer.estimate, answer.question.deployment
     out = [f"Cut: {described(d)}. Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:,.3g} requests "
            "run at once."]  # fmt: skip
     usd_per_s = answer.tariff.usd_per_s(e.num_devices, e.power_w)
     if usd_per_s is not None:
-        out.append(f"That is {said(3600 * usd_per_s, 'usd')} an hour, {said(730 * 3600 * usd_per_s, 'usd')} a month "
-                   "of 730 hours.")  # fmt: skip
+        out.append(
+            f"That is {format_value(3600 * usd_per_s, 'usd')} an hour, "
+            f"{format_value(730 * 3600 * usd_per_s, 'usd')} a month "
+            "of 730 hours."
+        )
     if many := answer.reasoned:
         way = many.ways[-1]
-        out.append(f"One answer of {way.num_calls:,.3g} calls ({many.shape}) takes {said(way.time_s, 's')} and "
-                   f"{said(way.usd, 'usd')}.")  # fmt: skip
+        out.append(f"One answer of {way.num_calls:,.3g} calls ({many.shape}) takes {format_value(way.time_s, 's')} and "
+                   f"{format_value(way.usd, 'usd')}.")  # fmt: skip
     return tuple(out)
 
 
@@ -110,10 +113,13 @@ def alternatives(scenario: Scenario, answer: Answer) -> Section | None:
         rows=(_row(answer, answer), *sorted(rows, key=lambda r: r[2:3])),
     )  # fmt: skip
     return Section(
-        heading="Alternatives", tables=(table,),
-        told=(f"Each line is the same question on {d.cluster.device.name} with another cut or other formats. Whether "
-              "narrower formats keep the answers good enough is for you to measure.",),
-    )  # fmt: skip
+        heading="Alternatives",
+        tables=(table,),
+        summary=(
+            f"Each line is the same question on {d.cluster.device.name} with another cut or other formats. Whether "
+            "narrower formats keep the answers good enough is for you to measure.",
+        ),
+    )
 
 
 def others(scenario: Scenario, answer: Answer) -> Iterator[Answer]:
@@ -121,7 +127,7 @@ def others(scenario: Scenario, answer: Answer) -> Iterator[Answer]:
     d = answer.question.deployment
     kinds = [f for f in formats(d.model, d.cluster.device, Fixed()) if f != d.formats]
     tries = [{"weights": f.weights, "activations": f.activations, "kv": f.kv} for f in kinds]
-    degrees = [t for t in tensor_degrees(d.model, min(MOST_TENSOR, d.cluster.device.devices_per_node))
+    degrees = [t for t in tensor_degrees(d.model, min(MAX_TENSOR, d.cluster.device.devices_per_node))
                if t & (t - 1) == 0 and t != d.layout.tp]  # fmt: skip
     if d.layout.ep == 1:
         tries += [{"tp": t, "devices": t * d.layout.pp * d.layout.dp * d.layout.cp, "pp": d.layout.pp} for t in degrees]
@@ -138,8 +144,16 @@ def _row(one: Answer, answer: Answer) -> tuple[str, ...]:
     e, d = one.estimate, one.question.deployment
     usd, ours = one.usd_per_million_tokens, answer.usd_per_million_tokens
     against = "the answer" if one is answer else changed(usd, ours) if usd is not None and ours else "-"
-    return (str(d.layout), formats_said(d.formats), str(e.num_devices), said(e.ttft_s, "s"), said(e.tpot_s, "s"),
-            f"{e.output_tokens_per_s:,.0f}", said(usd, "usd"), against)  # fmt: skip
+    return (
+        str(d.layout),
+        formats_said(d.formats),
+        str(e.num_devices),
+        format_value(e.ttft_s, "s"),
+        format_value(e.tpot_s, "s"),
+        f"{e.output_tokens_per_s:,.0f}",
+        format_value(usd, "usd"),
+        against,
+    )
 
 
 def where(answer: Answer) -> Section:

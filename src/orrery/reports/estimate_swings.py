@@ -6,7 +6,7 @@ from typing import Any
 from orrery.reports.changes import Changes, Figures, between_ends, end, farthest, swung
 from orrery.reports.plan_swings import MEMORY_STEP_FRAC, OWN_ERROR
 from orrery.reports.report import Input, Metric, Sensitivity
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.scenario.ask import Answer, estimate
 from orrery.scenario.schema import Scenario, merged
 
@@ -59,7 +59,7 @@ def sensitivity(scenario: Scenario, answer: Answer) -> Sensitivity:
     base, figures = figures_of(answer), asker(scenario)
     inputs = [*_load(scenario, answer, figures), *_money(scenario, answer, figures), *_own_error(answer, base)]
     metrics = tuple(m for m in METRICS if base.get(m.name))
-    return Sensitivity(told=TOLD, metrics=metrics, base=base, inputs=tuple(inputs), flips=_flips(scenario, answer))
+    return Sensitivity(summary=TOLD, metrics=metrics, base=base, inputs=tuple(inputs), flips=_flips(scenario, answer))
 
 
 def _load(scenario: Scenario, answer: Answer, figures: Figures) -> list[Input]:
@@ -118,15 +118,19 @@ def _flips(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
                    f"{e.concurrency:,.3g} are in flight. Beyond that, requests wait.")  # fmt: skip
 
     def holds(key: str, value: float) -> bool:
-        return not end("", asker(scenario), {key: value}).lacks
+        return not end("", asker(scenario), {key: value}).infeasible
 
     if w.mode == "open":
         top = farthest(lambda ratio: holds("rate", w.request_rate_per_s * ratio))
         if top is not None:
-            out.append(f"It keeps up with {said(w.request_rate_per_s * top, 'requests_per_s')}, {top:.3g} times what "
-                       "arrives; beyond that the queue grows without end.")  # fmt: skip
+            out.append(
+                f"It keeps up with {format_value(w.request_rate_per_s * top, 'requests_per_s')}, {top:.3g} times what "
+                "arrives; beyond that the queue grows without end."
+            )
     most = farthest(lambda ratio: holds("input_tokens", w.input_tokens * ratio))
     if most is not None:
-        out.append(f"Prompts may be {said(round(w.input_tokens * most), 'tokens')} long; beyond that there is no "
-                   "answer: they do not fit, or arrive faster than they leave.")  # fmt: skip
+        out.append(
+            f"Prompts may be {format_value(round(w.input_tokens * most), 'tokens')} long; beyond that there is no "
+            "answer: they do not fit, or arrive faster than they leave."
+        )
     return tuple(out)

@@ -9,7 +9,7 @@ from orrery.catalog.devices import get_device
 from orrery.evidence.accuracy import read_tables
 from orrery.planner.money import Tariff, tariff_of
 from orrery.reports.report import Table
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.scenario.ask import Answer
 from orrery.scenario.reason import Reason
 from orrery.scenario.why import paths, why
@@ -59,15 +59,15 @@ def _leaves(reason: Reason) -> Iterator[Fact]:
 
 def accuracy_of(groups: Iterable[str], metrics: Iterable[str]) -> Table | None:
     """Errors on measured runs of some groups (modes of serving, or a framework), and how often intervals held."""
-    wanted, known = list(dict.fromkeys(groups)), tuple(metrics)
-    rows = [row for name, table in read_tables().items() for row in _rows(name, table, wanted, known)]
+    groups_used, known = list(dict.fromkeys(groups)), tuple(metrics)
+    rows = [row for name, table in read_tables().items() for row in _rows(name, table, groups_used, known)]
     if not rows:
         return None
     return Table(
         title="How close such answers were to measured runs that had no part in any fit", num_words=3,
         columns=("measured runs", "kind", "figure", "runs", "median error", "within the 80 % interval"),
         rows=tuple(rows),
-        told="An 80 % interval is right when about 80 % of the runs lie within it.",
+        summary="An 80 % interval is right when about 80 % of the runs lie within it.",
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def _rows(name: str, table: Mapping[str, Any], groups: Sequence[str], metrics: S
         for group, score in scores.items():
             if group in groups and "covered_80" in score:
                 runs, words = name.partition(".")[0].replace("_", " "), METRIC_WORDS.get(metric, metric)
-                error, within = said(score["median"], "frac"), said(score["covered_80"], "frac")
+                error, within = format_value(score["median"], "frac"), format_value(score["covered_80"], "frac")
                 yield runs, group, words, f"{score['rows']:,}", error, within
 
 

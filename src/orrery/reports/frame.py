@@ -10,7 +10,7 @@ from orrery import __version__
 from orrery.execution.memory import Infeasible
 from orrery.reports.report import Command, Report, Section
 from orrery.reports.source import Source
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 
 TITLES = {
     "plan": "Serving {model}: which machines, and what they cost", "estimate": "Serving {model}: one configuration",
@@ -32,7 +32,7 @@ class Frame:
 def framed(source: Source, frame: Frame, *, model: str, commands: Sequence[Command] = (), **content: Any) -> Report:
     """The report of some content."""
     defaults: dict[str, Any] = {
-        "told": (), "numbers": (), "alternatives": None, "sensitivity": None, "where": None, "assumptions": (),
+        "summary": (), "numbers": (), "alternatives": None, "sensitivity": None, "where": None, "assumptions": (),
         "facts": (), "accuracy": None, "limits": (), "infeasible": None,
     }  # fmt: skip
     again = Command(about="Ask the same question again", line=source.command)
@@ -44,16 +44,16 @@ def framed(source: Source, frame: Frame, *, model: str, commands: Sequence[Comma
 
 
 def infeasible(
-    source: Source, frame: Frame, lacks: Infeasible | Mapping[str, Any], *, model: str, question: tuple[str, ...],
+    source: Source, frame: Frame, shortfall: Infeasible | Mapping[str, Any], *, model: str, question: tuple[str, ...],
     notes: Sequence[str] = (), alternatives: Section | None = None,
 ) -> Report:  # fmt: skip
     """The report that says no: what is needed, what there is, and the smallest change that would do."""
-    lacks = lacks if isinstance(lacks, Infeasible) else Infeasible(**lacks)
-    need, have = said(lacks.need, lacks.unit), said(lacks.have, lacks.unit)
+    shortfall = shortfall if isinstance(shortfall, Infeasible) else Infeasible(**shortfall)
+    need, have = format_value(shortfall.need, shortfall.unit), format_value(shortfall.have, shortfall.unit)
     return framed(
-        source, frame, model=model, question=question, infeasible=lacks,
-        headline=f"No. {lacks.what}: it needs {need} and has {have}.",
-        told=(f"The smallest change: {lacks.smallest_change}",) if lacks.smallest_change else (),
+        source, frame, model=model, question=question, infeasible=shortfall,
+        headline=f"No. {shortfall.what}: it needs {need} and has {have}.",
+        summary=(f"The smallest change: {shortfall.smallest_change}",) if shortfall.smallest_change else (),
         assumptions=tuple(dict.fromkeys(notes)), alternatives=alternatives,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from orrery.base.sources import Fact
 from orrery.base.units import UNIT_WORDS, si
 from orrery.reports.report import Report, Sensitivity, Table
 from orrery.reports.swings import moves_table_rows
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 
 EXTRA = "report"
 
@@ -92,5 +92,5 @@ def _value(value: float | str | bool, unit: str) -> str:
     if isinstance(value, str):
         return ORIGINS.get(value, value)
     if unit == "usd_per_s":
-        return f"{said(3600.0 * value, 'usd')} an hour"
-    return said(value, unit) if unit in ("tokens", "") else si(value, unit)
+        return f"{format_value(3600.0 * value, 'usd')} an hour"
+    return format_value(value, unit) if unit in ("tokens", "") else si(value, unit)

@@ -73,6 +73,6 @@ def _print(program: str, page: Path, out: Path, profile: Path) -> None:
 
 
 def _last_line(error: Exception) -> str:
-    said = getattr(error, "stderr", b"") or b""
-    lines = said.decode(errors="replace").strip().splitlines()
+    text = getattr(error, "stderr", b"") or b""
+    lines = text.decode(errors="replace").strip().splitlines()
     return lines[-1][:200] if lines else str(error)[:200]

@@ -6,18 +6,18 @@ from orrery.execution.memory import Infeasible
 from orrery.planner.detail import workload_of
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Operation, Plan
-from orrery.planner.why_not import described as candidate_said
+from orrery.planner.rejection_reasons import described as candidate_said
 from orrery.reports.facts import ONLINE, SERVING, accuracy_of, facts_of
 from orrery.reports.frame import Frame, framed, infeasible, prices_of
 from orrery.reports.plan_alternatives import alternatives, counts, misses
-from orrery.reports.plan_swings import Kept, capacity_interval, fleet_at, sensitivity
+from orrery.reports.plan_swings import FixedPlan, capacity_interval, fleet_at, sensitivity
 from orrery.reports.report import Command, Number, Report, Section
 from orrery.reports.serving_pictures import memory_figure, roofline_figure, time_figure
 from orrery.reports.serving_words import cut, formats_said, machines, plan_question
 from orrery.reports.simulated_plan import held_against, tail_of
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
-from orrery.reports.words import counted, listed, said, sure
+from orrery.reports.words import counted, format_value, listed, sure
 from orrery.scenario.ask import Answer
 from orrery.scenario.plan import plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer
@@ -42,18 +42,29 @@ def plan_report(source: Source, frame: Frame) -> Report:
     if answer.infeasible or not answer.plans:
         return _none(source, frame, answer, model, question)
     best = answer.plans[0]
-    kept = Kept(goal=answer.goal, plan=best)
+    fixed = FixedPlan(goal=answer.goal, plan=best)
     one = as_estimate(answer, best)
     return framed(
-        source, frame, model=model, question=question, headline=headline(kept, model),
-        told=(*told(kept), *(tail_of(held) if held else ())), numbers=numbers(kept), alternatives=alternatives(answer),
-        sensitivity=with_figures(sensitivity(kept)),
-        where=_where(answer, one, held), assumptions=(*answer.notes, *best.notes), facts=facts_of(one),
-        accuracy=accuracy_of(ONLINE, SERVING), limits=_limits(source, kept),
-        commands=(*_launches(best), Command(about="Allow twice as many devices",
-                  line=_with_more(source, 2 * answer.goal.max_devices)),
-                  prices_of(source, best.operation.deployment.cluster.device.name)),
-    )  # fmt: skip
+        source,
+        frame,
+        model=model,
+        question=question,
+        headline=headline(fixed, model),
+        summary=(*describe(fixed), *(tail_of(held) if held else ())),
+        numbers=numbers(fixed),
+        alternatives=alternatives(answer),
+        sensitivity=with_figures(sensitivity(fixed)),
+        where=_where(answer, one, held),
+        assumptions=(*answer.notes, *best.notes),
+        facts=facts_of(one),
+        accuracy=accuracy_of(ONLINE, SERVING),
+        limits=_limits(source, fixed),
+        commands=(
+            *_launches(best),
+            Command(about="Allow twice as many devices", line=_with_more(source, 2 * answer.goal.max_devices)),
+            prices_of(source, best.operation.deployment.cluster.device.name),
+        ),
+    )
 
 
 def _model(answer: PlanAnswer, source: Source) -> str:
@@ -63,9 +74,11 @@ def _model(answer: PlanAnswer, source: Source) -> str:
 
 
 def _none(source: Source, frame: Frame, answer: PlanAnswer, model: str, question: tuple[str, ...]) -> Report:
-    lacks = answer.infeasible or Infeasible(what="a plan", need=1.0, have=0.0, unit="plans", smallest_change="")
-    section = Section(heading="What comes closest", told=(counts(answer),), listed=misses(answer))
-    return infeasible(source, frame, lacks, model=model, question=question, notes=answer.notes, alternatives=section)
+    shortfall = answer.infeasible or Infeasible(what="a plan", need=1.0, have=0.0, unit="plans", smallest_change="")
+    section = Section(heading="What comes closest", summary=(counts(answer),), listed=misses(answer))
+    return infeasible(
+        source, frame, shortfall, model=model, question=question, notes=answer.notes, alternatives=section
+    )
 
 
 def as_estimate(answer: PlanAnswer, plan: Plan) -> Answer:
@@ -78,41 +91,41 @@ def as_estimate(answer: PlanAnswer, plan: Plan) -> Answer:
     return Answer(question=question, estimate=found, tariff=plan.operation.candidate.option.tariff, notes=())
 
 
-def headline(kept: Kept, model: str) -> str:
+def headline(fixed: FixedPlan, model: str) -> str:
     """What to rent, what it does and costs, with 80 % intervals."""
-    plan, o = kept.plan, kept.operation
-    d, goal = o.deployment, kept.goal
+    plan, o = fixed.plan, fixed.operation
+    d, goal = o.deployment, fixed.goal
     around = plan.intervals
     where = machines(o.num_devices, d.cluster.device.name)
     serves = f"serve{'s' if o.num_devices == 1 else ''}"
-    cost = _cost(kept)
-    load = said(goal.traffic.request_rate_per_s, "requests_per_s") if goal.traffic.request_rate_per_s else (
-        f"{said(o.requests_per_s, 'requests_per_s')} (the most they can)")  # fmt: skip
-    times = f"a first token takes {said(o.ttft_s, 's')}{sure(around.get('ttft_s'), 's')}"
+    cost = _cost(fixed)
+    load = format_value(goal.traffic.request_rate_per_s, "requests_per_s") if goal.traffic.request_rate_per_s else (
+        f"{format_value(o.requests_per_s, 'requests_per_s')} (the most they can)")  # fmt: skip
+    times = f"a first token takes {format_value(o.ttft_s, 's')}{sure(around.get('ttft_s'), 's')}"
     if o.tpot_s > 0:
-        times += f" and each further token {said(o.tpot_s, 's')}{sure(around.get('tpot_s'), 's')}"
+        times += f" and each further token {format_value(o.tpot_s, 's')}{sure(around.get('tpot_s'), 's')}"
     spare = spare_of(goal, o)
     left = (
-        f"; {said(spare, 'frac')} of {'its' if o.num_devices == 1 else 'their'} capacity is spare"
+        f"; {format_value(spare, 'frac')} of {'its' if o.num_devices == 1 else 'their'} capacity is spare"
         if goal.traffic.request_rate_per_s
         else ""
     )
     return f"{where} in {d.formats.weights.upper()} {serves} {model} at {load}{cost}: {times}, on average{left}."
 
 
-def _cost(kept: Kept) -> str:
+def _cost(fixed: FixedPlan) -> str:
     """Dollars a million tokens, and how sure they are: the price is exact, the number of devices need not be."""
-    usd = kept.plan.usd_per_million_tokens
+    usd = fixed.plan.usd_per_million_tokens
     if usd is None:
         return ""
-    carried = capacity_interval(kept)
+    carried = capacity_interval(fixed)
     if carried is None:
-        return f" for {said(usd, 'usd')} per million output tokens"
-    top = kept.operation.highest_requests_per_s
-    ends = [fleet_at(kept, end / top)["usd_per_million_tokens"] for end in (carried.high_80, carried.low_80)]
-    low, high = (said(e, "usd") for e in ends)
+        return f" for {format_value(usd, 'usd')} per million output tokens"
+    top = fixed.operation.highest_requests_per_s
+    ends = [fleet_at(fixed, end / top)["usd_per_million_tokens"] for end in (carried.high_80, carried.low_80)]
+    low, high = (format_value(e, "usd") for e in ends)
     sure_of = "the same at either end of the 80 % interval of speed" if low == high else f"80 %: {low} to {high}"
-    return f" for {said(usd, 'usd')} per million output tokens ({sure_of})"
+    return f" for {format_value(usd, 'usd')} per million output tokens ({sure_of})"
 
 
 def spare_of(goal: Goal, o: Operation) -> float:
@@ -120,30 +133,35 @@ def spare_of(goal: Goal, o: Operation) -> float:
     return 1.0 - goal.traffic.request_rate_per_s / o.highest_requests_per_s
 
 
-def told(kept: Kept) -> tuple[str, ...]:
+def describe(fixed: FixedPlan) -> tuple[str, ...]:
     """What else the answer says: the cut, the money, how far it carries, and the slow end."""
-    plan, o, goal = kept.plan, kept.operation, kept.goal
+    plan, o, goal = fixed.plan, fixed.operation, fixed.goal
     d = o.deployment
     how = f"{counted(o.replicas, 'replica')}: {cut(d.layout)}, {formats_said(d.formats)}, engine {d.engine.name}."
     out = [how]
     if plan.usd_per_hour is not None:
         month = 730.0 * plan.usd_per_hour
-        out.append(f"That is {said(plan.usd_per_hour, 'usd')} an hour, {said(month, 'usd')} a month of 730 hours.")
-    carried = capacity_interval(kept)
+        out.append(
+            f"That is {format_value(plan.usd_per_hour, 'usd')} an hour, {format_value(month, 'usd')} a "
+            f"month of 730 hours."
+        )
+    carried = capacity_interval(fixed)
     if goal.traffic.request_rate_per_s and carried:
-        top = f"It can carry {said(o.highest_requests_per_s, 'requests_per_s')}{sure(carried, 'requests_per_s')}"
+        top = (
+            f"It can carry {format_value(o.highest_requests_per_s, 'requests_per_s')}{sure(carried, 'requests_per_s')}"
+        )
         if carried.low_80 >= goal.traffic.request_rate_per_s:
             out.append(f"{top}: even the low end is more than what arrives.")
         else:
-            more = fleet_at(kept, carried.low_80 / o.highest_requests_per_s)["num_devices"]
+            more = fleet_at(fixed, carried.low_80 / o.highest_requests_per_s)["num_devices"]
             out.append(f"{top}: at the low end the same traffic needs {counted(more, 'device')}.")
     return tuple(out)
 
 
-def numbers(kept: Kept) -> tuple[Number, ...]:
+def numbers(fixed: FixedPlan) -> tuple[Number, ...]:
     """The figures of the answer, with their intervals."""
-    p, o, around = kept.plan, kept.operation, kept.plan.intervals
-    rated = bool(kept.goal.traffic.request_rate_per_s)
+    p, o, around = fixed.plan, fixed.operation, fixed.plan.intervals
+    rated = bool(fixed.goal.traffic.request_rate_per_s)
     of_rate = None if rated else around.get("output_tokens_per_s")
     found = (
         ("num_devices", "Devices", float(o.num_devices), "", None),
@@ -155,7 +173,7 @@ def numbers(kept: Kept) -> tuple[Number, ...]:
         ("tpot_s", "Time per further token, mean", o.tpot_s, "s", around.get("tpot_s")),
         ("output_tokens_per_s", "Output tokens/s", p.output_tokens_per_s, "", of_rate),
         ("highest_requests_per_s", "Requests/s that it can carry", o.highest_requests_per_s, "",
-         capacity_interval(kept)),
+         capacity_interval(fixed)),
         ("power_w", "Power of all devices", p.power_w, "w", None),
         ("energy_j_per_token", "Energy per output token", p.energy_j_per_token, "j", None),
     )  # fmt: skip
@@ -173,12 +191,13 @@ def _where(answer: PlanAnswer, one: Answer, held: SimulatedPlans | None) -> Sect
     if answer.goal.traffic.request_rate_per_s:
         spare = spare_of(answer.goal, o)
         words.append(
-            f"Of each dollar, {said(1.0 - spare, 'frac')} pays for work at this load and {said(spare, 'frac')} for "
+            f"Of each dollar, {format_value(1.0 - spare, 'frac')} pays for work at this load and "
+            f"{format_value(spare, 'frac')} for "
             "room to spare: the same devices would serve more requests at no higher price."
         )
     simulated = held_against(held) if held else None
     return Section(
-        heading="Where time, memory and money go", told=(*words, *(simulated.told if simulated else ())),
+        heading="Where time, memory and money go", summary=(*words, *(simulated.summary if simulated else ())),
         figures=tuple(f for f in figures if f), tables=simulated.tables if simulated else (),
     )  # fmt: skip
 
@@ -195,14 +214,14 @@ def _with_more(source: Source, devices: int) -> str:
     return replace(source, scenario=merged(source.scenario, {"max_devices": devices})).command
 
 
-def _limits(source: Source, kept: Kept) -> tuple[str, ...]:
+def _limits(source: Source, fixed: FixedPlan) -> tuple[str, ...]:
     """What the answer does not know."""
     out = [] if source.is_simulated else [MEANS_ONLY]
     out.append("Prompts that share a beginning are computed anew here; with prefix caching the real load may be "
                "lighter (`orrery simulate --prefix-tokens`).")  # fmt: skip
-    if kept.plan.notes:
+    if fixed.plan.notes:
         out.append("Number formats change answers. How much is not predicted here: measure it on your own questions.")
-    if any("assumed" in i.because for i in kept.plan.intervals.values()):
+    if any("assumed" in i.because for i in fixed.plan.intervals.values()):
         out.append("Some intervals rest on no measured run of this kind and are assumed; the table of accuracy says "
                    "which kinds were measured.")  # fmt: skip
     out.append(

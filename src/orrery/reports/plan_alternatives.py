@@ -4,11 +4,11 @@ from collections import Counter
 
 from orrery.planner.goal import Goal
 from orrery.planner.plan import Plan, Rejected
-from orrery.planner.why_not import described as candidate_said
+from orrery.planner.rejection_reasons import described as candidate_said
 from orrery.reports.report import Section, Table
 from orrery.reports.serving_pictures import front_figure
-from orrery.reports.words import changed, counted, listed, said
-from orrery.scenario.plan_answer import PlanAnswer, lacking, nearest_misses
+from orrery.reports.words import changed, counted, format_value, listed
+from orrery.scenario.plan_answer import PlanAnswer, nearest_misses, shortfall
 
 MISSES_SHOWN = 6
 
@@ -32,7 +32,7 @@ def alternatives(answer: PlanAnswer) -> Section:
     )  # fmt: skip
     figure = front_figure(answer.front, _place(best))
     return Section(
-        heading="Alternatives", told=(_fewer(answer), counts(answer)), tables=(table,),
+        heading="Alternatives", summary=(_fewer(answer), counts(answer)), tables=(table,),
         figures=(figure,) if figure else (), listed=misses(answer),
     )  # fmt: skip
 
@@ -46,9 +46,9 @@ def _row(number: int, plan: Plan, best: Plan, goal: Goal) -> tuple[str, ...]:
     o = plan.operation
     times = f"{o.replicas} x " if o.replicas > 1 else ""
     return (
-        str(number), f"{times}{candidate_said(o.candidate)}", str(o.num_devices), said(o.ttft_s, "s"),
-        said(o.tpot_s, "s"), f"{o.highest_requests_per_s:.3g}/s", said(plan.usd_per_hour, "usd"),
-        said(plan.usd_per_million_tokens, "usd"), _loses(plan, best),
+        str(number), f"{times}{candidate_said(o.candidate)}", str(o.num_devices), format_value(o.ttft_s, "s"),
+        format_value(o.tpot_s, "s"), f"{o.highest_requests_per_s:.3g}/s", format_value(plan.usd_per_hour, "usd"),
+        format_value(plan.usd_per_million_tokens, "usd"), _loses(plan, best),
     )  # fmt: skip
 
 
@@ -79,17 +79,17 @@ def _fewer(answer: PlanAnswer) -> str:
         less = o.replicas - 1
         return (
             f"Why not fewer devices: {counted(less, 'replica')} of the same carr{'ies' if less == 1 else 'y'} "
-            f"{said(less * each, 'requests_per_s')}, less than what arrives."
+            f"{format_value(less * each, 'requests_per_s')}, less than what arrives."
         )
     if not short:
         return "Why not fewer devices: with fewer, none was tried that costs less."
     nearest = min(short, key=lambda r: r.excess_ratio)
-    return f"Why not fewer devices: the nearest miss is {lacking(nearest)}"
+    return f"Why not fewer devices: the nearest miss is {shortfall(nearest)}"
 
 
 def _needed(rejected: Rejected) -> float:
     """Devices of a rejected plan: of one replica, or as many as it was short of."""
-    return rejected.lacks.need if rejected.reason == "devices" else float(
+    return rejected.infeasible.need if rejected.reason == "devices" else float(
         rejected.candidate.deployment.layout.num_devices)  # fmt: skip
 
 
@@ -104,4 +104,4 @@ def counts(answer: PlanAnswer) -> str:
 
 def misses(answer: PlanAnswer) -> tuple[str, ...]:
     """The nearest of what does not do, in words."""
-    return tuple(lacking(r) for r in nearest_misses(answer.rejected, MISSES_SHOWN))
+    return tuple(shortfall(r) for r in nearest_misses(answer.rejected, MISSES_SHOWN))

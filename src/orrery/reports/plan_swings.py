@@ -13,7 +13,7 @@ from orrery.planner.search import curve_of, operate, refined
 from orrery.planner.space import Candidate
 from orrery.reports.changes import Changes, Figures, between_ends, end, farthest, swung
 from orrery.reports.report import Input, Metric, Sensitivity
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.serving.estimate import estimate
 from orrery.serving.workload import Workload
 
@@ -36,7 +36,7 @@ TOLD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Kept:
+class FixedPlan:
     """A plan to be asked again: its candidate and replicas stay."""
 
     goal: Goal
@@ -47,7 +47,7 @@ class Kept:
         """The plan at work."""
         return self.plan.operation
 
-    def asked(self, changes: Changes, most_devices: int = UNBOUNDED) -> tuple[Goal, Candidate]:
+    def changed_goal(self, changes: Changes, most_devices: int = UNBOUNDED) -> tuple[Goal, Candidate]:
         """The goal and the candidate with ``changes``."""
         traffic, limits, candidate = self.goal.traffic, dict(self.goal.objectives.limits()), self.operation.candidate
         lengths = {k: v for k, v in changes.items() if k in ("input_tokens", "output_tokens", "request_rate_per_s")}
@@ -68,15 +68,15 @@ class Kept:
 
     def operated(self, changes: Changes, most_devices: int = UNBOUNDED) -> tuple[Goal, Operation] | str:
         """The plan with ``changes``, or what it lacks."""
-        goal, candidate = self.asked(changes, most_devices)
+        goal, candidate = self.changed_goal(changes, most_devices)
         curve = curve_of(goal, candidate)
         if not isinstance(curve, Curve):
-            return str(curve.lacks)
+            return str(curve.infeasible)
         least = self.operation.replicas
         if not goal.traffic.request_rate_per_s:  # as many requests as can be served: the fleet is what it is
             goal = replace(goal, max_devices=self.operation.num_devices)
         found = operate(goal, refined(goal, curve), least)
-        return (goal, found) if isinstance(found, Operation) else str(found.lacks)
+        return (goal, found) if isinstance(found, Operation) else str(found.infeasible)
 
     def figures(self, changes: Changes) -> Mapping[str, float] | str:
         """The figures of the report with ``changes``."""
@@ -111,9 +111,9 @@ METRICS = (
 )
 
 
-def capacity_interval(kept: Kept) -> Interval | None:
+def capacity_interval(fixed: FixedPlan) -> Interval | None:
     """Around the highest rate: what measured runs of full batches say of such predictions."""
-    o, traffic = kept.operation, kept.goal.traffic
+    o, traffic = fixed.operation, fixed.goal.traffic
     concurrency = max(1, round(o.max_concurrency))
     full = estimate(
         o.deployment,
@@ -125,17 +125,17 @@ def capacity_interval(kept: Kept) -> Interval | None:
     return around.scaled(o.highest_requests_per_s / rate) if around and rate else None
 
 
-def sensitivity(kept: Kept) -> Sensitivity:
+def sensitivity(fixed: FixedPlan) -> Sensitivity:
     """Every input in turn, the model's own error, and the tipping points."""
-    base = figures_of(kept.plan, kept.operation.replicas)
-    inputs = [*_inputs(kept, kept.figures), *_own_error(kept, base)]
+    base = figures_of(fixed.plan, fixed.operation.replicas)
+    inputs = [*_inputs(fixed, fixed.figures), *_own_error(fixed, base)]
     metrics = tuple(m for m in METRICS if m.name in base)
-    return Sensitivity(told=TOLD, metrics=metrics, base=base, inputs=tuple(inputs), flips=tuple(flips(kept)))
+    return Sensitivity(summary=TOLD, metrics=metrics, base=base, inputs=tuple(inputs), flips=tuple(flips(fixed)))
 
 
-def _inputs(kept: Kept, figures: Figures) -> list[Input]:
-    traffic, tariff = kept.goal.traffic, kept.operation.candidate.option.tariff
-    deployment = kept.operation.deployment
+def _inputs(fixed: FixedPlan, figures: Figures) -> list[Input]:
+    traffic, tariff = fixed.goal.traffic, fixed.operation.candidate.option.tariff
+    deployment = fixed.operation.deployment
     out: list[Input] = []
     if traffic.request_rate_per_s:
         out.append(swung("arrivals", "request_rate_per_s", traffic.request_rate_per_s, "requests_per_s", figures))
@@ -150,31 +150,31 @@ def _inputs(kept: Kept, figures: Figures) -> list[Input]:
     frac = deployment.memory_utilization_frac or deployment.engine.memory_utilization_frac
     ends = (frac - MEMORY_STEP_FRAC, min(frac + MEMORY_STEP_FRAC, 0.98))
     out.append(between_ends("memory that the engine may fill", "memory_utilization_frac", ends, "frac", figures))
-    for name, limit_s in kept.goal.objectives.limits():
+    for name, limit_s in fixed.goal.objectives.limits():
         out.append(swung(f"objective on {name.removesuffix('_s').upper()}", name, limit_s, "s", figures))
     return out
 
 
-def _own_error(kept: Kept, base: Mapping[str, float]) -> list[Input]:
+def _own_error(fixed: FixedPlan, base: Mapping[str, float]) -> list[Input]:
     """The 80 % interval of each figure as one bar: slow end, fast end."""
-    around = kept.plan.intervals
-    carried = capacity_interval(kept)
+    around = fixed.plan.intervals
+    carried = capacity_interval(fixed)
     if carried is None or not {"ttft_s", "tpot_s"} & around.keys():
         return []
     out: list[dict[str, float]] = []
     for is_slow in (True, False):
         found = {n: around[n].high_80 if is_slow else around[n].low_80 for n in ("ttft_s", "tpot_s") if n in around}
         top = carried.low_80 if is_slow else carried.high_80
-        out.append(found | {"highest_requests_per_s": top} | fleet_at(kept, top / base["highest_requests_per_s"]))
+        out.append(found | {"highest_requests_per_s": top} | fleet_at(fixed, top / base["highest_requests_per_s"]))
     slow, fast = out
     name = OWN_ERROR
     return [Input(name=name, low=end("slow end", lambda _: slow, {}), high=end("fast end", lambda _: fast, {}))]
 
 
-def fleet_at(kept: Kept, speed_ratio: float) -> dict[str, float]:
+def fleet_at(fixed: FixedPlan, speed_ratio: float) -> dict[str, float]:
     """Devices and dollars if every replica carries so many times what was predicted."""
-    o, plan = kept.operation, kept.plan
-    rate, each = kept.goal.traffic.request_rate_per_s, o.highest_requests_per_s / o.replicas * speed_ratio
+    o, plan = fixed.operation, fixed.plan
+    rate, each = fixed.goal.traffic.request_rate_per_s, o.highest_requests_per_s / o.replicas * speed_ratio
     replicas = max(o.replicas, -int(-(rate / each - 1e-9) // 1)) if rate else o.replicas
     devices = replicas * o.deployment.layout.num_devices
     tokens = plan.output_tokens_per_s if rate else plan.output_tokens_per_s * speed_ratio
@@ -182,37 +182,39 @@ def fleet_at(kept: Kept, speed_ratio: float) -> dict[str, float]:
     return {"num_devices": float(devices)} | ({} if usd is None else {"usd_per_million_tokens": usd})
 
 
-def flips(kept: Kept) -> list[str]:
+def flips(fixed: FixedPlan) -> list[str]:
     """How far each input may go until the plan as it is falls short."""
-    traffic, out = kept.goal.traffic, list[str]()
+    traffic, out = fixed.goal.traffic, list[str]()
     rate = traffic.request_rate_per_s
     if rate:
-        top = kept.operation.highest_requests_per_s
-        out.append(f"It carries {said(top, 'requests_per_s')}, {_times(top / rate)} what arrives; beyond that it "
-                   "needs more replicas.")  # fmt: skip
+        top = fixed.operation.highest_requests_per_s
+        out.append(
+            f"It carries {format_value(top, 'requests_per_s')}, {_times(top / rate)} what arrives; beyond that it "
+            "needs more replicas."
+        )
     for key, name, value in (("input_tokens", "Prompts", traffic.input_tokens),
                              ("output_tokens", "Answers", traffic.output_tokens)):  # fmt: skip
-        found = farthest(lambda ratio, key=key, value=value: kept.holds({key: value * ratio}))
+        found = farthest(lambda ratio, key=key, value=value: fixed.holds({key: value * ratio}))
         out.append(_length_said(name, value, found, bool(rate)))
-    for name, limit_s in kept.goal.objectives.limits():
-        found = farthest(lambda ratio, name=name, limit_s=limit_s: kept.holds({name: limit_s / ratio}))
+    for name, limit_s in fixed.goal.objectives.limits():
+        found = farthest(lambda ratio, name=name, limit_s=limit_s: fixed.holds({name: limit_s / ratio}))
         what = name.removesuffix("_s").upper()
         if found is None:
-            out.append(f"The objective on {what} ({said(limit_s, 's')}) could be 64 times as strict.")
+            out.append(f"The objective on {what} ({format_value(limit_s, 's')}) could be 64 times as strict.")
         elif found > 1.0:
-            out.append(f"The objective on {what} ({said(limit_s, 's')}) could be as strict as "
-                       f"{said(limit_s / found, 's')}; below that this plan no longer meets it.")  # fmt: skip
+            out.append(f"The objective on {what} ({format_value(limit_s, 's')}) could be as strict as "
+                       f"{format_value(limit_s / found, 's')}; below that this plan no longer meets it.")  # fmt: skip
         else:
-            out.append(f"The objective on {what} ({said(limit_s, 's')}) is met with nothing to spare.")
+            out.append(f"The objective on {what} ({format_value(limit_s, 's')}) is met with nothing to spare.")
     return out
 
 
 def _length_said(name: str, value: float, ratio: float | None, has_rate: bool) -> str:
-    mean, load = said(round(value), "tokens"), " at the same arrivals" if has_rate else ""
+    mean, load = format_value(round(value), "tokens"), " at the same arrivals" if has_rate else ""
     if ratio is None:
         return f"{name} may be 64 times as long as {mean} (the mean){load}; nothing ends it before that."
     return (
-        f"{name} may be up to {said(round(value * ratio), 'tokens')} long on average{load} ({_times(ratio)} "
+        f"{name} may be up to {format_value(round(value * ratio), 'tokens')} long on average{load} ({_times(ratio)} "
         f"{mean}); beyond that the plan falls short."
     )
 

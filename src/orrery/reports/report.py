@@ -10,7 +10,7 @@ from typing import Any, cast
 from orrery.base.cost import Interval
 from orrery.base.sources import Fact
 from orrery.execution.memory import Infeasible
-from orrery.reports.words import between, said
+from orrery.reports.words import format_interval, format_value
 from orrery.scenario.answer import to_json
 
 
@@ -25,14 +25,14 @@ class Number:
     interval: Interval | None = None
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """As a person reads it."""
-        return said(self.value, self.unit)
+        return format_value(self.value, self.unit)
 
     @property
     def between(self) -> str:
         """The 80 % interval in words; empty where there is none."""
-        return between(self.interval, self.unit)
+        return format_interval(self.interval, self.unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    told: str = ""
+    summary: str = ""
     num_words: int = 1
     chosen: int = -1  # the row of the answer
 
@@ -52,7 +52,7 @@ class Figure:
     """A picture that stands alone, and what it shows in a sentence."""
 
     title: str
-    told: str
+    summary: str
     svg: str
 
 
@@ -61,7 +61,7 @@ class Section:
     """A part of the report under one heading."""
 
     heading: str
-    told: tuple[str, ...] = ()
+    summary: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     listed: tuple[str, ...] = ()
@@ -80,9 +80,9 @@ class Metric:
 class End:
     """One input at one end of its range, and the figures there; ``lacks`` where there is no answer."""
 
-    said: str
+    text: str
     values: Mapping[str, float] = field(default_factory=dict[str, float])
-    lacks: str = ""
+    infeasible: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Input:
 class Sensitivity:
     """Every figure re-answered with one input at a time changed."""
 
-    told: tuple[str, ...]
+    summary: tuple[str, ...]
     metrics: tuple[Metric, ...]
     base: Mapping[str, float]
     inputs: tuple[Input, ...]
@@ -127,7 +127,7 @@ class Report:
     settings: Mapping[str, Any]
     infeasible: Infeasible | None  # what is lacking, where the answer is no
     headline: str
-    told: tuple[str, ...]
+    summary: tuple[str, ...]
     numbers: tuple[Number, ...]
     alternatives: Section | None
     sensitivity: Sensitivity | None
@@ -154,7 +154,7 @@ class Report:
 def _plain(value: Any) -> Any:
     """As answers become JSON, without pictures, and facts with their citation."""
     if isinstance(value, Figure):
-        return {"title": value.title, "told": value.told}
+        return {"title": value.title, "summary": value.summary}
     if isinstance(value, Fact):
         return to_json(value) | {"cite": value.cite()}
     if isinstance(value, tuple):

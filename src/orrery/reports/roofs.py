@@ -8,7 +8,7 @@ from orrery.reports.ops import STEPS, OpWork, StepKind, ops_of
 from orrery.serving.estimate import Estimate
 
 VECTOR = "vector units"
-MOST_OTHERS = 2
+MAX_OTHERS = 2
 """Roofs of formats that nothing computes in, drawn dashed: what a narrower format would bring."""
 
 
@@ -48,7 +48,7 @@ def roofs(device: Device, ops: list[OpWork]) -> list[Roof]:
     for name, rate in device.dense_flops_per_s.items():
         if rate > 1.01 * top:
             faster.setdefault(rate, []).append(name)
-    others = sorted(faster.items())[:MOST_OTHERS]
+    others = sorted(faster.items())[:MAX_OTHERS]
     found = [Roof(name, rate) for name, rate in used.items()]
     found += [Roof(f"{'/'.join(names)}, not used", rate, is_dashed=True) for rate, names in others]
     if device.vector_flops_per_s > 0 and any(not op.is_matrix for op in ops):

@@ -10,10 +10,10 @@ from orrery.reports.ops import StepKind, ops_of
 from orrery.reports.report import Figure
 from orrery.reports.roofs import roofs
 from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import capital, said
+from orrery.reports.words import capital, format_value
 from orrery.serving.estimate import Estimate
 
-MOST_FRONT = 200
+MAX_FRONT = 200
 GROUPS_NAMED = 7
 """Parts of a step that are told apart; the rest is one."""
 
@@ -31,11 +31,12 @@ def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
     ]  # fmt: skip
     m = memories[0][1]
     tokens = f"{m.kv_capacity_tokens:,.0f} tokens" if m.kv_capacity_tokens < float("inf") else "any number of tokens"
-    told = (
-        f"Weights take {said(m.weights_bytes, 'bytes')} of {said(m.capacity_bytes, 'bytes')}; the cache that is left "
+    summary = (
+        f"Weights take {format_value(m.weights_bytes, 'bytes')} of "
+        f"{format_value(m.capacity_bytes, 'bytes')}; the cache that is left "
         f"holds {tokens} of prompts and answers at once in one replica."
     )
-    return Figure(title="Memory of the fullest device", told=told,
+    return Figure(title="Memory of the fullest device", summary=summary,
                   svg=stacked(bars, Axis("", "bytes"), title="Memory of the fullest device"))  # fmt: skip
 
 
@@ -44,12 +45,12 @@ def time_figure(e: Estimate) -> Figure:
     steps = [("a step of answers", e.cost), ("a step with prompts", e.prefill_cost)]
     bars = [Bar(name, _parts(cost)) for name, cost in steps if cost.time_s > 0]
     longest = max(_parts(e.cost), key=lambda p: p.value)
-    told = (
+    summary = (
         f"{capital(longest.name)} take{'' if longest.name.endswith('s') else 's'} most of a step of "
-        f"answers ({said(longest.value / (e.cost.time_s or 1.0), 'frac')}); the run as a whole is limited by "
+        f"answers ({format_value(longest.value / (e.cost.time_s or 1.0), 'frac')}); the run as a whole is limited by "
         f"{BOUND_BY.get(e.bound_by, e.bound_by)}."
     )
-    return Figure(title="Time of one step on a device", told=told,
+    return Figure(title="Time of one step on a device", summary=summary,
                   svg=stacked(bars, Axis("", "s"), title="Time of one step on a device"))  # fmt: skip
 
 
@@ -80,18 +81,18 @@ def roofline_figure(e: Estimate) -> Figure | None:
     marks = [Op(op.name, op.flops / op.bytes, op.flops / op.time_s, op.time_s, kind) for kind, op in placed]
     svg = roofline([Slope("memory", device.memory_bandwidth_bytes_per_s)], roofs(device, [op for _, op in placed]),
                    marks, title=f"Operations under the roofs of {device.name}")  # fmt: skip
-    told = (
+    summary = (
         "Left of the corner memory bandwidth limits an operation, right of it arithmetic; the larger a mark, the more "
         "of a step's time it takes. The nearer to the roof, the less is left to gain by better kernels."
     )
-    return Figure(title="Main operations under the device's roofs", told=told, svg=svg)
+    return Figure(title="Main operations under the device's roofs", summary=summary, svg=svg)
 
 
 def front_figure(points: Sequence[FrontPoint], chosen: tuple[float, float] | None) -> Figure | None:
     """Speed for one reader against work from one device, over everything that fits; None without points."""
     if not points:
         return None
-    step = max(1, len(points) // MOST_FRONT)
+    step = max(1, len(points) // MAX_FRONT)
     is_one = len({p.candidate.deployment.cluster.device.name for p in points}) == 1
     drawn = [
         Point(p.output_tokens_per_s_per_user, p.output_tokens_per_s_per_device, _short(p, is_one),
@@ -103,11 +104,11 @@ def front_figure(points: Sequence[FrontPoint], chosen: tuple[float, float] | Non
         drawn.append(Point(*chosen, "the plan at this load", kind="the plan at this load"))
     svg = scatter(drawn, Axis("output tokens/s that one reader sees"), Axis("output tokens/s from one device"),
                   title="What can be had from these devices")  # fmt: skip
-    told = (
+    summary = (
         "Every point is the best that can be had of both: faster answers for each reader cost throughput. The plan "
         "lies below the line where its traffic leaves it room to spare."
     )
-    return Figure(title="Speed for a reader against work from a device", told=told, svg=svg)
+    return Figure(title="Speed for a reader against work from a device", summary=summary, svg=svg)
 
 
 def _short(point: FrontPoint, is_one: bool) -> str:

@@ -2,7 +2,7 @@
 
 from orrery.execution.layout import Deployment, Formats, Layout
 from orrery.planner.goal import Goal, Traffic
-from orrery.reports.words import counted, listed, said
+from orrery.reports.words import counted, format_value, listed
 from orrery.scenario.ask import Answer
 from orrery.scenario.schema import Scenario
 from orrery.serving.workload import Workload
@@ -54,7 +54,7 @@ def lengths(traffic: Traffic | Workload) -> str:
 
 def objectives(goal: Goal) -> str:
     """``a time to first token of at most 1 s, …``; empty where none was set."""
-    return listed([f"a {LATENCY[n.removesuffix('_s')]} of at most {said(limit, 's')}"
+    return listed([f"a {LATENCY[n.removesuffix('_s')]} of at most {format_value(limit, 's')}"
                    for n, limit in goal.objectives.limits()])  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def plan_question(goal: Goal, model: str, devices: str) -> str:
     """What a plan is for."""
     t = goal.traffic
     load = (
-        f"{said(t.request_rate_per_s, 'requests_per_s')} with"
+        f"{format_value(t.request_rate_per_s, 'requests_per_s')} with"
         if t.request_rate_per_s
         else "as many requests as can be, with"
     )
@@ -81,7 +81,7 @@ def estimate_question(answer: Answer) -> str:
     load = {
         "static": f"one batch of {w.batch_size:,.0f} equal requests",
         "closed": f"{counted(w.concurrency, 'request')} always in flight",
-        "open": f"{said(w.request_rate_per_s, 'requests_per_s')} arriving at random",
+        "open": f"{format_value(w.request_rate_per_s, 'requests_per_s')} arriving at random",
         "offline": "all requests at once",
     }[w.mode]
     where = machines(answer.estimate.num_devices, d.cluster.device.name)
@@ -93,7 +93,7 @@ def load_said(scenario: Scenario) -> str:
     if scenario.concurrency is not None:
         load = f"{counted(scenario.concurrency, 'request')} always in flight"
     elif scenario.rate is not None:
-        load = f"{said(scenario.rate, 'requests_per_s')} arriving"
+        load = f"{format_value(scenario.rate, 'requests_per_s')} arriving"
     elif scenario.trace is not None:
         load = "requests as they arrived"
     else:

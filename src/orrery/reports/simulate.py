@@ -14,8 +14,8 @@ from orrery.reports.simulate_swings import capacity_sensitivity, sensitivity
 from orrery.reports.simulated import figures, numbers, objectives, percentiles
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
-from orrery.reports.words import listed, said, sure
-from orrery.scenario.ask import Answer, CannotBe, estimate
+from orrery.reports.words import format_value, listed, sure
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
 from orrery.scenario.capacity import find_capacity
 from orrery.scenario.objectives import Written, read_objectives
 from orrery.scenario.schema import Scenario, merged
@@ -46,7 +46,7 @@ def simulate_report(source: Source, frame: Frame) -> Report:
     device = plain["deployment"]["device"]
     return framed(
         source, frame, model=plain["model_id"], question=question, headline=headline(plain, doubts),
-        told=_told(plain), numbers=numbers(plain, doubts), alternatives=_tried(plain) if is_search else None,
+        summary=_describe(plain), numbers=numbers(plain, doubts), alternatives=_tried(plain) if is_search else None,
         sensitivity=with_figures(found) if found else None, where=_where(plain, one), assumptions=tuple(plain["notes"]),
         facts=facts_of(one) if one else priced(device),
         accuracy=accuracy_of(ONLINE, SERVING), limits=LIMITS,
@@ -64,8 +64,8 @@ def _plain_of(source: Source) -> Mapping[str, Any]:
 
 def _question(source: Source) -> str:
     s = source.scenario
-    asked = [f"{_objective(o)} up to {said(o.limit_s, 's')}" for o in read_objectives(s.slo)]
-    within = f" The objectives: {listed(asked)}." if asked else ""
+    requested = [f"{_objective(o)} up to {format_value(o.limit_s, 's')}" for o in read_objectives(s.slo)]
+    within = f" The objectives: {listed(requested)}." if requested else ""
     if source.kind == "capacity":
         return f"How many requests/s does {s.model} on {s.device} take, with {_kind(s)}?{within}"
     return f"How does {s.model} on {s.device} serve {load_said(s)}?{within}"
@@ -98,7 +98,7 @@ def steady(scenario: Scenario, plain: Mapping[str, Any]) -> Answer | None:
         found = estimate(merged(None, settings))
     except OrreryError:
         return None
-    return None if isinstance(found, CannotBe) else found
+    return None if isinstance(found, InfeasibleAnswer) else found
 
 
 def relative(one: Answer) -> dict[str, Interval]:
@@ -114,19 +114,22 @@ def headline(plain: Mapping[str, Any], doubts: Mapping[str, Interval]) -> str:
     """What was served, how fast, for how much, and whether the objectives hold."""
     where = machines(plain["num_devices"], plain["deployment"]["device"])
     model, usd = plain["model_id"], plain.get("usd_per_million_tokens")
-    money = f" at {said(usd, 'usd')} per million output tokens" if usd is not None else ""
+    money = f" at {format_value(usd, 'usd')} per million output tokens" if usd is not None else ""
     first = plain["mean_ttft_ms"]
     around = sure(doubts["mean_ttft_s"].scaled(first / 1e3), "s") if "mean_ttft_s" in doubts and first else ""
     times = (f"a first token takes {_ms(first)} on average{around}, and 99 of 100 come within "
              f"{_ms(plain['p99_ttft_ms'])}")  # fmt: skip
     if found := plain.get("capacity"):
-        return (f"{where} take{_s(plain)} up to {said(found['requests_per_s'], 'requests_per_s')} of {model}{money}; "
-                f"there {times}; beyond that {found['limited_by']} is the limit.")  # fmt: skip
-    rate = said(plain["request_throughput"], "requests_per_s")
+        return (
+            f"{where} take{_s(plain)} up to {format_value(found['requests_per_s'], 'requests_per_s')} of "
+            f"{model}{money}; "
+            f"there {times}; beyond that {found['limited_by']} is the limit."
+        )
+    rate = format_value(plain["request_throughput"], "requests_per_s")
     met = plain.get("slo_is_met")
     verdict = "" if met is None else "; the objectives hold" if met else "; the objectives are missed"
     share = plain.get("slo_attainment")
-    verdict += f" ({said(share, 'frac')} of the requests are within)" if share is not None else ""
+    verdict += f" ({format_value(share, 'frac')} of the requests are within)" if share is not None else ""
     return f"{where} serve{_s(plain)} {model} at {rate}{money}: {times}{verdict}."
 
 
@@ -135,18 +138,21 @@ def _s(plain: Mapping[str, Any]) -> str:
 
 
 def _ms(value: float | None) -> str:
-    return said(None if value is None else value / 1e3, "s")
+    return format_value(None if value is None else value / 1e3, "s")
 
 
-def _told(plain: Mapping[str, Any]) -> tuple[str, ...]:
+def _describe(plain: Mapping[str, Any]) -> tuple[str, ...]:
     """How long the run was, what saturated, and how far chance goes."""
-    out = [f"Simulated: {plain['completed']:,} requests served in {said(plain['duration'], 's')} of the deployment's "
-           f"time, {plain['failed']:,} refused, {plain['preemptions']:,} put back for want of cache."]  # fmt: skip
+    out = [
+        f"Simulated: {plain['completed']:,} requests served in {format_value(plain['duration'], 's')} of "
+        f"the deployment's "
+        f"time, {plain['failed']:,} refused, {plain['preemptions']:,} put back for want of cache."
+    ]
     if plain.get("saturated_first_s") is None:
         out.append("Nothing saturated.")
     else:
         first = str(plain["saturated_first"]).capitalize()
-        out.append(f"{first} saturated first, {said(plain['saturated_first_s'], 's')} after the start.")
+        out.append(f"{first} saturated first, {format_value(plain['saturated_first_s'], 's')} after the start.")
     chance: Mapping[str, list[float]] = plain.get("confidence_95") or {}
     for key, name in (("mean_ttft_ms", "mean time to first token"), ("p99_ttft_ms", "99th percentile of it")):
         if key in chance:
@@ -170,8 +176,8 @@ def _tried(plain: Mapping[str, Any]) -> Section:
     best = plain["capacity"]["requests_per_s"]
     rows = tuple(
         (f"{p['requests_per_s']:.4g}", "holds" if p["is_met"] else f"{p['limited_by']}"
-         + ("" if p["is_sustained"] else ", the queue grows"), said(p["attained_frac"], "frac"),
-         said(p["p99_ttft_s"], "s"), said(p["p99_tpot_s"], "s"))
+         + ("" if p["is_sustained"] else ", the queue grows"), format_value(p["attained_frac"], "frac"),
+         format_value(p["p99_ttft_s"], "s"), format_value(p["p99_tpot_s"], "s"))
         for p in probes
     )  # fmt: skip
     chosen = next((i for i, p in enumerate(probes) if p["requests_per_s"] == best), -1)

@@ -8,8 +8,8 @@ from orrery.planner.money import tariff_of
 from orrery.reports.changes import Changes, Figures, between_ends, end, swung
 from orrery.reports.plan_swings import MEMORY_STEP_FRAC
 from orrery.reports.report import Input, Metric, Sensitivity
-from orrery.reports.words import said
-from orrery.scenario.ask import CannotBe
+from orrery.reports.words import format_value
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.capacity import Capacity, find_capacity
 from orrery.scenario.requests import DEFAULT_REQUESTS
 from orrery.scenario.schema import Scenario, merged
@@ -54,7 +54,7 @@ def capacity_asker(scenario: Scenario) -> Figures:
 
     def figures(changes: Changes) -> Mapping[str, float] | str:
         found = find_capacity(merged(scenario, _plain(changes)))
-        if isinstance(found, CannotBe):
+        if isinstance(found, InfeasibleAnswer):
             return str(found.infeasible)
         return figures_of(found.to_json()) | {"capacity_requests_per_s": found.requests_per_s}
 
@@ -77,15 +77,15 @@ def sensitivity(scenario: Scenario, plain: Mapping[str, Any]) -> Sensitivity | N
     one = small(scenario)
     figures = asker(one)
     base = end("", figures, {})
-    if base.lacks or not base.values:
+    if base.infeasible or not base.values:
         return None
     metrics = tuple(m for m in METRICS if base.values.get(m.name))
-    told = (
+    summary = (
         f"Each bar simulates {one.num_requests:,} requests again with one input changed and all others kept, the seed "
         "too; the base is such a small run as well, so that like is compared with like.",
         "The bar 'chance' is the same question with other random arrivals and lengths: what is smaller may be luck.",
     )
-    return Sensitivity(told=told, metrics=metrics, base=base.values, inputs=tuple(_inputs(one, figures, plain)),
+    return Sensitivity(summary=summary, metrics=metrics, base=base.values, inputs=tuple(_inputs(one, figures, plain)),
                        flips=_flips(one))  # fmt: skip
 
 
@@ -94,12 +94,14 @@ def capacity_sensitivity(scenario: Scenario) -> Sensitivity | None:
     one = _without_rate(small(scenario))
     figures = capacity_asker(one)
     base = end("", figures, {})
-    if base.lacks or not base.values:
+    if base.infeasible or not base.values:
         return None
     metrics = tuple(m for m in CAPACITY if base.values.get(m.name))
-    told = (f"Each bar searches the highest rate again with one input changed, by simulations of {one.num_requests:,} "
-            "requests; the base is searched the same way.",)  # fmt: skip
-    return Sensitivity(told=told, metrics=metrics, base=base.values, inputs=tuple(_inputs(one, figures, None)))
+    summary = (
+        f"Each bar searches the highest rate again with one input changed, by simulations of {one.num_requests:,} "
+        "requests; the base is searched the same way.",
+    )
+    return Sensitivity(summary=summary, metrics=metrics, base=base.values, inputs=tuple(_inputs(one, figures, None)))
 
 
 def _without_rate(scenario: Scenario) -> Scenario:
@@ -171,9 +173,11 @@ def _flips(one: Scenario) -> tuple[str, ...]:
         return (f"How much more it takes was not found: {error}",)
     if not isinstance(found, Capacity):
         return (f"Even a trickle of requests misses the objectives: {found.infeasible}",)
-    asked = f", {found.requests_per_s / one.rate:.3g} times what arrives" if one.rate else ""
-    out = [f"The objectives hold up to {said(found.requests_per_s, 'requests_per_s')}{asked} (searched with "
-           f"{one.num_requests:,} requests); beyond that, the limit is {found.limited_by}."]  # fmt: skip
+    requested = f", {found.requests_per_s / one.rate:.3g} times what arrives" if one.rate else ""
+    out = [
+        f"The objectives hold up to {format_value(found.requests_per_s, 'requests_per_s')}{requested} (searched with "
+        f"{one.num_requests:,} requests); beyond that, the limit is {found.limited_by}."
+    ]
     for key, name in (("input_tokens", "prompts"), ("output_tokens", "answers")):
         value = getattr(one, key)
         if one.trace is None and value and one.rate and found.requests_per_s >= one.rate:
@@ -181,13 +185,13 @@ def _flips(one: Scenario) -> tuple[str, ...]:
     return tuple(out)
 
 
-MOST_DOUBLINGS, HALVINGS = 5, 4
+MAX_DOUBLINGS, HALVINGS = 5, 4
 
 
 def _length(one: Scenario, key: str, name: str, value: float) -> str:
     """How long requests may become at the same rate, by doubling and then halving the gap."""
     low, high = 1.0, 2.0
-    for _ in range(MOST_DOUBLINGS):
+    for _ in range(MAX_DOUBLINGS):
         if not _met(one, {key: value * high}):
             break
         low, high = high, 2.0 * high
@@ -197,8 +201,9 @@ def _length(one: Scenario, key: str, name: str, value: float) -> str:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if _met(one, {key: value * middle}) else (low, middle)
     return (
-        f"At this rate the objectives hold with {name} of {said(round(value * low), 'tokens')} and no longer with "
-        f"{said(round(value * high), 'tokens')} (now {said(value, 'tokens')})."
+        f"At this rate the objectives hold with {name} of {format_value(round(value * low), 'tokens')} and "
+        f"no longer with "
+        f"{format_value(round(value * high), 'tokens')} (now {format_value(value, 'tokens')})."
     )
 
 

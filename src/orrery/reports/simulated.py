@@ -6,7 +6,7 @@ from typing import Any
 from orrery.base.cost import Interval
 from orrery.drawing import Axis, Bar, Part, Series, lines, stacked
 from orrery.reports.report import Figure, Number, Table
-from orrery.reports.words import capital, said
+from orrery.reports.words import capital, format_value
 
 MS = 1e-3
 
@@ -64,18 +64,24 @@ def objectives(plain: Mapping[str, Any]) -> Table | None:
     """Each objective, and the share of the requests within it."""
     limits: Mapping[str, float] = plain.get("slo_s") or {}
     shares: Mapping[str, float] = plain.get("slo_attainment_by_metric") or {}
-    rows = [(name, said(limit, "s"), said(shares.get(name), "frac")) for name, limit in limits.items()]
+    rows = [(name, format_value(limit, "s"), format_value(shares.get(name), "frac")) for name, limit in limits.items()]
     each: Mapping[str, Mapping[str, Any]] = plain.get("slo_percentiles") or {}
     for name, one in each.items():
         verdict = "holds" if one["is_met"] else "missed"
-        rows.append((name.replace("_", " "), said(one["limit_s"], "s"), f"{said(one['value_s'], 's')}, {verdict}"))
+        rows.append(
+            (
+                name.replace("_", " "),
+                format_value(one["limit_s"], "s"),
+                f"{format_value(one['value_s'], 's')}, {verdict}",
+            )
+        )
     if not rows:
         return None
     return Table(title="Objectives", columns=("objective", "limit", "requests within, or value"), rows=tuple(rows))
 
 
 def _ms(value: float | None) -> str:
-    return said(None if value is None else value * MS, "s")
+    return format_value(None if value is None else value * MS, "s")
 
 
 def figures(plain: Mapping[str, Any]) -> tuple[Figure, ...]:
@@ -88,8 +94,8 @@ def _breakdown(plain: Mapping[str, Any]) -> Figure:
     named = (("in the queue", "queue_s"), ("prompt", "prefill_s"), ("answer", "decode_s"))
     bar = Bar("a request, mean", [Part(name, parts.get(key) or 0.0) for name, key in named])
     queue, whole = parts.get("queue_s") or 0.0, sum(p.value for p in bar.parts)
-    share = said(queue / whole, "frac") if whole else "-"
-    return Figure(title="Where a request's time goes", told=f"Waiting for a place in the batch takes {share} of it.",
+    share = format_value(queue / whole, "frac") if whole else "-"
+    return Figure(title="Where a request's time goes", summary=f"Waiting for a place in the batch takes {share} of it.",
                   svg=stacked([bar], Axis("", "s"), title="Where a request's time goes"))  # fmt: skip
 
 
@@ -106,8 +112,8 @@ def _curves(plain: Mapping[str, Any]) -> Figure | None:
     svg = lines(series, Axis("share of the requests", "frac"), Axis("latency", "s", is_log=True),
                 title="Latency by share of the requests")  # fmt: skip
     half, most = _ms(plain.get("median_ttft_ms")), _ms(plain.get("p99_ttft_ms"))
-    told = f"Half of the first tokens came within {half}, 99 of 100 within {most}."
-    return Figure(title="Latency by share of the requests", told=told, svg=svg)
+    summary = f"Half of the first tokens came within {half}, 99 of 100 within {most}."
+    return Figure(title="Latency by share of the requests", summary=summary, svg=svg)
 
 
 def _over_time(plain: Mapping[str, Any]) -> list[Figure]:
@@ -117,18 +123,32 @@ def _over_time(plain: Mapping[str, Any]) -> list[Figure]:
     at = [_nan(v) for v in over["start_s"]]
     time = Axis("time in the run", "s")
     charts = (
-        ("Requests running and waiting", "", (("running", "running_requests"), ("waiting", "waiting_requests")),
-         f"On average {plain['running_mean_requests']:.3g} ran and {plain['waiting_mean_requests']:.3g} waited."),
-        ("Cache in use", "frac", (("cache", "kv_use_frac"),),
-         f"On average {said(plain['kv_use_mean_frac'], 'frac')}, at most {said(plain['kv_use_peak_frac'], 'frac')}."),
-        ("Output tokens/s", "", (("output tokens/s", "output_tokens_per_s"),),
-         f"The run took {said(plain['duration'], 's')} and made {said(plain['output_throughput'], 'tokens_per_s')}."),
-    )  # fmt: skip
+        (
+            "Requests running and waiting",
+            "",
+            (("running", "running_requests"), ("waiting", "waiting_requests")),
+            f"On average {plain['running_mean_requests']:.3g} ran and {plain['waiting_mean_requests']:.3g} waited.",
+        ),
+        (
+            "Cache in use",
+            "frac",
+            (("cache", "kv_use_frac"),),
+            f"On average {format_value(plain['kv_use_mean_frac'], 'frac')}, at most "
+            f"{format_value(plain['kv_use_peak_frac'], 'frac')}.",
+        ),
+        (
+            "Output tokens/s",
+            "",
+            (("output tokens/s", "output_tokens_per_s"),),
+            f"The run took {format_value(plain['duration'], 's')} and made "
+            f"{format_value(plain['output_throughput'], 'tokens_per_s')}.",
+        ),
+    )
     return [
-        Figure(title=title, told=told,
+        Figure(title=title, summary=summary,
                svg=lines([Series(n, at, [_nan(v) for v in over[key]]) for n, key in curves if key in over], time,
                          Axis(title if not unit else "share", unit), title=f"{title}, over the run"))
-        for title, unit, curves, told in charts
+        for title, unit, curves, summary in charts
     ]  # fmt: skip
 
 

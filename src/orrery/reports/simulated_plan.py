@@ -1,8 +1,8 @@
 """Plans that were held against a simulation of their traffic, as a table."""
 
-from orrery.planner.why_not import described
+from orrery.planner.rejection_reasons import described
 from orrery.reports.report import Section, Table
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.scenario.plan_simulated import SimulatedPlans
 
 
@@ -13,7 +13,7 @@ def held_against(found: SimulatedPlans) -> Section:
         s = one.answer.summary
         times = (s.ttft.percentile_s(99.0), s.tpot.percentile_s(99.0), s.e2el.percentile_s(99.0))
         rows.append((str(number), described(one.operation.candidate), "yes" if one.is_met else "no",
-                     *(said(t, "s") for t in times), f"{one.num_added}"))  # fmt: skip
+                     *(format_value(t, "s") for t in times), f"{one.num_added}"))  # fmt: skip
     table = Table(
         title="The plans, served their traffic step by step", num_words=3, chosen=0,
         columns=("", "plan", "holds", "99 % of first tokens within", "of further tokens", "of whole requests",
@@ -21,13 +21,16 @@ def held_against(found: SimulatedPlans) -> Section:
         rows=tuple(rows),
     )  # fmt: skip
     count = found.simulated[0].answer.simulated.requests.count if found.simulated else 0
-    return Section(heading="", told=(f"Each plan was served {count:,} requests step by step.",), tables=(table,))
+    return Section(heading="", summary=(f"Each plan was served {count:,} requests step by step.",), tables=(table,))
 
 
 def tail_of(found: SimulatedPlans) -> tuple[str, ...]:
     """What the simulation of the first plan says of slow requests."""
     first = found.simulated[0]
     s = first.answer.summary
-    times = f"{said(s.ttft.percentile_s(99.0), 's')}, of whole requests {said(s.e2el.percentile_s(99.0), 's')}"
+    times = (
+        f"{format_value(s.ttft.percentile_s(99.0), 's')}, of whole requests "
+        f"{format_value(s.e2el.percentile_s(99.0), 's')}"
+    )
     verdict = "the objectives hold" if first.is_met else "the objectives are missed"
     return (f"Served step by step, 99 of 100 first tokens come within {times}; {verdict}.",)

@@ -17,7 +17,7 @@ from orrery.scenario.schema import Scenario, read_scenario
 
 WHAT = "scenario file, or what a command printed with --json"
 
-MOST_BYTES = 100_000_000
+MAX_BYTES = 100_000_000
 """Of an answer: one value a request of a million requests has less."""
 
 
@@ -35,8 +35,8 @@ class Source:
     def is_simulated(self) -> bool:
         """Whether plans are held against a simulation, as percentiles need."""
         plans: Sequence[Mapping[str, Any]] = (self.plain or {}).get("plans") or ()
-        asked = any(o.percent for o in read_objectives(self.scenario.slo))
-        return self.kind == "plan" and (asked or any("simulated" in plan for plan in plans))
+        requested = any(o.percent for o in read_objectives(self.scenario.slo))
+        return self.kind == "plan" and (requested or any("simulated" in plan for plan in plans))
 
     @property
     def command(self) -> str:
@@ -62,16 +62,16 @@ def _typed(key: str, value: Any) -> list[str]:
 
 def read_source(path: Path, kind: str = "", over: Sequence[str] = ()) -> Source:
     """The question in ``path``; ScenarioError says what is wrong with it and what to write."""
-    asked = _checked(kind)
-    text = read_user_text(path, WHAT, MOST_BYTES)
+    requested = _checked(kind)
+    text = read_user_text(path, WHAT, MAX_BYTES)
     if text.lstrip()[:1] in ("{", "["):
-        return _from_json(path, text, asked, over)
+        return _from_json(path, text, requested, over)
     try:
         settings = settings_in(text, path)
     except ScenarioError as error:
         raise ScenarioError(f"{error} Nor is it what a command printed with --json.") from None
     scenario = read_scenario(settings, where=str(path))
-    found = asked or ("sweep" if over else _guessed(path, scenario))
+    found = requested or ("sweep" if over else _guessed(path, scenario))
     if found == "sweep" and not over:
         raise ScenarioError("sweep: nothing varies; write --sweep KEY=V1,V2 beside it, such as --sweep tp=1,2,4.")
     if over and found != "sweep":
@@ -98,7 +98,7 @@ def _guessed(path: Path, scenario: Scenario) -> Kind:
     raise ScenarioError(f"{path}: {why}; say which with --as {'|'.join(kinds or get_args(Kind))}.")
 
 
-def _from_json(path: Path, text: str, asked: Kind | None, over: Sequence[str]) -> Source:
+def _from_json(path: Path, text: str, requested: Kind | None, over: Sequence[str]) -> Source:
     """The question that stands beside an answer, and the answer."""
     read = json_value(text, path, "give what a command printed with --json")
     if not isinstance(read, dict):
@@ -114,12 +114,12 @@ def _from_json(path: Path, text: str, asked: Kind | None, over: Sequence[str]) -
             "--json, or give its scenario file."
         )
     scenario = read_scenario(cast("dict[str, Any]", settings), where=f"{path}: settings")
-    if asked and kind and asked != kind:
-        raise ScenarioError(f"as: {path} holds the answer of --as {kind}, not of --as {asked}; leave --as out.")
+    if requested and kind and requested != kind:
+        raise ScenarioError(f"as: {path} holds the answer of --as {kind}, not of --as {requested}; leave --as out.")
     if over:
         raise ScenarioError(f"sweep: {path} is an answer already; give a scenario file to sweep.")
     axes: list[str] = [str(a) for a in plain.get("sweep") or ()]
-    found: Kind = kind or asked or _guessed(path, scenario)
+    found: Kind = kind or requested or _guessed(path, scenario)
     return Source(kind=found, scenario=scenario, over=tuple(axes), plain=plain, where=str(path))
 
 

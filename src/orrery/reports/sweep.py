@@ -10,7 +10,7 @@ from orrery.reports.report import Command, End, Figure, Input, Metric, Number, R
 from orrery.reports.serving_words import load_said, machines
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
-from orrery.reports.words import capital, counted, listed, said
+from orrery.reports.words import capital, counted, format_value, listed
 from orrery.scenario.sweep import sweep
 from orrery.scenario.sweep.rows import Cell, rows_of
 
@@ -26,7 +26,7 @@ FIGURES: tuple[tuple[str, str, str, float], ...] = (
 """Key, words, unit, and what brings it to that unit."""
 
 DRAWN = ("capacity_requests_per_s", "usd_per_million_tokens", "p99_ttft_ms", "slo_attainment")
-MOST_ROWS = 60
+MAX_ROWS = 60
 
 LIMITS = (
     "Every run has the same seed: differences between runs are of the settings, not of chance; small ones may still "
@@ -47,14 +47,20 @@ def sweep_report(source: Source, frame: Frame) -> Report:
                 f"serving {_load(source, varied)}?",)  # fmt: skip
     if not done:
         first = next((run["infeasible"] for run in runs if "infeasible" in run), None)
-        lacks = first or {"what": str(rows[0]["why"]), "need": 1.0, "have": 0.0, "unit": "runs", "smallest_change": ""}
-        return infeasible(source, frame, lacks, model=s.model or "", question=question)
+        shortfall = first or {
+            "what": str(rows[0]["why"]),
+            "need": 1.0,
+            "have": 0.0,
+            "unit": "runs",
+            "smallest_change": "",
+        }
+        return infeasible(source, frame, shortfall, model=s.model or "", question=question)
     best = min(done, key=lambda i: _rank(rows[i], runs[i]))
     name, device = runs[best]["model_id"], runs[best]["deployment"]["device"]
     notes = dict.fromkeys(note for i in done for note in runs[i]["notes"])
     return framed(
         source, frame, model=name, question=question, headline=_headline(runs[best], rows[best], varied, len(done)),
-        told=_told(rows, done), numbers=_numbers(rows[best]), alternatives=_alternatives(rows, varied, best),
+        summary=_describe(rows, done), numbers=_numbers(rows[best]), alternatives=_alternatives(rows, varied, best),
         sensitivity=_sensitivity(rows, done, varied, best), where=_where(rows, done, varied),
         assumptions=tuple(notes), facts=priced(device),
         accuracy=accuracy_of(ONLINE, SERVING), limits=LIMITS,
@@ -94,17 +100,17 @@ def _chosen(row: Row, varied: Sequence[str]) -> str:
 def _headline(run: Mapping[str, Any], row: Row, varied: Sequence[str], count: int) -> str:
     where = machines(run["num_devices"], run["deployment"]["device"])
     usd = _value(row, "usd_per_million_tokens", 1.0)
-    money = f" at {said(usd, 'usd')} per million output tokens" if usd is not None else ""
-    first = said(_value(row, "p99_ttft_ms", 1e-3), "s")
+    money = f" at {format_value(usd, 'usd')} per million output tokens" if usd is not None else ""
+    first = format_value(_value(row, "p99_ttft_ms", 1e-3), "s")
     met = run.get("slo_is_met")
     verdict = "" if met is None else ", and the objectives hold" if met else ", but the objectives are missed"
     top = _value(row, "capacity_requests_per_s", 1.0)
-    takes = f" and takes {said(top, 'requests_per_s')}" if top is not None else ""
+    takes = f" and takes {format_value(top, 'requests_per_s')}" if top is not None else ""
     return (f"Of {counted(count, 'run')}, {_chosen(row, varied)} is best: {where}{money}{takes}, with 99 of 100 first "
             f"tokens within {first}{verdict}.")  # fmt: skip
 
 
-def _told(rows: Sequence[Row], done: Sequence[int]) -> tuple[str, ...]:
+def _describe(rows: Sequence[Row], done: Sequence[int]) -> tuple[str, ...]:
     lost = [row for row in rows if row["status"] != "done"]
     out = ["Best means: the objectives hold, where there are any; then the fewest dollars per token; then throughput."]
     if lost:
@@ -121,11 +127,11 @@ def _alternatives(rows: Sequence[Row], varied: Sequence[str], best: int) -> Sect
     """Every run as a row, and the runs by what a reader and a device get."""
     shown = [f for f in FIGURES if any(row.get(f[0]) is not None for row in rows)]
     numbered = list(enumerate(rows))
-    if len(rows) > MOST_ROWS:
-        numbered = [pair for pair in numbered if pair[0] == best or pair[0] % (len(rows) // MOST_ROWS + 1) == 0]
+    if len(rows) > MAX_ROWS:
+        numbered = [pair for pair in numbered if pair[0] == best or pair[0] % (len(rows) // MAX_ROWS + 1) == 0]
     cells = tuple(
         (*(str("default" if row[n] is None else row[n]) for n in varied),
-         *(said(_value(row, key, scale), unit) for key, _, unit, scale in shown), str(row["why"] or ""))
+         *(format_value(_value(row, key, scale), unit) for key, _, unit, scale in shown), str(row["why"] or ""))
         for _, row in numbered
     )  # fmt: skip
     some = f"; {len(numbered)} of {len(rows)} are shown" if len(numbered) < len(rows) else ""
@@ -147,16 +153,18 @@ def _sensitivity(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str]
     for name in varied:
         near = [i for i in done if all(rows[i][n] == rows[best][n] for n in varied if n != name)]
         if len(near) > 1:
-            ends = [End(said=str(rows[i][name]), values={m.name: v for m in metrics
+            ends = [End(text=str(rows[i][name]), values={m.name: v for m in metrics
                         if (v := _value(rows[i], m.name, scales[m.name])) is not None})
                     for i in (near[0], near[-1])]  # fmt: skip
             inputs.append(Input(name=name, low=ends[0], high=ends[1]))
     if not inputs or not metrics:
         return None
     base = {m.name: _value(rows[best], m.name, scales[m.name]) or 0.0 for m in metrics}
-    told = ("Each bar goes from the first to the last value of one setting, the others as in the best run; all of them "
-            "are runs of this sweep.",)  # fmt: skip
-    return with_figures(Sensitivity(told=told, metrics=metrics, base=base, inputs=tuple(inputs)))
+    summary = (
+        "Each bar goes from the first to the last value of one setting, the others as in the best run; all of them "
+        "are runs of this sweep.",
+    )
+    return with_figures(Sensitivity(summary=summary, metrics=metrics, base=base, inputs=tuple(inputs)))
 
 
 def _where(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str]) -> Section:
@@ -181,7 +189,7 @@ def _lines(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str], over
     series = [Series(name, *_columns(sorted(pairs))) for name, pairs in groups.items()]
     title = f"{capital(words)} over {over}"
     low, high = min(v for p in groups.values() for _, v in p), max(v for p in groups.values() for _, v in p)
-    return Figure(title=title, told=f"From {said(low, unit)} to {said(high, unit)} over all runs.",
+    return Figure(title=title, summary=f"From {format_value(low, unit)} to {format_value(high, unit)} over all runs.",
                   svg=lines(series, Axis(over), Axis(words, unit), title=title))  # fmt: skip
 
 
@@ -201,4 +209,4 @@ def _front(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str]) -> F
     svg = scatter(
         drawn, Axis("output tokens/s that one reader sees"), Axis("output tokens/s from one device"), title=title
     )
-    return Figure(title=title, told="Joined points: no other run is better in both.", svg=svg)
+    return Figure(title=title, summary="Joined points: no other run is better in both.", svg=svg)

@@ -3,46 +3,48 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from orrery.drawing import Axis, Swing, tornado
+from orrery.drawing import Axis, SensitivityBar, tornado
 from orrery.reports.report import End, Figure, Input, Metric, Sensitivity
-from orrery.reports.words import RATES, listed, said
+from orrery.reports.words import RATES, format_value, listed
 
-LEAST_MOVE = 0.001
+MIN_MOVE = 0.001
 """An input that moves a figure by less is named below the plot."""
 
-MOST_PLOTS = 4
+MAX_PLOTS = 4
 
 
 def with_figures(found: Sensitivity) -> Sensitivity:
     """The sensitivity with a plot for each of its first figures that anything moves."""
     plots = [figure for metric in found.metrics if (figure := swing_figure(found, metric))]
-    return replace(found, figures=tuple(plots[:MOST_PLOTS]))
+    return replace(found, figures=tuple(plots[:MAX_PLOTS]))
 
 
 def swing_figure(found: Sensitivity, metric: Metric) -> Figure | None:
     """The plot of one figure; None where nothing moves it."""
     base = found.base[metric.name]
-    moving = [i for i in found.inputs if _move(i, metric.name, base) > LEAST_MOVE * abs(base)]
+    moving = [i for i in found.inputs if _move(i, metric.name, base) > MIN_MOVE * abs(base)]
     still = [i.name for i in found.inputs if i not in moving and _has(i, metric.name)]
     if not moving:
         return None
     title = f"What moves it: {metric.label[:1].lower()}{metric.label[1:]}"
     strongest = max(moving, key=lambda i: _move(i, metric.name, base))
     low, high = _ends(strongest, metric.name, base)
-    ends = (f"{said(v, metric.unit)} at {e.said}" for v, e in ((low, strongest.low), (high, strongest.high)))
-    told = f"Most: {strongest.name} ({', '.join(ends)})."
-    told += f" No effect: {listed(still)}." if still else ""
-    told += "".join(f" No answer with {i.name} at {e.said}." for i in found.inputs for e in (i.low, i.high) if e.lacks)
+    ends = (f"{format_value(v, metric.unit)} at {e.text}" for v, e in ((low, strongest.low), (high, strongest.high)))
+    summary = f"Most: {strongest.name} ({', '.join(ends)})."
+    summary += f" No effect: {listed(still)}." if still else ""
+    summary += "".join(
+        f" No answer with {i.name} at {e.text}." for i in found.inputs for e in (i.low, i.high) if e.infeasible
+    )
     bars = [
-        Swing(i.name, *_ends(i, metric.name, base), _said(i.low), _said(i.high))
+        SensitivityBar(i.name, *_ends(i, metric.name, base), _describe(i.low), _describe(i.high))
         for i in moving
     ]  # fmt: skip
     svg = tornado(bars, base, Axis(metric.label, metric.unit), title=metric.label)
-    return Figure(title=title, told=told, svg=svg)
+    return Figure(title=title, summary=summary, svg=svg)
 
 
-def _said(one: End) -> str:
-    return f"{one.said}: no answer" if one.lacks else one.said
+def _describe(one: End) -> str:
+    return f"{one.text}: no answer" if one.infeasible else one.text
 
 
 def _has(one: Input, name: str) -> bool:
@@ -63,6 +65,10 @@ def moves_table_rows(found: Sensitivity, names: Sequence[str]) -> list[tuple[str
     rows: list[tuple[str, ...]] = []
     for one in found.inputs:
         for e in (one.low, one.high):
-            cells = (said(e.values.get(n), units[n]) for n in names) if not e.lacks else ("no answer",) * len(names)
-            rows.append((one.name, e.said, *cells))
+            cells = (
+                (format_value(e.values.get(n), units[n]) for n in names)
+                if not e.infeasible
+                else ("no answer",) * len(names)
+            )
+            rows.append((one.name, e.text, *cells))
     return rows

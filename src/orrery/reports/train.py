@@ -14,8 +14,8 @@ from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
 from orrery.reports.train_pictures import memory_figure, pipeline_figure, run_figure, step_figure, tiers_figure
 from orrery.reports.train_swings import Trained, kept_layout, sensitivity
-from orrery.reports.words import changed, many, said, sure
-from orrery.scenario.ask import CannotBe
+from orrery.reports.words import changed, format_value, many, sure
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_offload import OffloadAnswer
@@ -27,7 +27,7 @@ LIMITS = (
     "Prices are those of the day they were published; spot offers, commitments and your own contracts differ.",
 )  # fmt: skip
 
-MOST_ROWS = 10
+MAX_ROWS = 10
 
 USUAL_FRAMEWORKS = ("megatron-lm", "nemo")
 """Whose measured runs are shown where there are none of the framework that is asked about."""
@@ -46,20 +46,32 @@ def question(source: Source) -> str:
 
 def train_report(source: Source, frame: Frame) -> Report:
     """Cost the configuration again (milliseconds), and report it."""
-    asked, scenario = (question(source),), source.scenario
+    requested, scenario = (question(source),), source.scenario
     answer = train(scenario)
-    if isinstance(answer, CannotBe):
-        return infeasible(source, frame, answer.infeasible, model=scenario.model or "", question=asked,
+    if isinstance(answer, InfeasibleAnswer):
+        return infeasible(source, frame, answer.infeasible, model=scenario.model or "", question=requested,
                           notes=answer.notes)  # fmt: skip
     one = kept_layout(scenario, answer.layout) if isinstance(answer, TrainAnswer) else scenario
     return framed(
-        source, frame, model=answer.job.model.name, question=asked, headline=headline(answer), told=told(answer),
-        numbers=numbers(answer), alternatives=_alternatives(one, answer),
-        sensitivity=with_figures(sensitivity(one, answer)), where=where([("this layout", answer)]),
-        assumptions=answer.notes, facts=facts_of(answer), accuracy=accuracy(answer), limits=LIMITS,
-        commands=(Command(about="Search for a faster layout", line=f"{source.command} --plan"),
-                  prices_of(source, answer.job.cluster.device.name)),
-    )  # fmt: skip
+        source,
+        frame,
+        model=answer.job.model.name,
+        question=requested,
+        headline=headline(answer),
+        summary=describe(answer),
+        numbers=numbers(answer),
+        alternatives=_alternatives(one, answer),
+        sensitivity=with_figures(sensitivity(one, answer)),
+        where=where([("this layout", answer)]),
+        assumptions=answer.notes,
+        facts=facts_of(answer),
+        accuracy=accuracy(answer),
+        limits=LIMITS,
+        commands=(
+            Command(about="Search for a faster layout", line=f"{source.command} --plan"),
+            prices_of(source, answer.job.cluster.device.name),
+        ),
+    )
 
 
 def headline(answer: Trained) -> str:
@@ -69,33 +81,41 @@ def headline(answer: Trained) -> str:
     verb = "trains" if job.cluster.num_devices == 1 else "train"
     run, usd, cut = answer.run, answer.usd_per_million_tokens, f"({answer.layout}, {job.recipe.name.upper()})"
     if run:
-        money = "" if run.usd is None else f" and {said(run.usd, 'usd')}{sure(around.get('usd'), 'usd')}"
-        days = f"{said(run.days, 'day')}{sure(around.get('days'), 'day')}"
+        money = "" if run.usd is None else f" and {format_value(run.usd, 'usd')}{sure(around.get('usd'), 'usd')}"
+        days = f"{format_value(run.days, 'day')}{sure(around.get('days'), 'day')}"
         return f"{where} {verb} {job.model.name} on {many(run.tokens)} tokens in {days}{money} {cut}."
     money = (
-        "" if usd is None else f" at {said(usd, 'usd')} per million{sure(around.get('usd_per_million_tokens'), 'usd')}"
+        ""
+        if usd is None
+        else f" at {format_value(usd, 'usd')} per million{sure(around.get('usd_per_million_tokens'), 'usd')}"
     )
-    step = f"{said(answer.step_time_s, 's')}{sure(around.get('step_time_s'), 's')}"
+    step = f"{format_value(answer.step_time_s, 's')}{sure(around.get('step_time_s'), 's')}"
     return (
-        f"{where} {verb} {job.model.name} at {said(answer.tokens_per_s, 'tokens_per_s')}{money}: a step of "
+        f"{where} {verb} {job.model.name} at {format_value(answer.tokens_per_s, 'tokens_per_s')}{money}: a step of "
         f"{job.tokens_per_step:,.0f} tokens takes {step} {cut}."
     )
 
 
-def told(answer: Trained) -> tuple[str, ...]:
+def describe(answer: Trained) -> tuple[str, ...]:
     """What limits the step, and the bill."""
     job = answer.job
-    out = [f"Limited by {BOUND_BY.get(answer.bound_by, answer.bound_by)}; {said(answer.mfu_frac, 'frac')} of the "
-           f"devices' peak goes into the model. Framework: {job.framework.name}."]  # fmt: skip
+    out = [
+        f"Limited by {BOUND_BY.get(answer.bound_by, answer.bound_by)}; {format_value(answer.mfu_frac, 'frac')} of the "
+        f"devices' peak goes into the model. Framework: {job.framework.name}."
+    ]
     usd_per_s = answer.tariff.usd_per_s(job.cluster.num_devices, job.cluster.num_devices * answer.power_w)
     if usd_per_s is not None:
-        out.append(f"The devices cost {said(3600 * usd_per_s, 'usd')} an hour.")
+        out.append(f"The devices cost {format_value(3600 * usd_per_s, 'usd')} an hour.")
     capacity, memory = job.cluster.device.memory_capacity_bytes, intervals_of(answer).get("peak_memory_bytes")
     if memory and memory.high_80 > capacity:
-        out.append(f"It may run out of memory: the high end of the interval, {said(memory.high_80, 'bytes')}, is "
-                   f"more than the {said(capacity, 'bytes')} of a device. Try it before a long run.")  # fmt: skip
+        out.append(
+            f"It may run out of memory: the high end of the interval, {format_value(memory.high_80, 'bytes')}, is "
+            f"more than the {format_value(capacity, 'bytes')} of a device. Try it before a long run."
+        )
     if answer.run and answer.run.goodput:
-        out.append(f"Failures are in it: {said(answer.run.goodput.useful_frac, 'frac')} of the time is useful work.")
+        out.append(
+            f"Failures are in it: {format_value(answer.run.goodput.useful_frac, 'frac')} of the time is useful work."
+        )
     return tuple(out)
 
 
@@ -166,14 +186,19 @@ def _alternatives(one: Scenario, answer: Trained) -> Section | None:
             found = train(merged(one, changes))
         except OrreryError:
             continue
-        if isinstance(found, CannotBe):
-            lacks = found.infeasible
-            rows.append((float("inf"), (name, "-", "-", f"needs {said(lacks.need, lacks.unit)}", "-", "does not fit")))
+        if isinstance(found, InfeasibleAnswer):
+            infeasible = found.infeasible
+            rows.append(
+                (
+                    float("inf"),
+                    (name, "-", "-", f"needs {format_value(infeasible.need, infeasible.unit)}", "-", "does not fit"),
+                )
+            )
         else:
             rows.append((found.step_time_s, _row(name, found, answer)))
     if not rows:
         return None
-    ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])][:MOST_ROWS]
+    ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])][:MAX_ROWS]
     table = Table(
         title="One choice made otherwise, the fastest first", chosen=0,
         columns=("change", "step", "share of peak", "memory", "$ per M tokens", "against the answer"),
@@ -202,5 +227,11 @@ def _choices(answer: Trained) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _row(name: str, one: Trained, answer: Trained) -> tuple[str, ...]:
     against = "the answer" if one is answer else f"takes {changed(one.step_time_s, answer.step_time_s)}"
-    return (name, said(one.step_time_s, "s"), said(one.mfu_frac, "frac"), said(one.peak_memory_bytes, "bytes"),
-            said(one.usd_per_million_tokens, "usd"), against)  # fmt: skip
+    return (
+        name,
+        format_value(one.step_time_s, "s"),
+        format_value(one.mfu_frac, "frac"),
+        format_value(one.peak_memory_bytes, "bytes"),
+        format_value(one.usd_per_million_tokens, "usd"),
+        against,
+    )

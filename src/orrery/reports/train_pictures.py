@@ -7,14 +7,14 @@ from orrery.drawing import Axis, Bar, Part, Point, Span, Track, scatter, stacked
 from orrery.execution.train.job import TrainingJob
 from orrery.planner.training.search import Point as Layouted
 from orrery.reports.report import Figure
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.scenario.train import TrainAnswer
 from orrery.scenario.train_offload import OffloadAnswer
 from orrery.scenario.train_run import Run
 from orrery.scenario.train_timeline import played_step
 
 RANKS_SHOWN = 6
-MOST_RANKS, MOST_FRONT = 16, 150
+MAX_RANKS, MAX_FRONT = 16, 150
 PIECES = {"F": "forward", "B": "backward", "BW": "backward", "W": "weight gradients"}
 
 
@@ -23,11 +23,14 @@ def step_figure(steps: Sequence[tuple[str, Mapping[str, float]]]) -> Figure:
     order = sorted(steps[0][1], key=lambda name: -steps[0][1][name])
     bars = [Bar(name, [Part(part, parts.get(part, 0.0)) for part in order]) for name, parts in steps]
     whole, longest = sum(steps[0][1].values()), order[0]
-    told = f"Of a step of {said(whole, 's')}, {longest} takes {said(steps[0][1][longest] / whole, 'frac')}."
+    summary = (
+        f"Of a step of {format_value(whole, 's')}, {longest} takes "
+        f"{format_value(steps[0][1][longest] / whole, 'frac')}."
+    )
     waste = steps[0][1].get("bubble", 0.0)
-    told += f" The pipeline's bubble takes {said(waste / whole, 'frac')}." if waste else ""
+    summary += f" The pipeline's bubble takes {format_value(waste / whole, 'frac')}." if waste else ""
     title = "Time of one step"
-    return Figure(title=title, told=told, svg=stacked(bars, Axis("", "s"), title=title))
+    return Figure(title=title, summary=summary, svg=stacked(bars, Axis("", "s"), title=title))
 
 
 def memory_figure(answer: TrainAnswer) -> Figure:
@@ -41,8 +44,10 @@ def memory_figure(answer: TrainAnswer) -> Figure:
             mark=capacity if r is ranks[0] else None, mark_name="capacity")
         for r in ranks
     ]  # fmt: skip
-    told = f"The fullest takes {said(answer.peak_memory_bytes, 'bytes')} of {said(capacity, 'bytes')}."
-    return Figure(title=title, told=told, svg=stacked(bars, Axis("", "bytes"), title=title))
+    summary = (
+        f"The fullest takes {format_value(answer.peak_memory_bytes, 'bytes')} of {format_value(capacity, 'bytes')}."
+    )
+    return Figure(title=title, summary=summary, svg=stacked(bars, Axis("", "bytes"), title=title))
 
 
 def run_figure(run: Run) -> Figure | None:
@@ -51,11 +56,13 @@ def run_figure(run: Run) -> Figure | None:
     if len(parts) < 2:
         return None
     title = "Days of the whole run"
-    told = f"{run.num_steps:,} steps in {said(run.days, 'day')}."
+    summary = f"{run.num_steps:,} steps in {format_value(run.days, 'day')}."
     if g := run.goodput:
-        told += (f" {g.num_failures:.3g} failures are expected; checkpoints take {said(g.checkpoint_frac, 'frac')}, "
-                 f"lost work {said(g.lost_frac, 'frac')}, recovery {said(g.recovery_frac, 'frac')}.")  # fmt: skip
-    return Figure(title=title, told=told, svg=stacked([Bar("the run", parts)], Axis("days"), title=title))
+        summary += (
+            f" {g.num_failures:.3g} failures are expected; checkpoints take {format_value(g.checkpoint_frac, 'frac')}, "
+            f"lost work {format_value(g.lost_frac, 'frac')}, recovery {format_value(g.recovery_frac, 'frac')}."
+        )
+    return Figure(title=title, summary=summary, svg=stacked([Bar("the run", parts)], Axis("days"), title=title))
 
 
 def pipeline_figure(answer: TrainAnswer) -> Figure | None:
@@ -68,37 +75,39 @@ def pipeline_figure(answer: TrainAnswer) -> Figure | None:
         Track(
             f"rank {number}", [Span(p.start_s, p.end_s, "+".join(PIECES[one.kind] for one in p.pieces)) for p in rank]
         )
-        for number, rank in enumerate(played.timeline.ranks[:MOST_RANKS])
+        for number, rank in enumerate(played.timeline.ranks[:MAX_RANKS])
     ]
     ranks = len(played.timeline.ranks)
-    some = f", {MOST_RANKS} of {ranks} ranks" if ranks > MOST_RANKS else ""
+    some = f", {MAX_RANKS} of {ranks} ranks" if ranks > MAX_RANKS else ""
     title = "One step of the pipeline"
-    told = (f"{played.num_micro_batches:,} micro-batches are drawn{some}; gaps are the bubble, in which a rank waits "
-            "for others.")  # fmt: skip
-    return Figure(title=title, told=told, svg=timeline(tracks, title=title))
+    summary = (
+        f"{played.num_micro_batches:,} micro-batches are drawn{some}; gaps are the bubble, in which a rank waits "
+        "for others."
+    )
+    return Figure(title=title, summary=summary, svg=timeline(tracks, title=title))
 
 
 def tiers_figure(answer: OffloadAnswer) -> Figure:
     """What each lane works on in a step, hidden or not."""
     bars = [Bar(name, [Part("busy", seconds)]) for name, seconds in answer.lanes.items() if seconds > 0]
     title = "Time that each lane works in a step"
-    told = f"A step takes {said(answer.step_time_s, 's')}; lanes that work longest leave least to hide."
-    return Figure(title=title, told=told, svg=stacked(bars, Axis("", "s"), title=title))
+    summary = f"A step takes {format_value(answer.step_time_s, 's')}; lanes that work longest leave least to hide."
+    return Figure(title=title, summary=summary, svg=stacked(bars, Axis("", "s"), title=title))
 
 
 def front_figure(points: Sequence[Layouted], job: TrainingJob) -> Figure | None:
     """Layouts of which none is as fast, as small and as frugal."""
     if len(points) < 2:
         return None
-    step = max(1, len(points) // MOST_FRONT)
+    step = max(1, len(points) // MAX_FRONT)
     fastest = min(points, key=lambda p: p.time_s)
     drawn = [
-        Point(p.time_s, p.memory_bytes, str(p.layout), detail=f"{said(p.energy_j, 'j')} a step",
+        Point(p.time_s, p.memory_bytes, str(p.layout), detail=f"{format_value(p.energy_j, 'j')} a step",
               kind="the fastest" if p is fastest else "other layouts")
         for p in {id(p): p for p in (fastest, *points[::step])}.values()
     ]  # fmt: skip
     title = "Time of a step against memory of a device"
-    told = (f"Every point is a layout that no other beats in time, memory and energy at once; "
-            f"{said(job.cluster.device.memory_capacity_bytes, 'bytes')} is the device's capacity.")  # fmt: skip
+    summary = (f"Every point is a layout that no other beats in time, memory and energy at once; "
+            f"{format_value(job.cluster.device.memory_capacity_bytes, 'bytes')} is the device's capacity.")  # fmt: skip
     svg = scatter(drawn, Axis("time of a step", "s", is_log=True), Axis("peak memory", "bytes"), title=title)
-    return Figure(title=title, told=told, svg=svg)
+    return Figure(title=title, summary=summary, svg=svg)

@@ -1,15 +1,15 @@
 """The report of a training search: the fastest layout, what the others lose, and how to launch it."""
 
 from orrery.execution.train.layout import TrainingLayout
-from orrery.planner.training.search import Killed
+from orrery.planner.training.search import ConstraintRejection
 from orrery.reports.frame import Frame, framed, infeasible, prices_of
 from orrery.reports.report import Command, Report, Section, Table
 from orrery.reports.source import Source
 from orrery.reports.swings import with_figures
-from orrery.reports.train import LIMITS, accuracy, facts_of, headline, numbers, question, told, where
+from orrery.reports.train import LIMITS, accuracy, describe, facts_of, headline, numbers, question, where
 from orrery.reports.train_pictures import front_figure
 from orrery.reports.train_swings import kept_layout, sensitivity
-from orrery.reports.words import changed, listed, said
+from orrery.reports.words import changed, format_value, listed
 from orrery.scenario.train_plan import TrainPlanAnswer, train_plan
 
 MISSES_SHOWN = 6
@@ -17,37 +17,49 @@ MISSES_SHOWN = 6
 
 def train_plan_report(source: Source, frame: Frame) -> Report:
     """Search again, and report what was found."""
-    answer, asked = train_plan(source.scenario), (question(source),)
+    answer, requested = train_plan(source.scenario), (question(source),)
     model = answer.job.model.name
     if answer.infeasible or not answer.plans:
-        lacks = answer.infeasible or {
+        shortfall = answer.infeasible or {
             "what": "a layout",
             "need": 1.0,
             "have": 0.0,
             "unit": "layouts",
             "smallest_change": "",
         }
-        section = Section(heading="What comes closest", told=(_counts(answer),), listed=_misses(answer))
-        return infeasible(source, frame, lacks, model=model, question=asked, notes=answer.notes, alternatives=section)
+        section = Section(heading="What comes closest", summary=(_counts(answer),), listed=_misses(answer))
+        return infeasible(
+            source, frame, shortfall, model=model, question=requested, notes=answer.notes, alternatives=section
+        )
     best = answer.plans[0]
     one = kept_layout(source.scenario, best.layout)
     launches = [Command(about=f"Launch it with {name}", line=line) for name, line in answer.launch.items()]
     cannot = [f"{name} cannot run this layout: {why}" for name, why in answer.launch_refusals.items()]
     return framed(
-        source, frame, model=model, question=asked, headline=headline(best), told=told(best), numbers=numbers(best),
-        alternatives=_alternatives(answer), sensitivity=with_figures(sensitivity(one, best)),
-        where=where([(f"{i}. {p.layout}", p) for i, p in enumerate(answer.plans, 1)]), assumptions=answer.notes,
-        facts=facts_of(best), accuracy=accuracy(best), limits=(*LIMITS, *cannot),
+        source,
+        frame,
+        model=model,
+        question=requested,
+        headline=headline(best),
+        summary=describe(best),
+        numbers=numbers(best),
+        alternatives=_alternatives(answer),
+        sensitivity=with_figures(sensitivity(one, best)),
+        where=where([(f"{i}. {p.layout}", p) for i, p in enumerate(answer.plans, 1)]),
+        assumptions=answer.notes,
+        facts=facts_of(best),
+        accuracy=accuracy(best),
+        limits=(*LIMITS, *cannot),
         commands=(*launches, prices_of(source, answer.job.cluster.device.name)),
-    )  # fmt: skip
+    )
 
 
 def _alternatives(answer: TrainPlanAnswer) -> Section:
     """The next-fastest layouts, the front, and what fell out."""
     best = answer.plans[0]
     rows = tuple(
-        (str(i), _short(p.layout, best.layout), said(p.step_time_s, "s"), said(p.mfu_frac, "frac"),
-         said(p.peak_memory_bytes, "bytes"), said(p.usd_per_million_tokens, "usd"),
+        (str(i), _short(p.layout, best.layout), format_value(p.step_time_s, "s"), format_value(p.mfu_frac, "frac"),
+         format_value(p.peak_memory_bytes, "bytes"), format_value(p.usd_per_million_tokens, "usd"),
          "the answer" if p is best else f"takes {changed(p.step_time_s, best.step_time_s)}")
         for i, p in enumerate(answer.plans, 1)
     )  # fmt: skip
@@ -56,7 +68,7 @@ def _alternatives(answer: TrainPlanAnswer) -> Section:
     figure = front_figure(answer.front, answer.job)
     near = ("The first plans lie within the interval of the model's error: measure the best two or three before a long "
             "run.",) if _is_close(answer) else ()  # fmt: skip
-    return Section(heading="Alternatives", told=(_counts(answer), *near), tables=(table,),
+    return Section(heading="Alternatives", summary=(_counts(answer), *near), tables=(table,),
                    figures=(figure,) if figure else (), listed=_misses(answer))  # fmt: skip
 
 
@@ -76,13 +88,14 @@ def _misses(answer: TrainPlanAnswer) -> tuple[str, ...]:
     """Families of layouts that need more memory, the closest first."""
     return tuple(
         f"{_degrees(k)}: {k.layouts:,} layouts need more memory; the smallest, {k.nearest}, needs "
-        f"{said(k.need_bytes - k.have_bytes, 'bytes')} more than the {said(k.have_bytes, 'bytes')} of a device."
-        for k in [k for k in answer.killed if k.nearest is not None][:MISSES_SHOWN]
+        f"{format_value(k.need_bytes - k.have_bytes, 'bytes')} more than the "
+        f"{format_value(k.have_bytes, 'bytes')} of a device."
+        for k in [k for k in answer.rejected if k.nearest is not None][:MISSES_SHOWN]
     )
 
 
-def _degrees(killed: Killed) -> str:
-    degrees = ((n, getattr(killed.family, n)) for n in ("tp", "cp", "pp", "dp", "ep", "etp"))
+def _degrees(rejected: ConstraintRejection) -> str:
+    degrees = ((n, getattr(rejected.family, n)) for n in ("tp", "cp", "pp", "dp", "ep", "etp"))
     return " ".join(f"{name}{value}" for name, value in degrees if value > 1) or "one device"
 
 

@@ -9,8 +9,8 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.reports.changes import Changes, Figures, end, swung
 from orrery.reports.plan_swings import OWN_ERROR
 from orrery.reports.report import Input, Metric, Sensitivity
-from orrery.reports.words import said
-from orrery.scenario.ask import CannotBe
+from orrery.reports.words import format_value
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_offload import OffloadAnswer
@@ -38,7 +38,7 @@ HALVED = (
 )  # fmt: skip
 """Settings that are halved and doubled."""
 
-MOST_DOUBLINGS = 6
+MAX_DOUBLINGS = 6
 
 
 def kept_layout(scenario: Scenario, layout: TrainingLayout) -> Scenario:
@@ -70,7 +70,7 @@ def asker(scenario: Scenario) -> Figures:
 
     def figures(changes: Changes) -> Mapping[str, float] | str:
         found = train(merged(scenario, changes))
-        return str(found.infeasible) if isinstance(found, CannotBe) else figures_of(found)
+        return str(found.infeasible) if isinstance(found, InfeasibleAnswer) else figures_of(found)
 
     return figures
 
@@ -81,7 +81,7 @@ def sensitivity(scenario: Scenario, answer: Trained) -> Sensitivity:
     metrics = tuple(m for m in METRICS if base.get(m.name))
     inputs = [*_sizes(scenario, answer, figures), *_money(answer, figures), *_own_error(answer, base)]
     return Sensitivity(
-        told=TOLD, metrics=metrics, base=base, inputs=tuple(inputs), flips=tuple(_flips(scenario, answer))
+        summary=TOLD, metrics=metrics, base=base, inputs=tuple(inputs), flips=tuple(_flips(scenario, answer))
     )
 
 
@@ -96,8 +96,8 @@ def _sizes(scenario: Scenario, answer: Trained, figures: Figures) -> list[Input]
         if is_count and value < 2:
             low = value
         unit = "s" if key.endswith("mtbf_s") else "bytes" if "bytes" in key else ""
-        out.append(Input(name=name, low=end(said(low, unit), figures, {key: low}),
-                         high=end(said(high, unit), figures, {key: high})))  # fmt: skip
+        out.append(Input(name=name, low=end(format_value(low, unit), figures, {key: low}),
+                         high=end(format_value(high, unit), figures, {key: high})))  # fmt: skip
     return [*out, *_devices(answer, figures), *_recomputation(answer, figures)]
 
 
@@ -151,12 +151,12 @@ def _flips(scenario: Scenario, answer: Trained) -> list[str]:
     for key, name, value in (("seq_len", "Sequences", scenario.seq_len or 0),
                              ("micro_batch", "Micro-batches", answer.layout.micro_batch)):  # fmt: skip
         last, why = value, ""
-        for _ in range(MOST_DOUBLINGS):
+        for _ in range(MAX_DOUBLINGS):
             if why := _refusal(scenario, {key: 2 * last}):
                 break
             last *= 2
         if not why:
-            out.append(f"{name} may be {2**MOST_DOUBLINGS} times as large ({last:,}) and it still fits.")
+            out.append(f"{name} may be {2**MAX_DOUBLINGS} times as large ({last:,}) and it still fits.")
         elif last == value:
             out.append(f"{name} of twice the size ({2 * value:,}) end it: {why}")
         else:
@@ -170,4 +170,4 @@ def _refusal(scenario: Scenario, changes: Changes) -> str:
         found = train(merged(scenario, changes))
     except OrreryError as error:
         return str(error)
-    return str(found.infeasible) if isinstance(found, CannotBe) else ""
+    return str(found.infeasible) if isinstance(found, InfeasibleAnswer) else ""

@@ -11,7 +11,7 @@ S_PER_DAY = 86400.0
 RATES = {"tokens_per_s": "tokens/s", "requests_per_s": "requests/s", "devices": "devices", "tokens": "tokens"}
 
 
-def said(value: float | None, unit: str) -> str:
+def format_value(value: float | None, unit: str) -> str:
     """A value with its unit: ``$1.47``, ``52 ms``, ``82 %``; a dash for what does not exist."""
     if value is None or not math.isfinite(value):
         return "-"
@@ -39,18 +39,18 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 or value == round(value) else f"{value:,.3g}"
 
 
-def between(interval: Interval | None, unit: str) -> str:
+def format_interval(interval: Interval | None, unit: str) -> str:
     """``47 ms to 76 ms``; empty without an interval."""
     if interval is None:
         return ""
-    low, high = said(interval.low_80, unit), said(interval.high_80, unit)
+    low, high = format_value(interval.low_80, unit), format_value(interval.high_80, unit)
     number, space, word = low.partition(" ")
     return f"{number} to {high}" if space and high.endswith(f" {word}") else f"{low} to {high}"
 
 
 def sure(interval: Interval | None, unit: str) -> str:
     """The same behind its confidence, ready to follow a number: `` (80 %: 47 ms to 76 ms)``."""
-    return f" (80 %: {between(interval, unit)})" if interval else ""
+    return f" (80 %: {format_interval(interval, unit)})" if interval else ""
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -80,8 +80,8 @@ def _shared_prompts(job: RlJob, begun: Begun, order: Ints) -> tuple[Ints, Ints, 
     blocks = begun.prompt_tokens[order] // size
     if not blocks.any():
         return NONE.copy(), NONE.copy(), 0
-    asked, first, which = np.unique(begun.prompt[order], return_index=True, return_inverse=True)
+    requested, first, which = np.unique(begun.prompt[order], return_index=True, return_inverse=True)
     by_use = np.argsort(first)
-    begin = np.zeros(asked.size, dtype=np.int64)
+    begin = np.zeros(requested.size, dtype=np.int64)
     begin[by_use[1:]] = np.cumsum(blocks[first[by_use]])[:-1]
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(blocks))), ranges(begin[which], blocks), size

@@ -35,7 +35,7 @@ CLOSE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class OverlappedSteps:
     """Steps side by side, without handing weights over."""
 
     period_s: float
@@ -63,12 +63,12 @@ def least_period_s(
     return high
 
 
-def side_by_side(job: RlJob, training_s: float, alone: Simulated) -> Pace | Infeasible:
+def side_by_side(job: RlJob, training_s: float, alone: Simulated) -> OverlappedSteps | Infeasible:
     """The pace of a job with ``max_staleness`` of 1 or more; ``alone`` is one batch with nothing beside it."""
     alone_s = float(alone.finish_s.max())
     if not job.updates_in_flight:
         period_s = max(alone_s, training_s)
-        return Pace(period_s=period_s, latency_s=alone_s, busy_frac=_busy_s(alone) / period_s)
+        return OverlappedSteps(period_s=period_s, latency_s=alone_s, busy_frac=_busy_s(alone) / period_s)
     least_s = training_s
     if job.framework.caps_batches_in_flight:
         full_s = _full_period_s(job)
@@ -84,7 +84,7 @@ def side_by_side(job: RlJob, training_s: float, alone: Simulated) -> Pace | Infe
 
     period_s = least_period_s(latency_s, training_s, job.max_staleness, alone_s, least_s)
     latency, busy_frac = runs[period_s]
-    return Pace(period_s=period_s, latency_s=latency, busy_frac=min(1.0, busy_frac))
+    return OverlappedSteps(period_s=period_s, latency_s=latency, busy_frac=min(1.0, busy_frac))
 
 
 def _batches(job: RlJob, count: int) -> tuple[Begun, int]:

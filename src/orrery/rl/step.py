@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery.rl.engine import deployed
 from orrery.rl.job import RlJob
-from orrery.rl.pace import Pace, side_by_side
+from orrery.rl.pace import OverlappedSteps, side_by_side
 from orrery.rl.passes import PHASES, Passes, passes
 from orrery.rl.rollout import Rollouts, rollouts
 from orrery.rl.sync import offload_s, offloaded_bytes, reference_bytes, weight_sync_s
@@ -40,7 +40,7 @@ class RlStep:
     phases: dict[str, float]  # seconds, in order; they add up to the step
     rollouts: Rollouts
     passes: Passes
-    pace: Pace | None  # where both pools work side by side
+    pace: OverlappedSteps | None  # where both pools work side by side
     trainer: PoolMemory
     generator: PoolMemory
     trainer_power_w: float  # of one device while it trains

@@ -11,7 +11,7 @@ from orrery.scenario.answer import to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class SampleCount:
     """One number of samples; every figure is of one answer."""
 
     num_samples: int | None  # None: the shape has no samples
@@ -49,8 +49,8 @@ class Reasoned:
     shape: str
     knobs: ShapeKnobs  # of the last way
     num_questions: int  # asked at once
-    one_call: Way
-    ways: tuple[Way, ...]  # by rising samples
+    one_call: SampleCount
+    ways: tuple[SampleCount, ...]  # by rising samples
     notes: tuple[str, ...]
 
     @property
@@ -59,7 +59,7 @@ class Reasoned:
         return "right_frac" if all(way.right_frac is not None for way in self.ways) else "coverage_frac"
 
     @property
-    def front(self) -> tuple[Way, ...]:
+    def front(self) -> tuple[SampleCount, ...]:
         """One call and all ways, less those that something cheaper reaches; empty where nothing is known of success."""
         ways = (self.one_call, *self.ways)
         if any(getattr(way, self.worth) is None for way in ways):
@@ -76,6 +76,6 @@ class Reasoned:
         }  # fmt: skip
 
 
-def spent(way: Way) -> float:
+def spent(way: SampleCount) -> float:
     """What a way costs: dollars, or joules where no price is known."""
     return way.energy_j if way.usd is None else way.usd

@@ -12,11 +12,11 @@ from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, idle_notes, tariff_of
 from orrery.scenario.answer import to_json
 from orrery.scenario.answer_ways import Reasoned
+from orrery.scenario.capacity_left import Room, room_of
 from orrery.scenario.plan import EVERY_PLAN, IN_FULL, plan_scenario
 from orrery.scenario.plan_answer import PlanAnswer, memory_json, price_json
 from orrery.scenario.reasoning import reasoned, unused
 from orrery.scenario.resolve import Question, resolve
-from orrery.scenario.room import Room, room_of
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.users import at_users
 from orrery.serving.estimate import Estimate
@@ -51,8 +51,8 @@ class Answer:
     @property
     def room(self) -> Room:
         """Tokens of cache, the longest context, and the most sequences in flight."""
-        asked = self.question.workload
-        return room_of(self.question.deployment, self.estimate.memory, asked.input_tokens, asked.output_tokens)
+        inputs = self.question.workload
+        return room_of(self.question.deployment, self.estimate.memory, inputs.input_tokens, inputs.output_tokens)
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on; SI units."""
@@ -108,7 +108,7 @@ def deployment_json(deployment: Deployment) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CannotBe:
+class InfeasibleAnswer:
     """Infeasible, with numbers: a result, not an error."""
 
     infeasible: Infeasible
@@ -122,33 +122,33 @@ class CannotBe:
 
 
 @typed
-def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | CannotBe:
+def estimate(scenario: Scenario | None = None, /, **settings: Any) -> Answer | InfeasibleAnswer:
     """One configuration: how fast, how much memory, energy and money, and what limits it.
 
     Settings are those of a scenario file; given beside a scenario they override it.
     """
-    asked = merged(scenario, settings)
-    return replace(_estimated(asked), settings=asked.written())
+    inputs = merged(scenario, settings)
+    return replace(_estimated(inputs), settings=inputs.written())
 
 
-def _estimated(asked: Scenario) -> Answer | CannotBe:
-    stated = resolve(asked)
-    question = at_users(asked, stated)
+def _estimated(scenario: Scenario) -> Answer | InfeasibleAnswer:
+    stated = resolve(scenario)
+    question = at_users(scenario, stated)
     if isinstance(question, Infeasible):
-        return CannotBe(infeasible=question, notes=stated.notes)
+        return InfeasibleAnswer(infeasible=question, notes=stated.notes)
     found = estimate_deployment(question.deployment, question.workload)
     if isinstance(found, Infeasible):
-        return CannotBe(infeasible=found, notes=question.notes)
-    tariff = tariff_of(question.deployment.cluster.device, asked.usd_per_hour, asked.electricity)
-    many = reasoned(asked, question, found, tariff)
+        return InfeasibleAnswer(infeasible=found, notes=question.notes)
+    tariff = tariff_of(question.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity)
+    many = reasoned(scenario, question, found, tariff)
     if isinstance(many, Infeasible):
-        return CannotBe(infeasible=many, notes=question.notes)
+        return InfeasibleAnswer(infeasible=many, notes=question.notes)
     notes = (
         *question.notes,
         *found.notes,
         *tariff.notes,
         *idle_notes(tariff, found.rate_used_frac),
-        *(many.notes if many else unused(asked)),
+        *(many.notes if many else unused(scenario)),
     )
     return Answer(question=question, estimate=found, tariff=tariff, notes=tuple(dict.fromkeys(notes)), reasoned=many)
 

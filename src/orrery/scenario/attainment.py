@@ -39,9 +39,9 @@ class Attained:
     @property
     def worst(self) -> str:
         """The objective that lacks the largest share of the requests; empty without objectives."""
-        lacking = {name: self.needed_frac - share for name, share in self.attained_by_metric.items()}
-        lacking |= {p.limit.name: p.limit.share_frac - p.attained_frac for p in self.percentiles}
-        return max(lacking, key=lambda name: lacking[name], default="")
+        shortfall = {name: self.needed_frac - share for name, share in self.attained_by_metric.items()}
+        shortfall |= {p.limit.name: p.limit.share_frac - p.attained_frac for p in self.percentiles}
+        return max(shortfall, key=lambda name: shortfall[name], default="")
 
     def to_json(self) -> dict[str, Any]:
         """``slo_is_met`` and ``slo_percentiles``; null without objectives."""

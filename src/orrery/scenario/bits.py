@@ -23,14 +23,14 @@ from orrery.planner.bits.options import UNITS, Options, arithmetic, options_of
 from orrery.planner.bits.sensitivity import drawn_errors
 from orrery.planner.bits.solve import Assignment, solve, uniform
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe
-from orrery.scenario.asked import Asked, read_asked
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.bits_checkpoint import layers_in
 from orrery.scenario.bits_files import read_layers, read_sensitivity
 from orrery.scenario.fields_bits import BITS_BY_NAME
+from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Word
-from orrery.scenario.mistakes import limited
 from orrery.scenario.resolve import words
+from orrery.scenario.validation_errors import limited
 
 TOKENS, SEED = 16, 0
 SOURCES = ("model", "checkpoint", "layers")
@@ -40,7 +40,7 @@ def _at(name: str) -> Any:
     return Field(**limited(BITS_BY_NAME[name]))
 
 
-class BitsQuestion(Asked):
+class BitsQuestion(Inputs):
     """What is asked of the integer program."""
 
     model: Word = None
@@ -61,7 +61,7 @@ class BitsQuestion(Asked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class AssignmentTotals:
     """What an assignment comes to."""
 
     name: str  # a format for all, or "mixed"
@@ -83,7 +83,7 @@ class BitsAnswer:
     notes: tuple[str, ...]
 
     @property
-    def uniform(self) -> tuple[Whole, ...]:
+    def uniform(self) -> tuple[AssignmentTotals, ...]:
         """One format for every layer."""
         options = self.best.options
         return tuple(whole(format, uniform(options, format)) for format in options.formats)
@@ -118,15 +118,15 @@ class BitsAnswer:
         )  # fmt: skip
 
 
-def whole(name: str, assignment: Assignment) -> Whole:
+def whole(name: str, assignment: Assignment) -> AssignmentTotals:
     """The sums of an assignment."""
-    return Whole(
+    return AssignmentTotals(
         name=name, perturbation_ratio=assignment.perturbation_ratio, latency_s=assignment.total("latency"),
         size_bytes=assignment.total("size"), energy_j=assignment.total("energy"),
     )  # fmt: skip
 
 
-def _plain(found: Whole) -> dict[str, Any]:
+def _plain(found: AssignmentTotals) -> dict[str, Any]:
     return {
         "name": found.name, "perturbation": found.perturbation_ratio, "latency_s": found.latency_s,
         "size_bytes": found.size_bytes, "energy_j": found.energy_j,
@@ -134,26 +134,26 @@ def _plain(found: Whole) -> dict[str, Any]:
 
 
 @typed
-def bits(**settings: Any) -> BitsAnswer | CannotBe:
+def bits(**settings: Any) -> BitsAnswer | InfeasibleAnswer:
     """A format for each layer of a model, a checkpoint or a list of layers: least perturbation within limits.
 
     Limits are absolute (``latency_s``, ``size_bytes``, ``energy_j``) or shares of the worst uniform assignment
-    (``latency_ratio``, …). What cannot be met comes back as ``CannotBe`` with the least that can.
+    (``latency_ratio``, …). What cannot be met comes back as ``InfeasibleAnswer`` with the least that can.
     """
-    asked = read_asked(BitsQuestion, settings, BITS_BY_NAME)
-    if asked.device is None:
+    inputs = read_asked(BitsQuestion, settings, BITS_BY_NAME)
+    if inputs.device is None:
         raise ScenarioError('device: is missing; write a name, such as device = "b200" (`orrery show devices`).')
-    device, notes = get_device(asked.device), list[str]()
+    device, notes = get_device(inputs.device), list[str]()
     notes += device.notes
-    formats = _formats(asked)
-    layers, what = _layers(asked, formats, notes)
-    engine = get_engine(asked.engine, "", device).kernels if asked.engine else ""
-    options = options_of(layers, formats, device, _errors(layers, formats, device, asked, notes), engine)
-    notes += _said(formats, device)
-    limits = _limits(asked, options)
+    formats = _formats(inputs)
+    layers, what = _layers(inputs, formats, notes)
+    engine = get_engine(inputs.engine, "", device).kernels if inputs.engine else ""
+    options = options_of(layers, formats, device, _errors(layers, formats, device, inputs, notes), engine)
+    notes += _describe(formats, device)
+    limits = _limits(inputs, options)
     best = solve(options, limits)
     if isinstance(best, Infeasible):
-        return CannotBe(infeasible=_in_settings(best, asked, options), notes=tuple(notes))
+        return InfeasibleAnswer(infeasible=_in_settings(best, inputs, options), notes=tuple(notes))
     if (held := best.total("size")) > device.memory_capacity_bytes:
         notes.append(f"{text(held, 'bytes')} of weights are more than one {device.name} holds; costs are as if it did")
     if not best.is_proven:
@@ -163,34 +163,34 @@ def bits(**settings: Any) -> BitsAnswer | CannotBe:
     )
 
 
-def _formats(asked: BitsQuestion) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(get_format(word).name for word in words(asked.formats or "")))
+def _formats(inputs: BitsQuestion) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(get_format(word).name for word in words(inputs.formats or "")))
     if len(found) < 2:
-        raise ScenarioError(f'formats: got {asked.formats!r}; write two or more, such as formats = "bf16,fp8,nvfp4".')
+        raise ScenarioError(f'formats: got {inputs.formats!r}; write two or more, such as formats = "bf16,fp8,nvfp4".')
     return found
 
 
-def _layers(asked: BitsQuestion, formats: Sequence[str], notes: list[str]) -> tuple[tuple[Layer, ...], str]:
+def _layers(inputs: BitsQuestion, formats: Sequence[str], notes: list[str]) -> tuple[tuple[Layer, ...], str]:
     """The layers, and what they are of."""
-    given = [name for name in SOURCES if getattr(asked, name) is not None]
+    given = [name for name in SOURCES if getattr(inputs, name) is not None]
     if len(given) != 1:
-        said = f"got {' and '.join(given)}" if given else "all missing"
-        raise ScenarioError(f'model, checkpoint and layers: {said}; write one, such as model = "llama-3.1-8b".')
-    known = read_sensitivity(Path(asked.sensitivity), formats) if asked.sensitivity else {}
-    if asked.layers:
-        if asked.tokens is not None:
+        text = f"got {' and '.join(given)}" if given else "all missing"
+        raise ScenarioError(f'model, checkpoint and layers: {text}; write one, such as model = "llama-3.1-8b".')
+    known = read_sensitivity(Path(inputs.sensitivity), formats) if inputs.sensitivity else {}
+    if inputs.layers:
+        if inputs.tokens is not None:
             raise ScenarioError("tokens: a list of layers says its own m; leave tokens out.")
-        return _weighed(read_layers(Path(asked.layers), formats), known), asked.layers
-    tokens = asked.tokens or TOKENS
-    if asked.tokens is None:
+        return _weighed(read_layers(Path(inputs.layers), formats), known), inputs.layers
+    tokens = inputs.tokens or TOKENS
+    if inputs.tokens is None:
         notes.append(f"tokens: {TOKENS} in a step (nothing was said)")
     notes.append("latency and energy are of these layers alone, on one device: no attention, norms or gaps between")
-    if asked.checkpoint:
+    if inputs.checkpoint:
         weights = {name: value for name, value in known.items() if isinstance(value, float)}
-        found = layers_in(Path(asked.checkpoint), tokens, formats, weights)
+        found = layers_in(Path(inputs.checkpoint), tokens, formats, weights)
         notes.append("perturbation: squared error of the checkpoint's weights, times the weight given for a layer")
-        return _weighed(found, known), asked.checkpoint
-    model = get_model(asked.model or "")
+        return _weighed(found, known), inputs.checkpoint
+    model = get_model(inputs.model or "")
     if not (found := layers_of(model, tokens)):
         raise ScenarioError(f"model: {model.name} has no linear layer to choose a format for; give another one.")
     return _weighed(found, known), model.name
@@ -211,12 +211,12 @@ def _weighed(layers: tuple[Layer, ...], known: Mapping[str, float | dict[str, fl
 
 
 def _errors(
-    layers: Sequence[Layer], formats: Sequence[str], device: Device, asked: BitsQuestion, notes: list[str]
+    layers: Sequence[Layer], formats: Sequence[str], device: Device, inputs: BitsQuestion, notes: list[str]
 ) -> Mapping[str, float]:  # fmt: skip
     """The relative squared error of each format, where some layer has none of its own."""
     if all(f in x.perturbations or f in x.errors for x in layers for f in formats):
         return {}
-    seed = SEED if asked.seed is None else asked.seed
+    seed = SEED if inputs.seed is None else inputs.seed
     notes.append(
         f"perturbation: relative squared error of rounding, estimated on drawn numbers (seed {seed}): normal weights, "
         "activations with outliers; bring --sensitivity or --checkpoint for your own"
@@ -224,18 +224,18 @@ def _errors(
     return drawn_errors(formats, device, seed)
 
 
-def _said(formats: Sequence[str], device: Device) -> list[str]:
+def _describe(formats: Sequence[str], device: Device) -> list[str]:
     """Which arithmetic a format runs in, where that is another."""
     runs = {format: arithmetic(format, device) for format in formats}
     return [f"{stored} weights run as {used} on {device.name}" for stored, used in runs.items() if stored != used]
 
 
-def _limits(asked: BitsQuestion, options: Options) -> dict[str, float]:
+def _limits(inputs: BitsQuestion, options: Options) -> dict[str, float]:
     """Latency, size and energy at most; the tighter where a share and an absolute value are given."""
     found: dict[str, float] = {}
     for metric, unit in UNITS.items():
-        share: float | None = getattr(asked, f"{metric}_ratio")
-        value: float | None = getattr(asked, f"{metric}_{unit}")
+        share: float | None = getattr(inputs, f"{metric}_ratio")
+        value: float | None = getattr(inputs, f"{metric}_{unit}")
         both = [value] if value is not None else []
         if share is not None:
             both.append(share * float(options.uniform(metric).max()))
@@ -244,7 +244,7 @@ def _limits(asked: BitsQuestion, options: Options) -> dict[str, float]:
     return found
 
 
-def _in_settings(found: Infeasible, asked: BitsQuestion, options: Options) -> Infeasible:
+def _in_settings(found: Infeasible, inputs: BitsQuestion, options: Options) -> Infeasible:
     """The smallest change as a setting that would do."""
     metric = next(name for name, unit in UNITS.items() if unit == found.unit)
     worst = float(options.uniform(metric).max())

@@ -17,7 +17,7 @@ DTYPES = ("F64", "F32", "F16", "BF16")
 LEFT_OUT = ("embed", "norm", "lm_head", "wte", "wpe", "router", ".gate.")
 """Words in the names of tensors that recipes leave in 16 bits."""
 
-MOST_ELEMENTS = 1 << 20
+MAX_ELEMENTS = 1 << 20
 """Errors of larger matrices are measured on whole rows spread over them."""
 
 
@@ -42,7 +42,7 @@ def _files(path: Path) -> list[Path]:
 
 def _layer(tensor: Tensor, tokens: int, formats: Sequence[str], weights: Mapping[str, float]) -> Layer:
     n, k = tensor.shape
-    step = max(1, -(-n * k // MOST_ELEMENTS))
+    step = max(1, -(-n * k // MAX_ELEMENTS))
     rows = np.ascontiguousarray(tensor.read()[::step], dtype=np.float32)
     squares = float(np.mean(rows.astype(np.float64) ** 2)) * n * k if tensor.name in weights else 1.0
     return Layer(

@@ -13,7 +13,7 @@ from orrery.base.user_file import read_user_text
 from orrery.base.user_text import csv_table, json_value, tables_in, toml_tables
 from orrery.planner.bits.layer import Layer, product
 
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 WRITE = 'write an object such as {"layer": 0.2}'
 
 BY_FORMAT = ("error", "sensitivity", "time_s")
@@ -127,4 +127,4 @@ def _rows(path: Path) -> list[Mapping[str, Any]]:
 
 
 def _text(path: Path) -> str:
-    return read_user_text(path, "CSV, TOML or JSON file", MOST_BYTES)
+    return read_user_text(path, "CSV, TOML or JSON file", MAX_BYTES)

@@ -15,7 +15,7 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.requests import requests_for
 from orrery.scenario.schema import Scenario, merged, read_scenario
@@ -85,17 +85,17 @@ class _Search:
     probes: list[Probe] = field(default_factory=list[Probe])
     best: SimulatedAnswer | None = None
     last: SimulatedAnswer | None = None
-    lacks: Infeasible | None = None
+    infeasible: Infeasible | None = None
 
     def is_met(self, rate_per_s: float) -> bool:
         """Serve the scenario at a rate, and hold the run against its objectives."""
-        asked = read_scenario(self.scenario.written() | {"rate": rate_per_s})
-        requests = requests_for(asked)
-        found = run(self.service, requests, seed=asked.seed or 0)
+        inputs = read_scenario(self.scenario.written() | {"rate": rate_per_s})
+        requests = requests_for(inputs)
+        found = run(self.service, requests, seed=inputs.seed or 0)
         if isinstance(found, Infeasible):
-            self.lacks = found
+            self.infeasible = found
             return False
-        answer = answer_of(asked, self.service, found, (*self.notes, *requests.notes), WARMUP_FRAC)
+        answer = answer_of(inputs, self.service, found, (*self.notes, *requests.notes), WARMUP_FRAC)
         probe = _probe(rate_per_s, answer)
         self.probes.append(probe)
         self.on_probe(probe)
@@ -109,35 +109,35 @@ class _Search:
 def find_capacity(
     scenario: Scenario | None = None, /, *, patience: AbstractContextManager[object] | None = None,
     on_probe: Callable[[Probe], None] = lambda probe: None, **settings: Any,
-) -> Capacity | CannotBe:  # fmt: skip
+) -> Capacity | InfeasibleAnswer:  # fmt: skip
     """The highest rate at which enough requests meet the objectives and the queue does not grow without end.
 
     Without objectives, the highest rate that is sustained. Settings are those of a scenario file; given beside a
-    scenario they override it. CannotBe where even a trickle of requests misses an objective.
+    scenario they override it. InfeasibleAnswer where even a trickle of requests misses an objective.
     """
-    asked = merged(scenario, settings)
+    inputs = merged(scenario, settings)
     for name in ("concurrency", "users"):
-        if getattr(asked, name) is not None:
+        if getattr(inputs, name) is not None:
             raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
-    check_traffic(asked)
-    service, notes = service_for(asked)
-    if lacks := lacking_memory(service):
-        return CannotBe(infeasible=lacks, notes=notes, settings=asked.written())
-    sample = requests_for(asked, asked.rate or 1.0)
+    check_traffic(inputs)
+    service, notes = service_for(inputs)
+    if infeasible := lacking_memory(service):
+        return InfeasibleAnswer(infeasible=infeasible, notes=notes, settings=inputs.written())
+    sample = requests_for(inputs, inputs.rate or 1.0)
     with patience or nullcontext():
         warm_up(service)
     started = perf_counter()
     likely, places = closed_form(service, sample)
-    sized = _sized(asked, sample.count, places)
-    if asked.rate is not None:
-        notes = (*notes, f"rate: {asked.rate:g} requests/s is not used; the search finds its own")
+    sized = _sized(inputs, sample.count, places)
+    if inputs.rate is not None:
+        notes = (*notes, f"rate: {inputs.rate:g} requests/s is not used; the search finds its own")
     if (sized.num_requests or 0) < ROUNDS * places:
         notes = (*notes, f"num_requests: {sized.num_requests} do not fill {places:.0f} places in the batches for long; "
                  "the capacity may be higher")  # fmt: skip
     search = _Search(scenario=sized, service=service, notes=notes, on_probe=on_probe)
     best, missed = bisected(search.is_met, likely / 2.0, likely * 1.1, TOLERANCE)
     if not best or search.best is None:
-        return replace(_cannot(search), settings=asked.written())
+        return replace(_cannot(search), settings=inputs.written())
     probes = tuple(sorted(search.probes, key=lambda p: p.requests_per_s))
     limit = next((p.limited_by for p in probes if p.requests_per_s >= missed * (1 - 1e-9) and not p.is_met), "")
     seconds = (perf_counter() - started) / len(probes)
@@ -167,28 +167,28 @@ def _probe(rate_per_s: float, answer: SimulatedAnswer) -> Probe:
     )  # fmt: skip
 
 
-def _cannot(search: _Search) -> CannotBe:
+def _cannot(search: _Search) -> InfeasibleAnswer:
     """Why even a trickle will not do."""
     last = search.last
     if last is None:
-        if search.lacks is None:
+        if search.infeasible is None:
             raise AssertionError("a search ended without a probe")
-        return CannotBe(infeasible=search.lacks, notes=search.notes)
+        return InfeasibleAnswer(infeasible=search.infeasible, notes=search.notes)
     limit = _hardest(last)
     (found,) = percentiles_found(latencies(last.simulated, WARMUP_FRAC), (limit,))
     if not math.isfinite(found.value_s):
         served = last.summary.completed / last.summary.num_requests
-        lacks = Infeasible(
+        infeasible = Infeasible(
             what="share of the requests that fit into the cache", need=limit.share_frac, have=served, unit="of 1",
             smallest_change="Use more devices, a narrower cache format, or shorter requests.",
         )  # fmt: skip
-        return CannotBe(infeasible=lacks, notes=last.notes)
-    lacks = Infeasible(
+        return InfeasibleAnswer(infeasible=infeasible, notes=last.notes)
+    infeasible = Infeasible(
         what=f"{limit.metric} of {limit.percent:g} % of the requests, hardly any of them at once",
         need=limit.limit_s, have=found.value_s, unit="s",
         smallest_change=f"Write {limit.metric}:{math.ceil(found.value_s * 1.01e3)} or more, or use faster devices.",
     )  # fmt: skip
-    return CannotBe(infeasible=lacks, notes=last.notes)
+    return InfeasibleAnswer(infeasible=infeasible, notes=last.notes)
 
 
 def _hardest(answer: SimulatedAnswer) -> PercentileLimit:

@@ -19,14 +19,14 @@ from orrery.numerics.parse import parse_format
 from orrery.numerics.registry import get_format
 from orrery.scenario.answer import to_json
 from orrery.scenario.ask import Answer, estimate
-from orrery.scenario.asked import Asked, read_asked
 from orrery.scenario.fields_quantize import COMPARE_BY_NAME
 from orrery.scenario.format_signal import signal_of
 from orrery.scenario.format_speed import BASE, DECODE_TOKENS, PREFILL_TOKENS, WIDTH, Speed, registered, speed_of
+from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Switch, Word
-from orrery.scenario.mistakes import limited
 from orrery.scenario.resolve import DEFAULT_ENGINE, words
 from orrery.scenario.signal import Pooled, on_front
+from orrery.scenario.validation_errors import limited
 
 CRESTS = (1.5, 2.0, 3.0, 4.0, 5.0)
 """Crest factors of blocks; of small blocks, those at which some of the signal is not in the largest element."""
@@ -35,7 +35,7 @@ MODEL_TRAFFIC: dict[str, Any] = {"input_tokens": 1024, "output_tokens": 256, "co
 """What a model is asked to serve."""
 
 
-class CompareQuestion(Asked):
+class CompareQuestion(Inputs):
     """What is asked of formats."""
 
     formats: tuple[str, ...] = ()
@@ -109,29 +109,29 @@ def compare_formats(*formats: str, **settings: Any) -> Comparison:
     >>> [round(r.bits_per_element, 2) for r in compare_formats("nvfp4", "mxfp8").results]
     [4.5, 8.25]
     """
-    asked = read_asked(CompareQuestion, settings | ({"formats": formats} if formats else {}), COMPARE_BY_NAME)
-    chosen = list({f.name: f for f in map(parse_format, asked.formats)}.values())
+    inputs = read_asked(CompareQuestion, settings | ({"formats": formats} if formats else {}), COMPARE_BY_NAME)
+    chosen = list({f.name: f for f in map(parse_format, inputs.formats)}.values())
     if not chosen:
         raise ScenarioError("formats: are missing; write some, such as nvfp4 mxfp4 int4/128:fp16.")
-    if asked.model and not asked.device:
+    if inputs.model and not inputs.device:
         raise ScenarioError('model: needs a device to run on; write one too, such as device = "b200".')
-    if asked.model:
-        get_model(asked.model)
+    if inputs.model:
+        get_model(inputs.model)
     notes: list[str] = []
-    device = get_device(asked.device) if asked.device else None
+    device = get_device(inputs.device) if inputs.device else None
     if device:
-        notes += [*device.notes, _said_products(asked.engine or DEFAULT_ENGINE)]
-    if not asked.on:
+        notes += [*device.notes, _said_products(inputs.engine or DEFAULT_ENGINE)]
+    if not inputs.on:
         others = ", ".join(name for name in DISTRIBUTIONS if name != "normal")
         notes.append(f"on: normal (nothing was said; there are also {others}, and files)")
     base = get_format(BASE)
     measured = signal_of(
-        [*chosen, base] if device and base not in chosen else chosen, words(asked.on or "normal"),
-        rotates=bool(asked.rotate), seed=asked.seed or 0, notes=notes,
+        [*chosen, base] if device and base not in chosen else chosen, words(inputs.on or "normal"),
+        rotates=bool(inputs.rotate), seed=inputs.seed or 0, notes=notes,
     )  # fmt: skip
-    yardstick = _compared(base, measured[BASE], device, None, asked, notes) if device else None
-    rows = [_compared(f, measured[f.name], device, yardstick, asked, notes) for f in chosen]
-    block, by_crest = _by_crest(chosen, asked.seed or 0)
+    yardstick = _compared(base, measured[BASE], device, None, inputs, notes) if device else None
+    rows = [_compared(f, measured[f.name], device, yardstick, inputs, notes) for f in chosen]
+    block, by_crest = _by_crest(chosen, inputs.seed or 0)
     return Comparison(
         results=tuple(_with_fronts(rows)), base=yardstick, device=device.name if device else "", by_crest=by_crest,
         crest_block_elements=block, notes=tuple(dict.fromkeys(notes)),
@@ -157,7 +157,7 @@ def _by_crest(formats: Sequence[Format], seed: int) -> tuple[int, tuple[CrestRow
 
 
 def _compared(
-    format: Format, errors: dict[str, Pooled], device: Device | None, base: Compared | None, asked: CompareQuestion,
+    format: Format, errors: dict[str, Pooled], device: Device | None, base: Compared | None, inputs: CompareQuestion,
     notes: list[str],
 ) -> Compared:  # fmt: skip
     known = registered(format) if device else None
@@ -165,10 +165,10 @@ def _compared(
     if device and known is None:
         notes.append(f"{format.name}: no kernel in this format is known, so only its bits and its signal are told")
     if device and known:
-        engine = get_engine(asked.engine or DEFAULT_ENGINE, "", device).kernels
+        engine = get_engine(inputs.engine or DEFAULT_ENGINE, "", device).kernels
         speed = speed_of(known.name, device, engine, base.speed if base else None)
         _say_what_runs(format, known, speed, device, notes)
-        served = _served(known.name, asked, notes) if asked.model else None
+        served = _served(known.name, inputs, notes) if inputs.model else None
     return Compared(
         format=format.name, bits_per_element=format.bits_per_element, errors=errors,
         speed=speed, served=served, fronts=(),
@@ -189,19 +189,21 @@ def _say_what_runs(format: Format, known: Format, speed: Speed, device: Device, 
         )
 
 
-def _served(format: str, asked: CompareQuestion, notes: list[str]) -> Served | None:
+def _served(format: str, inputs: CompareQuestion, notes: list[str]) -> Served | None:
     """A model on one device, or as few as hold it."""
     try:
-        answer = estimate(model=asked.model, device=asked.device, engine=asked.engine, weights=format, **MODEL_TRAFFIC)
+        answer = estimate(
+            model=inputs.model, device=inputs.device, engine=inputs.engine, weights=format, **MODEL_TRAFFIC
+        )
     except OrreryError as error:
-        notes.append(f"{format}: no prediction of {asked.model}: {error}")
+        notes.append(f"{format}: no prediction of {inputs.model}: {error}")
         return None
     if not isinstance(answer, Answer):
-        notes.append(f"{format}: {asked.model} cannot run: {answer.infeasible}")
+        notes.append(f"{format}: {inputs.model} cannot run: {answer.infeasible}")
         return None
     e = answer.estimate
-    said = ", ".join(f"{key} = {value}" for key, value in MODEL_TRAFFIC.items())
-    notes.append(f"model: {asked.model} serves {said}")
+    text = ", ".join(f"{key} = {value}" for key, value in MODEL_TRAFFIC.items())
+    notes.append(f"model: {inputs.model} serves {text}")
     return Served(ttft_s=e.ttft_s, tpot_s=e.tpot_s, output_tokens_per_s=e.output_tokens_per_s)
 
 

@@ -73,7 +73,7 @@ class Design:
     usd_per_hour: float | None
     analytical_requests_per_s: float
     capacity: Capacity | None  # None where even a trickle of requests misses an SLO
-    lacks: Infeasible | None
+    infeasible: Infeasible | None
     settings: Mapping[str, Any]
     pairing: Pairing | None = None  # of separate pools
 
@@ -105,7 +105,7 @@ class Design:
     @property
     def limited_by(self) -> str:
         """What keeps the rate from being higher."""
-        return self.capacity.limited_by if self.capacity else self.lacks.what if self.lacks else ""
+        return self.capacity.limited_by if self.capacity else self.infeasible.what if self.infeasible else ""
 
     def to_json(self) -> dict[str, Any]:
         """One design; SI units."""
@@ -181,22 +181,22 @@ def plan_disaggregated(
     of the prefill pool where they are others. With a rate, designs that carry it come first, the cheapest before.
     ``on_design`` is called with (designs simulated, designs in total).
     """
-    asked = merged(scenario, settings)
+    inputs = merged(scenario, settings)
     for name in FOUND:
-        if getattr(asked, name) is not None:
+        if getattr(inputs, name) is not None:
             raise ScenarioError(f"{name}: is what this search finds; leave it out.")
-    goal, notes = goal_of(asked, is_simulated=True)
+    goal, notes = goal_of(inputs, is_simulated=True)
     if goal.max_devices < 2:
         raise ScenarioError(f"max_devices: got {goal.max_devices}; two pools take 2 devices or more.")
-    measured = _Search(scenario=asked, goal=goal, on_design=on_design).run()
+    measured = _Search(scenario=inputs, goal=goal, on_design=on_design).run()
     if not any(d.way == "separate" for d in measured):
         notes = (*notes, f"separate: no two pools within the SLOs fit into {goal.max_devices} devices")
     notes = (*notes, *(f"{name}: as the checkpoint has it, the same in every design; name another with --{name}"
-                       for name in ("weights", "kv") if getattr(asked, name) is None),
+                       for name in ("weights", "kv") if getattr(inputs, name) is None),
              f"requests/s: simulated, the highest rate at which the SLOs hold, to {TOLERANCE:.1%}")  # fmt: skip
     return Disaggregated(
         goal=goal, designs=tuple(sorted(measured, key=lambda d: _rank(d, goal.traffic.request_rate_per_s))),
-        notes=tuple(dict.fromkeys(notes)), settings=asked.written(),
+        notes=tuple(dict.fromkeys(notes)), settings=inputs.written(),
     )  # fmt: skip
 
 
@@ -298,12 +298,16 @@ def _best_layouts(plans: Sequence[Operation], count: int) -> list[Operation]:
 def _joint(operation: Operation) -> Design:
     deployment, tariff = operation.deployment, operation.candidate.option.tariff
     return Design(
-        way="joint", prefill="", decode=_said(operation.replicas, deployment.layout, deployment.cluster.device.name),
+        way="joint",
+        prefill="",
+        decode=_describe(operation.replicas, deployment.layout, deployment.cluster.device.name),
         num_devices=operation.num_devices,
         usd_per_hour=tariff.usd_per_hour * operation.num_devices if tariff.usd_per_hour is not None else None,
-        analytical_requests_per_s=operation.highest_requests_per_s, capacity=None, lacks=None,
+        analytical_requests_per_s=operation.highest_requests_per_s,
+        capacity=None,
+        infeasible=None,
         settings=_settings(operation.candidate, operation.replicas),
-    )  # fmt: skip
+    )
 
 
 def _separate(pairing: Pairing) -> Design:
@@ -314,10 +318,10 @@ def _separate(pairing: Pairing) -> Design:
     elif pairing.num_devices <= decode.option.device.devices_per_node:
         own["same_node"] = True
     return Design(
-        way="separate", prefill=_said(pairing.num_prefill, pairing.prefill.layout, prefill.option.device.name),
-        decode=_said(pairing.num_decode, pairing.decode.layout, decode.option.device.name),
+        way="separate", prefill=_describe(pairing.num_prefill, pairing.prefill.layout, prefill.option.device.name),
+        decode=_describe(pairing.num_decode, pairing.decode.layout, decode.option.device.name),
         num_devices=pairing.num_devices, usd_per_hour=pairing.usd_per_hour,
-        analytical_requests_per_s=pairing.requests_per_s, capacity=None, lacks=None,
+        analytical_requests_per_s=pairing.requests_per_s, capacity=None, infeasible=None,
         settings={**_settings(decode, pairing.num_decode), "prefill_replicas": pairing.num_prefill, **own},
         pairing=pairing,
     )  # fmt: skip
@@ -337,22 +341,22 @@ def _degrees(layout: Layout) -> dict[str, int]:
     return {name: n for name, n in found.items() if n > 1 or name == "tp"}
 
 
-def _said(replicas: int, layout: Layout, device: str) -> str:
+def _describe(replicas: int, layout: Layout, device: str) -> str:
     return f"{replicas} x {' '.join(f'{name}{n}' for name, n in _degrees(layout).items())} {device}"
 
 
 def _measured(scenario: Scenario, design: Design) -> Design:
     """The design with the highest rate at which the SLOs hold."""
-    kept = {name: value for name, value in scenario.written().items() if name not in PLANNED}
-    settings = {**kept, **design.settings}
+    retained = {name: value for name, value in scenario.written().items() if name not in PLANNED}
+    settings = {**retained, **design.settings}
     try:
         found = find_capacity(read_scenario(settings))
     except OrreryError as error:
-        lacks = Infeasible(what=str(error), need=1.0, have=0.0, unit="ratio", smallest_change="")
-        return replace(design, lacks=lacks, settings=settings)
+        infeasible = Infeasible(what=str(error), need=1.0, have=0.0, unit="ratio", smallest_change="")
+        return replace(design, infeasible=infeasible, settings=settings)
     if isinstance(found, Capacity):
         return replace(design, capacity=found, settings=settings)
-    return replace(design, lacks=found.infeasible, settings=settings)
+    return replace(design, infeasible=found.infeasible, settings=settings)
 
 
 def _rank(design: Design, rate_per_s: float) -> tuple[float, ...]:

@@ -12,8 +12,8 @@ from orrery.base.user_text import csv_lines, json_value
 from orrery.kernels.ops import Popularity
 from orrery.models.model import Model
 
-MOST_EXPONENT = 4.0
-MOST_BYTES = 1_000_000  # of a file: a few thousand experts, whatever the spelling
+MAX_EXPONENT = 4.0
+MAX_BYTES = 1_000_000  # of a file: a few thousand experts, whatever the spelling
 WHAT = "file with one number for each expert"
 
 
@@ -26,9 +26,9 @@ def expert_loads(word: str | None, model: Model) -> Popularity | None:
     if not counts:
         raise ScenarioError(f"expert_loads: {model.name} has no experts; leave expert_loads out.")
     if found.shares and counts != {len(found.shares)}:
-        wanted = " or ".join(map(str, sorted(counts)))
+        expected = " or ".join(map(str, sorted(counts)))
         raise ScenarioError(
-            f"expert_loads: {word}: {len(found.shares)} shares, but {model.name} has {wanted} experts in a layer; "
+            f"expert_loads: {word}: {len(found.shares)} shares, but {model.name} has {expected} experts in a layer; "
             "write one share for each."
         )
     return found
@@ -68,14 +68,14 @@ def _exponent(word: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not 0.0 <= value <= MOST_EXPONENT:
-        raise ScenarioError(f"expert_loads: got {word!r}; write zipf:S with S from 0 to {MOST_EXPONENT:g}.")
+    if not 0.0 <= value <= MAX_EXPONENT:
+        raise ScenarioError(f"expert_loads: got {word!r}; write zipf:S with S from 0 to {MAX_EXPONENT:g}.")
     return value
 
 
 def _shares(path: Path) -> tuple[float, ...]:
     """One load an expert: a JSON list, or numbers on lines or between commas."""
-    text, where = read_user_text(path, WHAT, MOST_BYTES), f"expert_loads: {path.name}"
+    text, where = read_user_text(path, WHAT, MAX_BYTES), f"expert_loads: {path.name}"
     try:
         loads = tuple(float(cell) for cell in _cells(text, where))
     except (ScenarioError, ValueError, TypeError, OverflowError):
@@ -91,4 +91,4 @@ def _shares(path: Path) -> tuple[float, ...]:
 def _cells(text: str, where: str) -> Iterable[Any]:
     if text.lstrip().startswith("["):
         return json_value(text, where, "write one load for each expert")
-    return [cell for _, row in csv_lines(text, where, most_columns=MOST_BYTES) for cell in row if cell.strip()]
+    return [cell for _, row in csv_lines(text, where, most_columns=MAX_BYTES) for cell in row if cell.strip()]

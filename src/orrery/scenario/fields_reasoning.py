@@ -2,7 +2,7 @@
 
 from orrery.scenario.setting import ONE, Setting, count, number, word
 
-MOST_SAMPLES = 10_000
+MAX_SAMPLES = 10_000
 
 REASONING_SETTINGS: tuple[Setting, ...] = (
     word("reasoning", "Many calls for one answer: best-of-n, majority-vote, … (`orrery show techniques`).",

@@ -10,7 +10,7 @@ import numpy as np
 from orrery.base.errors import OrreryError
 from orrery.numerics import elements
 from orrery.numerics.codec.rounding import round_to
-from orrery.numerics.element import MOST_TABULATED_BITS, Element, Ladder
+from orrery.numerics.element import MAX_TABULATED_BITS, Element, Ladder
 from orrery.numerics.families.minifloat import Minifloat
 from orrery.numerics.format import Format
 from orrery.numerics.names import named_elements
@@ -115,8 +115,8 @@ def _became(element: Element, value: float) -> str:
             words.append(_word(float(round_to(np.array([value]), element, saturates=saturates)[0])))
         except OrreryError:
             words.append("an error")
-    kept, plain = words
-    return kept if kept == plain else f"{kept} (saturated; else {plain})"
+    saturated, plain = words
+    return saturated if saturated == plain else f"{saturated} (saturated; else {plain})"
 
 
 def _group(format: Format, first: float, second: float) -> str:
@@ -190,5 +190,5 @@ def plain_facts(format: Format) -> dict[str, Any]:
         "bytes_per_element": format.bytes_per_element, "scale_bits_per_element": format.scaling.bits_per_element,
         "block_elements": format.block_elements, "rates": format.rates, "is_weight_only": format.weight_only,
         "aliases": format.aliases, "source": format.source,
-        "has_table": format.element is not None and format.element.bits <= MOST_TABULATED_BITS,
+        "has_table": format.element is not None and format.element.bits <= MAX_TABULATED_BITS,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from orrery.scenario.amounts import amount
 from orrery.scenario.fields import BY_NAME
-from orrery.scenario.mistakes import limited
+from orrery.scenario.validation_errors import limited
 
 PLAIN = re.compile(r"[\s\d.+-]*")
 """What pydantic reads by itself, to the last digit."""

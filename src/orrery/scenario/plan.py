@@ -12,7 +12,7 @@ from orrery.numerics.registry import get_format
 from orrery.planner.detail import detail
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.money import tariff_of
-from orrery.planner.plan import Found, Operation, Plan
+from orrery.planner.plan import Operation, Plan, SearchResult
 from orrery.planner.search import search
 from orrery.planner.space import Fixed, Option, Space, candidates
 from orrery.scenario.drafting import draft_head_of, draft_notes
@@ -24,7 +24,7 @@ from orrery.scenario.schema import Scenario
 from orrery.scenario.traffic import traffic_of
 from orrery.scenario.users import think_s, users_rate
 
-MOST_DEVICES = 8
+MAX_DEVICES = 8
 """Without --max-devices: one usual server."""
 
 IN_FULL = 5
@@ -41,7 +41,7 @@ class Searched:
     scenario: Scenario
     goal: Goal
     space: Space
-    found: Found
+    found: SearchResult
     notes: tuple[str, ...]
     started_s: float  # on the clock of time.perf_counter
 
@@ -97,7 +97,7 @@ def searched_for(
     )  # fmt: skip
 
 
-def _at_users(scenario: Scenario, goal: Goal, found: Found) -> tuple[Goal, str]:
+def _at_users(scenario: Scenario, goal: Goal, found: SearchResult) -> tuple[Goal, str]:
     """The goal with the rate of people who also wait for their replies, as the best plan gives them."""
     if found.plans:
         goal = replace(goal, traffic=replace(goal.traffic, request_rate_per_s=found.plans[0].requests_per_s))
@@ -111,7 +111,7 @@ def goal_of(scenario: Scenario, is_simulated: bool = False) -> tuple[Goal, tuple
     if scenario.users is not None:
         rate = users_rate(scenario)
         traffic = replace(traffic, num_users=float(scenario.users), think_s=think_s(scenario), request_rate_per_s=rate)
-    most = scenario.max_devices or scenario.devices or MOST_DEVICES
+    most = scenario.max_devices or scenario.devices or MAX_DEVICES
     best = "throughput" if scenario.objective == "throughput" or not traffic.request_rate_per_s else "cost"
     return Goal(objectives=_objectives(scenario, is_simulated), traffic=traffic, max_devices=most, best=best), notes
 
@@ -176,5 +176,5 @@ def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[st
 
 def _empty(scenario: Scenario, goal: Goal) -> str:
     degrees = ", ".join(f"{d} = {n}" for d in ("tp", "pp", "dp", "ep") if (n := getattr(scenario, d)))
-    wanted = degrees or "these degrees"
-    return f"No layout of at most {goal.max_devices} devices has {wanted}; raise max_devices, or free one."
+    degrees_text = degrees or "these degrees"
+    return f"No layout of at most {goal.max_devices} devices has {degrees_text}; raise max_devices, or free one."

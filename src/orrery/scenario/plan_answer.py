@@ -118,11 +118,16 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 def rejected_json(rejected: Rejected) -> dict[str, Any]:
     """One rejected candidate: what is missing, and the smallest change."""
-    lacks = rejected.lacks
+    infeasible = rejected.infeasible
     return {
-        **candidate_json(rejected.candidate), "reason": rejected.reason, "what": lacks.what, "need": lacks.need,
-        "have": lacks.have, "unit": lacks.unit, "smallest_change": lacks.smallest_change,
-    }  # fmt: skip
+        **candidate_json(rejected.candidate),
+        "reason": rejected.reason,
+        "what": infeasible.what,
+        "need": infeasible.need,
+        "have": infeasible.have,
+        "unit": infeasible.unit,
+        "smallest_change": infeasible.smallest_change,
+    }
 
 
 def point_json(point: FrontPoint) -> dict[str, Any]:
@@ -150,7 +155,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 def nothing_works(rejected: Sequence[Rejected]) -> Infeasible | None:
     """The candidate that comes closest, for an answer without plans: few devices before slow, slow before too small."""
     near = closest(rejected)
-    return near.lacks if near else None
+    return near.infeasible if near else None
 
 
 def closest(rejected: Sequence[Rejected]) -> Rejected | None:
@@ -163,20 +168,23 @@ def nearest_misses(rejected: tuple[Rejected, ...], count: int) -> list[Rejected]
     """The nearest miss of each kind in turn, each sentence once."""
     by_reason: dict[str, dict[str, Rejected]] = {}
     for item in rejected:
-        by_reason.setdefault(item.reason, {}).setdefault(lacking(item), item)
+        by_reason.setdefault(item.reason, {}).setdefault(shortfall(item), item)
     rounds = zip_longest(*(found.values() for found in by_reason.values()))
     return [item for turn in rounds for item in turn if item is not None][:count]
 
 
-def lacking(item: Rejected) -> str:
+def shortfall(item: Rejected) -> str:
     """What a rejected plan needs, has, and would work with; as many digits as it takes to see the difference."""
-    lacks = item.lacks
+    infeasible = item.infeasible
     need = have = ""
     for digits in (3, 4, 5):
-        need, have = _quantity(lacks.need, lacks.unit, digits), _quantity(lacks.have, lacks.unit, digits)
+        need, have = (
+            _quantity(infeasible.need, infeasible.unit, digits),
+            _quantity(infeasible.have, infeasible.unit, digits),
+        )
         if need != have:
             break
-    return f"{lacks.what}: needs {need}, has {have}. {lacks.smallest_change}"
+    return f"{infeasible.what}: needs {need}, has {have}. {infeasible.smallest_change}"
 
 
 def _quantity(value: float, unit: str, digits: int) -> str:

@@ -82,8 +82,8 @@ def plan_simulated(
 
     Settings are those of a scenario file; given beside a scenario they override it.
     """
-    asked = merged(scenario, settings)
-    searched = searched_for(asked, is_simulated=True)
+    inputs = merged(scenario, settings)
+    searched = searched_for(inputs, is_simulated=True)
     operations, goal = searched.found.plans, searched.goal
     if not operations:
         return SimulatedPlans(answer=searched.answer((), nothing_works(searched.found.rejected)), simulated=())
@@ -94,7 +94,7 @@ def plan_simulated(
         batch = operations[first : first + count]
         for number, operation in enumerate(batch, first):
             on_plan(number, first + len(batch))
-            if (found := _enough(asked, goal, operation)) is not None:
+            if (found := _enough(inputs, goal, operation)) is not None:
                 tried.append(found)
         if any(one.is_met for one in tried):
             break
@@ -129,13 +129,13 @@ def _enough(scenario: Scenario, goal: Goal, operation: Operation) -> SimulatedPl
 
 def _simulated(scenario: Scenario, goal: Goal, operation: Operation, num_added: int) -> SimulatedPlan | None:
     """One plan on its traffic; None where not one request fits."""
-    asked = _traffic(scenario, goal, operation)
-    service, requests = _service(operation), requests_for(asked)
-    found = run(service, requests, concurrency=asked.concurrency or 0, seed=asked.seed or 0)
+    inputs = _traffic(scenario, goal, operation)
+    service, requests = _service(operation), requests_for(inputs)
+    found = run(service, requests, concurrency=inputs.concurrency or 0, seed=inputs.seed or 0)
     if isinstance(found, Infeasible):
         return None
-    answer = answer_of(asked, service, found, requests.notes, WARMUP_FRAC)
-    sustained = asked.concurrency is not None or asked.users is not None or is_sustained(found)
+    answer = answer_of(inputs, service, found, requests.notes, WARMUP_FRAC)
+    sustained = inputs.concurrency is not None or inputs.users is not None or is_sustained(found)
     return SimulatedPlan(
         plan=detail(goal, operation), operation=operation, answer=replace(answer, seconds=1.0), is_sustained=sustained,
         num_added=num_added,
@@ -191,8 +191,8 @@ def _notes(ranked: Sequence[SimulatedPlan]) -> tuple[str, ...]:
     found = ranked[0].answer.attained
     notes = [f"simulated: {ranked[0].answer.simulated.requests.count} requests, the first {WARMUP_FRAC:.0%} left out"]
     if found.percentiles:
-        said = ", ".join(one.limit.name for one in found.percentiles)
-        notes.append(f"{said}: held against the simulation; the closed form searched for means below the limit")
+        text = ", ".join(one.limit.name for one in found.percentiles)
+        notes.append(f"{text}: held against the simulation; the closed form searched for means below the limit")
     if found.attained_frac is not None:
         notes.append(f"attainment: {found.needed_frac:.0%} of the simulated requests must meet the objectives")
     return tuple(notes)

@@ -17,26 +17,26 @@ from orrery.numerics.format import Format
 from orrery.numerics.parse import parse_format
 from orrery.numerics.quantise import codec_of
 from orrery.numerics.rounding import Rounding
-from orrery.scenario.asked import Asked, read_asked
 from orrery.scenario.fields_quantize import QUANTIZE_BY_NAME
+from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Word
-from orrery.scenario.mistakes import limited
 from orrery.scenario.quantize_answer import Declined, QuantizeAnswer, Result, Total
 from orrery.scenario.quantize_layers import Layers, Measurement, read_recipes
 from orrery.scenario.resolve import words
 from orrery.scenario.signal import Survey, on_front, pool, stored_bytes, survey, tensors_of, why_not
 from orrery.scenario.tensor_file import Tensor
+from orrery.scenario.validation_errors import limited
 
 COLUMNS = 1024
 
-MOST_DRAWN = 1 << 28
+MAX_DRAWN = 1 << 28
 """Numbers of a drawn tensor, which is kept in memory."""
 
 Source = str | Path | NDArray[Any]
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
-class QuantizeQuestion(Asked):
+class QuantizeQuestion(Inputs):
     """What is asked of tensors."""
 
     sources: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class QuantizeQuestion(Asked):
 
 
 @typed
-def quantize(*sources: Source, on_progress: Told = lambda done, total: None, **settings: Any) -> QuantizeAnswer:
+def quantize(*sources: Source, on_progress: Progress = lambda done, total: None, **settings: Any) -> QuantizeAnswer:
     """Tensors rounded to number formats and back: bits, bytes and errors of each, and of all together.
 
     Sources are .npy, .npz and .safetensors files, names of distributions, or arrays; settings are those of the command:
@@ -61,20 +61,20 @@ def quantize(*sources: Source, on_progress: Told = lambda done, total: None, **s
     4.5
     """
     named = settings | ({"sources": tuple(s for s in map(str, sources))} if _are_named(sources) else {})
-    asked = read_asked(QuantizeQuestion, named, QUANTIZE_BY_NAME)
-    if not (sources or asked.sources):
+    inputs = read_asked(QuantizeQuestion, named, QUANTIZE_BY_NAME)
+    if not (sources or inputs.sources):
         raise ScenarioError("sources: are missing; write files or distributions, such as weights or model.safetensors.")
-    formats, rounding = formats_in(asked.formats), _rounding(asked.rounding)
-    recipes = read_recipes(asked.recipes)
-    tensors = _chosen(sources if sources else asked.sources, asked)
-    layers = Layers(recipes=recipes, activations=asked.activations, rounding=rounding, seed=asked.seed or 0)
-    work = _Work(formats=formats, rounding=rounding, seed=asked.seed or 0, layers=layers)
+    formats, rounding = formats_in(inputs.formats), _rounding(inputs.rounding)
+    recipes = read_recipes(inputs.recipes)
+    tensors = _chosen(sources if sources else inputs.sources, inputs)
+    layers = Layers(recipes=recipes, activations=inputs.activations, rounding=rounding, seed=inputs.seed or 0)
+    work = _Work(formats=formats, rounding=rounding, seed=inputs.seed or 0, layers=layers)
     steps = len(tensors) * len(formats)
     for i, (source, tensor) in enumerate(tensors):
         on_progress(i * len(formats), steps)
         for done in work.do(source, tensor):
             on_progress(i * len(formats) + done, steps)
-    return work.answer(_notes(asked, tensors))
+    return work.answer(_notes(inputs, tensors))
 
 
 def _are_named(sources: Sequence[Source]) -> bool:
@@ -99,29 +99,29 @@ def _rounding(word: str | None) -> Rounding:
     return modes[plain]
 
 
-def _chosen(sources: Sequence[Source], asked: QuantizeQuestion) -> list[tuple[str, Tensor]]:
+def _chosen(sources: Sequence[Source], inputs: QuantizeQuestion) -> list[tuple[str, Tensor]]:
     """Every tensor of every source that is asked for."""
-    shape = (asked.rows or ROWS, asked.columns or COLUMNS)
-    if shape[0] * shape[1] > MOST_DRAWN:
-        raise ScenarioError(f"rows, columns: got {shape[0]} x {shape[1]}; at most {MOST_DRAWN:,} numbers are drawn.")
+    shape = (inputs.rows or ROWS, inputs.columns or COLUMNS)
+    if shape[0] * shape[1] > MAX_DRAWN:
+        raise ScenarioError(f"rows, columns: got {shape[0]} x {shape[1]}; at most {MAX_DRAWN:,} numbers are drawn.")
     found: list[tuple[str, Tensor]] = []
     for source in sources:
-        name, tensors = tensors_of(source, shape, asked.seed or 0)
+        name, tensors = tensors_of(source, shape, inputs.seed or 0)
         found += [(name, tensor) for tensor in tensors]
-    chosen = [pair for pair in found if fnmatchcase(pair[1].name, asked.tensors or "*")]
+    chosen = [pair for pair in found if fnmatchcase(pair[1].name, inputs.tensors or "*")]
     if not chosen:
         names = ", ".join(tensor.name for _, tensor in found[:3])
-        raise ScenarioError(f"tensors: {asked.tensors!r} matches none of {len(found)}; they are called like {names}.")
+        raise ScenarioError(f"tensors: {inputs.tensors!r} matches none of {len(found)}; they are called like {names}.")
     return chosen
 
 
-def _notes(asked: QuantizeQuestion, tensors: Sequence[tuple[str, Tensor]]) -> list[str]:
+def _notes(inputs: QuantizeQuestion, tensors: Sequence[tuple[str, Tensor]]) -> list[str]:
     notes: list[str] = []
     if any(tensor.dtype == "drawn" for _, tensor in tensors):
         notes.append(
-            f"drawn numbers (seed {asked.seed or 0}) are no model's: give a file for what your own weights lose"
+            f"drawn numbers (seed {inputs.seed or 0}) are no model's: give a file for what your own weights lose"
         )
-    elif asked.rows or asked.columns:
+    elif inputs.rows or inputs.columns:
         notes.append("rows, columns: not used (nothing is drawn)")
     return notes
 

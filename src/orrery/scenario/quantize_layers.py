@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.base.errors import OrreryError, ScenarioError
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.engine.streams import stream
 from orrery.numerics.draws import draw
 from orrery.numerics.format import Format
@@ -25,7 +25,7 @@ from orrery.scenario.tensor_file import tensors_in
 PLAIN = ("round-to-nearest",)
 """What every recipe is compared with."""
 
-MOST_OUTPUTS, MOST_FEATURES = 512, 4096
+MAX_OUTPUTS, MAX_FEATURES = 512, 4096
 """Of a layer that recipes are tried on: rows of weights, spread over it, and columns."""
 
 JUDGED_TOKENS, TOKENS_PER_FEATURE = 256, 2
@@ -76,8 +76,8 @@ class Layers:
             if self._recipes:
                 self._say(f"recipes: {tensor} is no matrix (out, in), and was left out")
             return []
-        if weights.shape[1] > MOST_FEATURES:
-            raise ScenarioError(f"recipes take at most {MOST_FEATURES:,} columns; it has {weights.shape[1]:,}")
+        if weights.shape[1] > MAX_FEATURES:
+            raise ScenarioError(f"recipes take at most {MAX_FEATURES:,} columns; it has {weights.shape[1]:,}")
         self._say("recipes: activations are rounded like the weights, except for weight-only formats")
         layer = self._layer(tensor, weights)
         on = grid(format, rounding=self._rounding, seed=self._seed)
@@ -103,7 +103,7 @@ class Layers:
 
     def _layer(self, tensor: str, weights: NDArray[Any]) -> Layer:
         """Rows spread over the matrix, and the two halves of the activations."""
-        step = -(-len(weights) // MOST_OUTPUTS)
+        step = -(-len(weights) // MAX_OUTPUTS)
         if step > 1:
             self._say(f"recipes: judged on {len(weights[::step])} of {tensor}'s {len(weights):,} outputs")
         rows = np.array(weights[::step], dtype=np.float32)

@@ -9,20 +9,20 @@ from dataclasses import dataclass, fields, replace
 from math import ceil, inf
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import knobs_from
+from orrery.base.extension_points import knobs_from
 from orrery.base.technique import Technique
 from orrery.catalog.models import get_model
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff
-from orrery.reasoning.accuracy import Odds, odds
+from orrery.reasoning.accuracy import AnswerAccuracy, odds
 from orrery.reasoning.choice import Choice, ShapeKnobs
 from orrery.reasoning.cost import cost
 from orrery.reasoning.coverage import Difficulty
 from orrery.reasoning.graph import Graph, Problem
 from orrery.reasoning.shape import drawn, shape_of
 from orrery.reasoning.vote import Checker, WrongAnswers
-from orrery.scenario.answer_ways import Reasoned, Way
+from orrery.scenario.answer_ways import Reasoned, SampleCount
 from orrery.scenario.fields_reasoning import REASONING_SETTINGS
 from orrery.scenario.resolve import Question, check_layout
 from orrery.scenario.schema import Scenario
@@ -57,7 +57,7 @@ def reasoned(scenario: Scenario, question: Question, call: Estimate, tariff: Tar
         call=call,
     )  # fmt: skip
     one = place.way(plain, 1, 1, _odds(scenario, PLAIN_CHOICE))
-    ways = list[Way]()
+    ways = list[SampleCount]()
     for knobs, graph in zip(tries, graphs, strict=True):
         samples: int | None = getattr(knobs, knobs.samples) if knobs.samples else None
         found = place.way(graph, samples, knobs.num_answers, _odds(scenario, knobs.choice))
@@ -85,10 +85,12 @@ class _Place:
     @property
     def shares_prefix(self) -> bool:
         """Whether calls read what others of the same question have computed."""
-        asked = self.scenario.prefix_caching
-        return self.deployments["solver"].engine.has_prefix_caching if asked is None else asked
+        inputs = self.scenario.prefix_caching
+        return self.deployments["solver"].engine.has_prefix_caching if inputs is None else inputs
 
-    def way(self, graph: Graph, num_samples: int | None, num_answers: int, found: Odds | None) -> Way | Infeasible:
+    def way(
+        self, graph: Graph, num_samples: int | None, num_answers: int, found: AnswerAccuracy | None
+    ) -> SampleCount | Infeasible:
         """The figures of one answer; a graph makes ``num_answers`` of them."""
         replicas = self.deployments["solver"].layout.dp
         each = ceil(self.num_questions / replicas)
@@ -99,17 +101,17 @@ class _Place:
         read = sum(call.count * call.context_tokens for call in graph.calls) / num_answers
         computed = sum(call.prefilled_tokens for call in price.calls) / answers
         energy_j, busy_s = price.energy_j / (answers * replicas), price.time_s + price.offline_s
-        asked = self.num_questions * num_answers
+        inputs = self.num_questions * num_answers
         roles = {"solver", *(call.model for call in graph.calls)}
         devices = sum(d.layout.num_devices for role, d in self.deployments.items() if role in roles)
-        usd_per_s = self.tariff.usd_per_s(devices, energy_j * asked / busy_s)
-        return Way(
+        usd_per_s = self.tariff.usd_per_s(devices, energy_j * inputs / busy_s)
+        return SampleCount(
             num_samples=num_samples, num_calls=sum(call.count for call in graph.calls) / num_answers,
             prompt_tokens=max(read, computed), shared_tokens=max(0.0, read - computed),
             answer_tokens=graph.written_tokens() / num_answers, time_s=price.time_s, offline_s=price.offline_s,
             kv_peak_bytes=price.peak_kept_bytes / (answers * replicas),
             num_waves=max(call.num_waves for call in price.calls), energy_j=energy_j,
-            usd=None if usd_per_s is None else usd_per_s * busy_s / asked, bound_by=price.bound_by,
+            usd=None if usd_per_s is None else usd_per_s * busy_s / inputs, bound_by=price.bound_by,
             time_interval=self.call.intervals["latency_s"].scaled(price.time_s / self.call.latency_s),
             calls=price.calls,
             coverage_frac=found.coverage_frac if found else None, right_frac=found.right_frac if found else None,
@@ -177,7 +179,7 @@ def _deployments(scenario: Scenario, solver: Deployment, graph: Graph) -> Iterat
             raise ScenarioError(f'draft_model: {scenario.reasoning} needs one; write draft_model = "llama-3.2-1b".')
 
 
-def _odds(scenario: Scenario, choice: Choice | None) -> Odds | None:
+def _odds(scenario: Scenario, choice: Choice | None) -> AnswerAccuracy | None:
     """How often an answer that is chosen in that way is right; None where nothing is known of it."""
     if scenario.success is None or choice is None:
         return None

@@ -108,13 +108,14 @@ def find(scenario: Scenario, device_name: str) -> Parts:
 def check_context(scenario: Scenario, model: Model) -> None:
     """Refuse requests that are longer than what is let in: ``max_model_len``, or else the model's own context."""
     longest = scenario.max_model_len or model.max_context_tokens
-    asked = (scenario.input_tokens or 0) + (scenario.output_tokens or 0)
-    if not longest or asked <= longest:
+    inputs = (scenario.input_tokens or 0) + (scenario.output_tokens or 0)
+    if not longest or inputs <= longest:
         return
     whose = "max_model_len" if scenario.max_model_len else f"the context of {model.name}"
     raise ScenarioError(
-        f"input_tokens and output_tokens: {asked:,} tokens a request are more than {whose}, {longest:,}; write shorter "
-        f"ones, or max_model_len = {asked} (--max-model-len) where the server is started with it."
+        f"input_tokens and output_tokens: {inputs:,} tokens a request are more than {whose}, {longest:,}; "
+        f"write shorter "
+        f"ones, or max_model_len = {inputs} (--max-model-len) where the server is started with it."
     )
 
 
@@ -139,7 +140,7 @@ def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]
         rest = prod(world.values())
         if scenario.devices % rest:
             raise ScenarioError(
-                f"devices: {scenario.devices} cannot be cut into {_said(world)}; write a multiple of {rest}."
+                f"devices: {scenario.devices} cannot be cut into {_describe(world)}; write a multiple of {rest}."
             )
         given |= _spread(scenario.devices // rest, parts, can_pipeline="pp" not in given)
         chosen = ", ".join(f"{d} = {given[d]}" for d in ("tp", "pp") if given.get(d, 1) > 1)
@@ -147,7 +148,7 @@ def layout_of(scenario: Scenario, parts: Parts) -> tuple[Layout, tuple[str, ...]
     layout = Layout(**given)
     if scenario.devices is not None and scenario.devices != layout.num_devices:
         raise ScenarioError(
-            f"devices: {scenario.devices} is not what {_said(world)} takes; write devices = {layout.num_devices}, "
+            f"devices: {scenario.devices} is not what {_describe(world)} takes; write devices = {layout.num_devices}, "
             "or leave it out."
         )
     check_layout(layout, parts.model)
@@ -223,9 +224,9 @@ def _possible(activations: str, device: Device, notes: list[str]) -> str:
     return wide
 
 
-def held_format(asked: str, model: Model) -> str:
+def held_format(inputs: str, model: Model) -> str:
     """The format that a word for weights means: ``fp8`` of a checkpoint that is FP8 in blocks is its own."""
-    found, own = get_format(asked).name, get_format(model.weights_format).name
+    found, own = get_format(inputs).name, get_format(model.weights_format).name
     return own if found == "fp8" and own.startswith("fp8_") else found
 
 
@@ -266,13 +267,13 @@ def redundant_experts_of(scenario: Scenario, model: Model, layout: Layout) -> in
 
 def recv_interval_of(scenario: Scenario, engine: Engine) -> int:
     """Decode steps between two looks for new requests; 0 = the engine's default. Only some engines can be told."""
-    asked = scenario.scheduler_recv_interval or 0
-    if asked > 1 and not engine.num_steps_per_recv:
+    inputs = scenario.scheduler_recv_interval or 0
+    if inputs > 1 and not engine.num_steps_per_recv:
         raise ScenarioError(
-            f"scheduler_recv_interval: got {asked}, but {engine.name} looks for new requests at every step; leave it "
+            f"scheduler_recv_interval: got {inputs}, but {engine.name} looks for new requests at every step; leave it "
             'out, or write engine = "sglang".'
         )
-    return asked
+    return inputs
 
 
 def backends_of(scenario: Scenario) -> Backends:
@@ -312,5 +313,5 @@ def workload_of(scenario: Scenario) -> tuple[Workload, tuple[str, ...]]:
     ), notes  # fmt: skip
 
 
-def _said(degrees: dict[str, int]) -> str:
+def _describe(degrees: dict[str, int]) -> str:
     return " x ".join(f"{k} {v}" for k, v in degrees.items()) or "tp 1"

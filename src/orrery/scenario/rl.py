@@ -11,12 +11,12 @@ from orrery.base.cost import Interval
 from orrery.execution.memory import Infeasible
 from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.training.nearby import cheapest_fit
+from orrery.rl.error_range import step_interval
 from orrery.rl.job import RlJob
 from orrery.rl.passes import update_job
 from orrery.rl.step import PoolMemory, RlStep, rl_step
-from orrery.rl.sureness import step_interval
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.rl_job import rl_question
 from orrery.scenario.schema import Scenario, merged
@@ -129,27 +129,27 @@ def memory_json(memory: PoolMemory) -> dict[str, Any]:
 
 
 @typed
-def train_rl(scenario: Scenario | None = None, /, **settings: Any) -> RlAnswer | CannotBe:
+def train_rl(scenario: Scenario | None = None, /, **settings: Any) -> RlAnswer | InfeasibleAnswer:
     """One step of RL post-training: rollouts simulated, passes and updates costed, weights handed over.
 
     Settings are those of a scenario file; given beside a scenario they override it. Raises ScenarioError where the
-    pools or layouts make no sense; what does not fit comes back as ``CannotBe``.
+    pools or layouts make no sense; what does not fit comes back as ``InfeasibleAnswer``.
     """
-    asked = merged(scenario, {"rl": True, **settings})
-    question = rl_question(asked)
-    return answered(question.job, asked, question.notes)
+    inputs = merged(scenario, {"rl": True, **settings})
+    question = rl_question(inputs)
+    return answered(question.job, inputs, question.notes)
 
 
-def answered(job: RlJob, asked: Scenario, notes: tuple[str, ...]) -> RlAnswer | CannotBe:
+def answered(job: RlJob, scenario: Scenario, notes: tuple[str, ...]) -> RlAnswer | InfeasibleAnswer:
     """The answer to one job, or what does not fit of it."""
     step = rl_step(job)
     if isinstance(step, Infeasible):
-        return CannotBe(infeasible=step, notes=notes, settings=asked.written())
+        return InfeasibleAnswer(infeasible=step, notes=notes, settings=scenario.written())
     if missing := missing_memory(step):
-        return CannotBe(infeasible=missing, notes=notes, settings=asked.written())
-    tariff = tariff_of(job.training.cluster.device, asked.usd_per_hour, asked.electricity)
+        return InfeasibleAnswer(infeasible=missing, notes=notes, settings=scenario.written())
+    tariff = tariff_of(job.training.cluster.device, scenario.usd_per_hour, scenario.electricity)
     return RlAnswer(
-        step=step, tariff=tariff, notes=tuple(dict.fromkeys((*notes, *tariff.notes))), settings=asked.written()
+        step=step, tariff=tariff, notes=tuple(dict.fromkeys((*notes, *tariff.notes))), settings=scenario.written()
     )
 
 

@@ -79,8 +79,8 @@ def rl_question(scenario: Scenario) -> RlQuestion:
     layout, layout_notes = layout_of(question)
     notes += [*question.notes, *layout_notes]
     _check_fed(question.job, layout)
-    if said := refusal(question.job, columns_of([replace(layout, micro_batch=1)])):
-        raise ScenarioError(said)
+    if text := refusal(question.job, columns_of([replace(layout, micro_batch=1)])):
+        raise ScenarioError(text)
     deployment = engine_for(scenario, framework, question.job, colocated, notes)
     return RlQuestion(
         job=job_of(scenario, framework, question, layout, deployment, generating, colocated, lengths, notes),
@@ -141,7 +141,7 @@ def job_of(
         offloads=colocated and (True if scenario.offload_training is None else scenario.offload_training),
         max_staleness=staleness,
         updates_in_flight=True if scenario.updates_in_flight is None else scenario.updates_in_flight, tail=tail,
-        oversampling_ratio=scenario.oversampling or OVERSAMPLING[tail], kept_frac=_kept(scenario, algorithm, notes),
+        oversampling_ratio=scenario.oversampling or OVERSAMPLING[tail], kept_frac=_retained(scenario, algorithm, notes),
         seed=scenario.seed or 0,
     )  # fmt: skip
 
@@ -289,7 +289,7 @@ def _tail(scenario: Scenario) -> Tail:
     return tail
 
 
-def _kept(scenario: Scenario, algorithm: Algorithm, notes: list[str]) -> float:
+def _retained(scenario: Scenario, algorithm: Algorithm, notes: list[str]) -> float:
     if scenario.kept_groups is None and algorithm == "dapo":
         notes.append("kept_groups: 1 (dynamic sampling drops nothing unless --kept-groups says so)")
     return scenario.kept_groups or 1.0

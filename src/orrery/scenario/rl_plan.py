@@ -15,9 +15,9 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training import SCHEDULES
 from orrery.planner.space import tensor_degrees
 from orrery.planner.training.search import search
-from orrery.planner.training.space import Wanted
+from orrery.planner.training.space import FixedSettings
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.resolve import one_device
 from orrery.scenario.rl import RlAnswer, train_rl
 from orrery.scenario.rl_job import check_needed, engine_for, lengths_of_scenario, trainer_question
@@ -71,18 +71,18 @@ def train_rl_plan(
     ``max_staleness`` both pools work side by side; without it, in turn.
     """
     started_s = time.perf_counter()
-    asked = merged(scenario, {"rl": True, **settings})
-    check_needed(asked)
-    tried, answers, why = list(_splits(asked)), list[RlAnswer](), Counter[str]()
+    inputs = merged(scenario, {"rl": True, **settings})
+    check_needed(inputs)
+    tried, answers, why = list(_splits(inputs)), list[RlAnswer](), Counter[str]()
     evaluated = 0
     for done, generating in enumerate(tried, 1):
         fixed = {"colocated": True} if generating is None else {"generation_devices": generating, "colocated": False}
-        split = merged(asked, fixed)
+        split = merged(inputs, fixed)
         layout = _trainer(split, generating)
         if layout is None:
             why["no layout of the trainer fits its devices"] += 1
         for degree in _engines(split, generating) if layout else ():
-            found = _tried(merged(split, {"generation_tp": degree, **({} if asked.layout else _cut(str(layout)))}))
+            found = _tried(merged(split, {"generation_tp": degree, **({} if inputs.layout else _cut(str(layout)))}))
             if isinstance(found, RlAnswer):
                 answers.append(found)
             else:
@@ -93,7 +93,7 @@ def train_rl_plan(
     answers.sort(key=lambda a: a.step_time_s)
     notes = answers[0].notes if answers else ()
     return RlPlanAnswer(
-        plans=tuple(answers), evaluated=evaluated, rejected=dict(why), notes=notes, settings=asked.written(),
+        plans=tuple(answers), evaluated=evaluated, rejected=dict(why), notes=notes, settings=inputs.written(),
         search_s=time.perf_counter() - started_s,
     )  # fmt: skip
 
@@ -109,17 +109,19 @@ def _cut(layout: str) -> dict[str, Any]:
     return {"layout": layout, **dict.fromkeys(LAYOUT_FLAGS)}
 
 
-def _splits(asked: Scenario) -> Iterator[int | None]:
+def _splits(scenario: Scenario) -> Iterator[int | None]:
     """Devices that generate; None: all, in turn."""
-    devices = cast(int, asked.devices)
-    if asked.colocated or (asked.colocated is None and not asked.max_staleness and asked.generation_devices is None):
+    devices = cast(int, scenario.devices)
+    if scenario.colocated or (
+        scenario.colocated is None and not scenario.max_staleness and scenario.generation_devices is None
+    ):
         yield None
-    if asked.colocated:
+    if scenario.colocated:
         return
-    if asked.generation_devices is not None:
-        yield asked.generation_devices
+    if scenario.generation_devices is not None:
+        yield scenario.generation_devices
         return
-    node = asked.devices_per_node or get_device(one_device(asked)).devices_per_node
+    node = scenario.devices_per_node or get_device(one_device(scenario)).devices_per_node
     unit = node if devices > node and devices % node == 0 else 1
     yield from sorted({max(unit, devices * n // 8 // unit * unit) for n in EIGHTHS} - {devices})
 
@@ -133,7 +135,7 @@ def _trainer(split: Scenario, generating: int | None) -> TrainingLayout | None:
         return TrainingLayout(**question.given)
     schedules = () if "schedule" in question.given else SCHEDULES.get(question.job.framework.name, ())
     fixed: dict[str, Any] = {"micro_batch": 1, **question.given}
-    found = search(question.job, Wanted(**fixed, schedules=schedules), count=1)
+    found = search(question.job, FixedSettings(**fixed, schedules=schedules), count=1)
     return found.best[0].layout if found.best else None
 
 
@@ -161,4 +163,4 @@ def _tried(scenario: Scenario) -> RlAnswer | str:
         found = train_rl(scenario)
     except OrreryError as error:
         return str(error)
-    return f"memory: {found.infeasible.what}" if isinstance(found, CannotBe) else found
+    return f"memory: {found.infeasible.what}" if isinstance(found, InfeasibleAnswer) else found

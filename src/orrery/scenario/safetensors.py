@@ -14,10 +14,10 @@ from orrery.base.user_text import parsed_json
 
 LENGTH_BYTES = 8
 
-MOST_HEADER_BYTES = 100_000_000
+MAX_HEADER_BYTES = 100_000_000
 """What the format's own reader takes at most."""
 
-MOST_AXES = 32
+MAX_AXES = 32
 
 BITS = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
@@ -45,7 +45,7 @@ def read_header(path: Path) -> tuple[Stored, ...]:
             length = int.from_bytes(file.read(LENGTH_BYTES), "little")
             if size < LENGTH_BYTES:
                 raise _wrong(path, f"it has {size} bytes, and the length of its header alone takes {LENGTH_BYTES}")
-            if not 2 <= length <= min(MOST_HEADER_BYTES, size - LENGTH_BYTES):
+            if not 2 <= length <= min(MAX_HEADER_BYTES, size - LENGTH_BYTES):
                 raise _wrong(path, f"its header is said to have {length} bytes, of {size - LENGTH_BYTES} that follow")
             text = file.read(length)
     except OSError as error:
@@ -86,8 +86,8 @@ def _stored(path: Path, name: str, entry: Any, begin: int, size: int) -> Stored:
     dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     if not isinstance(dtype, str):
         raise _wrong(path, f"the dtype of {name!r} is {dtype!r}, not a text such as BF16")
-    if not _is_counts(shape) or len(shape) > MOST_AXES:
-        raise _wrong(path, f"the shape of {name!r} is {repr(shape)[:60]}, not up to {MOST_AXES} whole numbers from 0")
+    if not _is_counts(shape) or len(shape) > MAX_AXES:
+        raise _wrong(path, f"the shape of {name!r} is {repr(shape)[:60]}, not up to {MAX_AXES} whole numbers from 0")
     if not _is_counts(offsets) or len(offsets) != 2 or not offsets[0] <= offsets[1] <= size - begin:
         raise _wrong(path, f"{name!r} lies at {repr(offsets)[:60]} of {size - begin} bytes of tensors")
     if dtype in BITS and prod(shape) * BITS[dtype] != (offsets[1] - offsets[0]) * 8:

@@ -13,10 +13,10 @@ from orrery.hardware.device import Device
 from orrery.numerics.laws import fp_quantisation, quartet
 from orrery.numerics.laws.coefficients import facts_of
 from orrery.scenario.answer import to_json
-from orrery.scenario.asked import Asked, read_asked
 from orrery.scenario.fields_scaling import SCALING_BY_NAME
+from orrery.scenario.inputs import Inputs, read_asked
 from orrery.scenario.kinds import Count, Number, Switch, Word
-from orrery.scenario.mistakes import limited
+from orrery.scenario.validation_errors import limited
 
 LAWS = (fp_quantisation.LAW, quartet.LAW)
 
@@ -34,7 +34,7 @@ def _at(name: str) -> Any:
     return Field(**limited(SCALING_BY_NAME[name]))
 
 
-class ScalingQuestion(Asked):
+class ScalingQuestion(Inputs):
     """What is asked of a law."""
 
     law: Word = None
@@ -95,7 +95,7 @@ class WidthAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """The answer in the shape that scripts rely on."""
-        (low, high), asked = self.fp4_wins_tokens, to_json(self.trials[0])
+        (low, high), inputs = self.fp4_wins_tokens, to_json(self.trials[0])
         outcomes = [
             {
                 "forward": t.choice.forward, "backward": t.choice.backward, "forward_ratio": t.speedups[0],
@@ -105,7 +105,7 @@ class WidthAnswer:
         ]  # fmt: skip
         return to_json(
             {
-                "law": quartet.LAW, **{key: value for key, value in asked.items() if key != "choice"},
+                "law": quartet.LAW, **{key: value for key, value in inputs.items() if key != "choice"},
                 "outcomes": outcomes, "fp4_wins_from_tokens": low, "fp4_wins_to_tokens": high,
                 "map": {
                     "num_parameters": MAP_PARAMETERS, "tokens_per_parameter": MAP_TOKENS_PER_PARAMETER,
@@ -130,20 +130,20 @@ def scaling(**settings: Any) -> FormatAnswer | WidthAnswer:
     every width, the data beyond which it gets worse, the best width for a compute budget. ``law = "quartet"``: whether
     FP4 or FP8 products give the lower loss in the same time.
     """
-    asked = read_asked(ScalingQuestion, settings, SCALING_BY_NAME)
-    law = asked.law or LAWS[0]
+    inputs = read_asked(ScalingQuestion, settings, SCALING_BY_NAME)
+    law = inputs.law or LAWS[0]
     if law not in LAWS:
         near = nearest(law, LAWS, 1)
         raise ScenarioError(f"law: got {law!r}; write " + (f"{near[0]!r}." if near else f"one of {', '.join(LAWS)}."))
-    unread = _READ[LAWS[1] if law == LAWS[0] else LAWS[0]] & asked.written().keys()
+    unread = _READ[LAWS[1] if law == LAWS[0] else LAWS[0]] & inputs.written().keys()
     if unread:
         raise ScenarioError(f"{', '.join(sorted(unread))}: the law {law} does not ask for it; leave it out.")
     notes = [
         f"{name}: {default:g} (nothing was said)"
         for name, default in (("parameters", PARAMETERS), ("tokens", TOKENS))
-        if getattr(asked, name) is None
+        if getattr(inputs, name) is None
     ]
-    return _formats(asked, notes) if law == LAWS[0] else _widths(asked, notes)
+    return _formats(inputs, notes) if law == LAWS[0] else _widths(inputs, notes)
 
 
 _READ = {
@@ -153,15 +153,15 @@ _READ = {
 """Settings that only one law asks for."""
 
 
-def _formats(asked: ScalingQuestion, notes: list[str]) -> FormatAnswer:
-    size, tokens = asked.parameters or PARAMETERS, asked.tokens or TOKENS
-    exponent = 4 if asked.exponent_bits is None else asked.exponent_bits
-    mantissa = 3 if asked.mantissa_bits is None else asked.mantissa_bits
-    block = asked.block or BLOCK
+def _formats(inputs: ScalingQuestion, notes: list[str]) -> FormatAnswer:
+    size, tokens = inputs.parameters or PARAMETERS, inputs.tokens or TOKENS
+    exponent = 4 if inputs.exponent_bits is None else inputs.exponent_bits
+    mantissa = 3 if inputs.mantissa_bits is None else inputs.mantissa_bits
+    block = inputs.block or BLOCK
     notes += [
         f"{name}: {value} (nothing was said)"
         for name, value in (("exponent_bits", exponent), ("mantissa_bits", mantissa), ("block", block))
-        if getattr(asked, name) is None
+        if getattr(inputs, name) is None
     ]
     run = fp_quantisation.Run(
         num_parameters=size, num_tokens=tokens, exponent_bits=exponent, mantissa_bits=mantissa, block_elements=block
@@ -170,20 +170,20 @@ def _formats(asked: ScalingQuestion, notes: list[str]) -> FormatAnswer:
     splits = [fp_quantisation.best_split(bits) for bits in fp_quantisation.WIDTHS]
     return FormatAnswer(
         run=run, splits=tuple(replace(run, exponent_bits=e, mantissa_bits=m) for e, m in splits),
-        budget=fp_quantisation.best_width(asked.compute_flops or run.compute_flops, block),
+        budget=fp_quantisation.best_width(inputs.compute_flops or run.compute_flops, block),
         budgets=tuple(fp_quantisation.best_width(budget, block) for budget in BUDGETS_FLOPS), notes=tuple(notes),
     )  # fmt: skip
 
 
-def _widths(asked: ScalingQuestion, notes: list[str]) -> WidthAnswer:
-    size, tokens = asked.parameters or PARAMETERS, asked.tokens or TOKENS
-    ratio = _fp4_ratio(asked, notes)
+def _widths(inputs: ScalingQuestion, notes: list[str]) -> WidthAnswer:
+    size, tokens = inputs.parameters or PARAMETERS, inputs.tokens or TOKENS
+    ratio = _fp4_ratio(inputs, notes)
     known = quartet.known_method()
     method = quartet.Method(
-        parameters_frac=asked.parameters_frac or known.parameters_frac,
-        tokens_frac=asked.tokens_frac or known.tokens_frac,
+        parameters_frac=inputs.parameters_frac or known.parameters_frac,
+        tokens_frac=inputs.tokens_frac or known.tokens_frac,
     )  # fmt: skip
-    is_resized = not asked.same_size
+    is_resized = not inputs.same_size
     sizes = np.array(MAP_PARAMETERS)[:, None]
     data = sizes * np.array(MAP_TOKENS_PER_PARAMETER)
     notes.append("FP8 is taken as lossless (assumed); the law was fitted to models of 30 to 200 million parameters")
@@ -201,14 +201,14 @@ def _widths(asked: ScalingQuestion, notes: list[str]) -> WidthAnswer:
     )  # fmt: skip
 
 
-def _fp4_ratio(asked: ScalingQuestion, notes: list[str]) -> float:
+def _fp4_ratio(inputs: ScalingQuestion, notes: list[str]) -> float:
     """As said; or of a device's peak rates; or the usual two."""
-    if asked.fp4_ratio is not None:
-        return asked.fp4_ratio
-    if asked.device is None:
+    if inputs.fp4_ratio is not None:
+        return inputs.fp4_ratio
+    if inputs.device is None:
         notes.append(f"fp4_ratio: {FP4_RATIO:g} (nothing was said; products of half the bits at twice the rate)")
         return FP4_RATIO
-    device = get_device(asked.device)
+    device = get_device(inputs.device)
     notes.extend(device.notes)
     four, eight = (_peak(device, rates) for rates in (FP4_RATES, FP8_RATES))
     notes.append(f"fp4_ratio: {four / eight:.3g} (dense peak rates of {device.name})")

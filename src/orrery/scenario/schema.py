@@ -8,12 +8,12 @@ from pydantic import ConfigDict, ValidationError
 from orrery.base.arguments import typed
 from orrery.catalog.workloads import get_workload
 from orrery.scenario.fields import BY_NAME
-from orrery.scenario.mistakes import mistakes
 from orrery.scenario.names import renamed
 from orrery.scenario.schema_reasoning import ReasoningScenario
 from orrery.scenario.schema_rl import RlScenario
 from orrery.scenario.schema_serving import ServingScenario
 from orrery.scenario.schema_training import TrainingScenario
+from orrery.scenario.validation_errors import validation_errors
 
 
 class Scenario(RlScenario, TrainingScenario, ReasoningScenario, ServingScenario):
@@ -41,4 +41,4 @@ def read_scenario(settings: Mapping[str, Any], where: str = "") -> Scenario:
     try:
         return Scenario.model_validate(plain)
     except ValidationError as error:
-        raise mistakes(error, BY_NAME, where) from None
+        raise validation_errors(error, BY_NAME, where) from None

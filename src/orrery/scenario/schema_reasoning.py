@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, Field, field_validator
 
-from orrery.scenario.fields_reasoning import MOST_SAMPLES
+from orrery.scenario.fields_reasoning import MAX_SAMPLES
 from orrery.scenario.kinds import Count, Number, Word, bounds
 
 
@@ -54,8 +54,8 @@ def sample_counts(text: str) -> tuple[int, ...]:
         counts = sorted({int(word) for word in text.split(",")})
     except ValueError:
         counts = []
-    if not counts or not 1 <= counts[0] <= counts[-1] <= MOST_SAMPLES:
-        raise ValueError(f"write whole numbers from 1 to {MOST_SAMPLES:,} with commas, such as 1,4,16,64")
+    if not counts or not 1 <= counts[0] <= counts[-1] <= MAX_SAMPLES:
+        raise ValueError(f"write whole numbers from 1 to {MAX_SAMPLES:,} with commas, such as 1,4,16,64")
     return tuple(counts)
 
 

@@ -91,14 +91,14 @@ def _for_prompts(scenario: Scenario, deployment: Deployment) -> Deployment:
 def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | None:
     if deployment.draft_head is not None:
         return of_head(deployment)
-    asked = [n for n in ("draft_model", "draft_tokens", "draft_tree") if getattr(scenario, n) is not None]
-    if not asked:
+    inputs = [n for n in ("draft_model", "draft_tokens", "draft_tree") if getattr(scenario, n) is not None]
+    if not inputs:
         if scenario.acceptance is not None:
             raise ScenarioError("acceptance: nothing is guessed; write draft_tokens = 4 beside it.")
         return None
     if scenario.acceptance is None:
-        raise ScenarioError(f"{asked[0]}: needs the share of guesses that hold; write acceptance = 0.7.")
-    if "draft_tokens" in asked and "draft_tree" in asked:
+        raise ScenarioError(f"{inputs[0]}: needs the share of guesses that hold; write acceptance = 0.7.")
+    if "draft_tokens" in inputs and "draft_tree" in inputs:
         raise ScenarioError("draft_tokens and draft_tree exclude each other; keep one.")
     widths = _numbers("draft_tree", scenario.draft_tree, "4,2,1") if scenario.draft_tree else ()
     kind = "tree" if widths else "draft" if scenario.draft_model else "prompt-lookup"

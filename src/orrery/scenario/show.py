@@ -118,10 +118,10 @@ def _techniques() -> Table:
     """Those that a command takes, each with the command."""
     rows = [
         {"name": x.name, "use": x.command, "gains": x.gains, "costs": x.costs, "claims": ", ".join(_claims(x.name))}
-        for x in sorted(levers().values(), key=lambda x: (x.command.split()[1], x.seam, x.name))
+        for x in sorted(levers().values(), key=lambda x: (x.command.split()[1], x.extension_point, x.name))
     ]
-    said = "`orrery what-if NAME` computes your deployment without and with one of them, where it is of one."
-    return Table(kind="techniques", title="Techniques, and the commands that use them", rows=tuple(rows), notes=(said,))
+    text = "`orrery what-if NAME` computes your deployment without and with one of them, where it is of one."
+    return Table(kind="techniques", title="Techniques, and the commands that use them", rows=tuple(rows), notes=(text,))
 
 
 def _claims(name: str) -> tuple[str, ...]:
@@ -134,7 +134,9 @@ def _technique(name: str) -> Table:
     rows: list[dict[str, Any]] = [{"fact": "name", "value": lever.name}, {"fact": "use", "value": lever.command}]
     if lever.questions:
         rows.append({"fact": "what if", "value": f"orrery what-if {name}"})
-    rows += [{"fact": key, "value": value} for key in ("seam", "gains", "costs") if (value := getattr(lever, key))]
+    rows += [
+        {"fact": key, "value": value} for key in ("extension_point", "gains", "costs") if (value := getattr(lever, key))
+    ]
     rows += [{"fact": "measure", "value": what} for what in lever.measure]
     if found:
         rows += [

@@ -19,7 +19,7 @@ from orrery.numerics.error import ErrorReport, decibels
 from orrery.numerics.format import Format
 from orrery.scenario.tensor_file import PIECE_ELEMENTS, SUFFIXES, Tensor, numbers_of, tensors_in
 
-MOST_FP32 = float(np.finfo(np.float32).max)
+MAX_FP32 = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def survey(numbers: NDArray[Any]) -> Survey:
     """Count, norm and largest, piece by piece."""
     flat, sums = numbers.reshape(-1), np.zeros(4)
     for start in range(0, flat.size, PIECE_ELEMENTS):
-        loops.add_sizes(as_floats(flat[start : start + PIECE_ELEMENTS]), MOST_FP32, sums)
+        loops.add_sizes(as_floats(flat[start : start + PIECE_ELEMENTS]), MAX_FP32, sums)
         let_go(numbers)
     bad, beyond, squares, largest = sums.tolist()
     return Survey(

@@ -14,7 +14,7 @@ from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.planner.money import BUSY_FRAC, tariff_of
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe, deployment_json
+from orrery.scenario.ask import InfeasibleAnswer, deployment_json
 from orrery.scenario.attainment import Attained, attained
 from orrery.scenario.levers.found import of_service
 from orrery.scenario.levers.idle import idle_notes
@@ -34,15 +34,15 @@ from orrery.serving.simulation.tables._kernel import SERVED as SERVED
 from orrery.serving.simulation.world import NUM_COUNTS as NUM_COUNTS
 from orrery.serving.simulation.world import Window
 
-MOST_TOKENS = 100_000_000_000
+MAX_TOKENS = 100_000_000_000
 """Of all answers of one run: some twenty million are made in a second, so these take an hour or two."""
 
-MOST_LOGGED_STEPS = 200_000
+MAX_LOGGED_STEPS = 200_000
 """Rows of the log of single steps: enough for some minutes of a few replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Watch:
+class RunObserver:
     """Who looks at a run while it goes on: told of each phase, and free to read the loop's own counts meanwhile."""
 
     counts: Ints  # NUM_COUNTS of them, in memory that the reader sees too
@@ -91,37 +91,37 @@ class SimulatedAnswer:
 @typed
 def simulate(
     scenario: Scenario | None = None, /, *, window: tuple[float, float] | None = None,
-    patience: AbstractContextManager[object] | None = None, watch: Watch | None = None, **settings: Any,
-) -> SimulatedAnswer | CannotBe:  # fmt: skip
+    patience: AbstractContextManager[object] | None = None, watch: RunObserver | None = None, **settings: Any,
+) -> SimulatedAnswer | InfeasibleAnswer:  # fmt: skip
     """Serve a scenario's requests step by step, as its engine would.
 
     Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
     end in seconds) are kept one by one. The first run on a machine compiles the simulator (a minute or two, once), and
     ``patience`` is entered meanwhile. A ``watch`` changes nothing.
     """
-    asked = merged(scenario, settings)
-    check_traffic(asked)
-    service, notes = service_for(asked)
-    if lacks := lacking_memory(service):
-        return CannotBe(infeasible=lacks, notes=notes, settings=asked.written())
+    inputs = merged(scenario, settings)
+    check_traffic(inputs)
+    service, notes = service_for(inputs)
+    if infeasible := lacking_memory(service):
+        return InfeasibleAnswer(infeasible=infeasible, notes=notes, settings=inputs.written())
     tell = watch.on_phase if watch else _untold
     started = time.perf_counter()
     tell("generating", 0, 0)
-    requests = requests_for(asked)
+    requests = requests_for(inputs)
     _check_length(requests)
     generated_s = time.perf_counter() - started
     with patience or nullcontext():
         warm_up(service)
     started = time.perf_counter() - generated_s
     tell("simulating", requests.count, int(requests.output_tokens.sum()))
-    found = _served(asked, service, requests, window, watch.counts if watch else None)
+    found = _served(inputs, service, requests, window, watch.counts if watch else None)
     if isinstance(found, Infeasible):
-        return CannotBe(infeasible=found, notes=notes, settings=asked.written())
+        return InfeasibleAnswer(infeasible=found, notes=notes, settings=inputs.written())
     tell("computing", 0, 0)
     answer = answer_of(
-        asked, service, found, (*notes, *requests.notes, *_spread_notes(asked), *_load_notes(asked, service))
+        inputs, service, found, (*notes, *requests.notes, *_spread_notes(inputs), *_load_notes(inputs, service))
     )
-    given = asked.written()
+    given = inputs.written()
     idle = idle_notes(given, of_service(service, answer.summary, given))
     return replace(answer, notes=(*answer.notes, *idle), seconds=time.perf_counter() - started)
 
@@ -168,8 +168,8 @@ def answer_of(
     scenario: Scenario, service: Service, simulated: Simulated, notes: tuple[str, ...], warmup_frac: float = 0.0
 ) -> SimulatedAnswer:
     """The figures of a run that has been simulated; the warm-up is left out of what is about single requests."""
-    asked = {p.percent for p in percentile_limits(scenario.slo)}
-    figures = summary(simulated, request_limits_s(scenario.slo), sorted({*PERCENTILES, *asked}), warmup_frac)
+    inputs = {p.percent for p in percentile_limits(scenario.slo)}
+    figures = summary(simulated, request_limits_s(scenario.slo), sorted({*PERCENTILES, *inputs}), warmup_frac)
     tariffs = [
         (tariff_of(p.deployment.cluster.device, scenario.usd_per_hour, scenario.electricity),
          p.replicas * p.deployment.layout.num_devices)
@@ -177,7 +177,7 @@ def answer_of(
     ]  # fmt: skip
     each = [t.usd_per_s(n, figures.power_w * n / service.num_devices) for t, n in tariffs]
     usd_per_s = None if any(x is None for x in each) else sum(x for x in each if x is not None)
-    said = tuple(
+    text = tuple(
         dict.fromkeys(
             (*notes, *simulated.notes, *(n for t, _ in tariffs for n in t.notes), *_idle_notes(simulated, usd_per_s))
         )
@@ -188,7 +188,7 @@ def answer_of(
     )  # fmt: skip
     return SimulatedAnswer(
         scenario=scenario, service=service, simulated=simulated, summary=figures,
-        attained=attained(scenario, simulated, figures, warmup_frac), about=about, seconds=math.nan, notes=said,
+        attained=attained(scenario, simulated, figures, warmup_frac), about=about, seconds=math.nan, notes=text,
     )  # fmt: skip
 
 
@@ -211,10 +211,10 @@ def _rate(scenario: Scenario, simulated: Simulated) -> float:
 
 def _check_length(requests: Requests) -> None:
     """Refuse, before anything is prepared, what would take hours."""
-    if (num_tokens := int(requests.output_tokens.sum())) > MOST_TOKENS:
+    if (num_tokens := int(requests.output_tokens.sum())) > MAX_TOKENS:
         raise ScenarioError(
             f"{requests.count:,} requests with {num_tokens:.3g} output tokens would take hours; at most "
-            f"{MOST_TOKENS:.3g} are simulated: write fewer (--num-requests) or shorter ones."
+            f"{MAX_TOKENS:.3g} are simulated: write fewer (--num-requests) or shorter ones."
         )
 
 
@@ -241,7 +241,7 @@ def warm_up(service: Service) -> None:
 def _served(
     scenario: Scenario, service: Service, requests: Requests, window: tuple[float, float] | None, counts: Ints | None
 ) -> Simulated | Infeasible:
-    rows = MOST_LOGGED_STEPS if window else 0
+    rows = MAX_LOGGED_STEPS if window else 0
     start_s, end_s = window or (0.0, 0.0)
     return run(
         service, requests, concurrency=scenario.concurrency or 0, seed=scenario.seed or 0,

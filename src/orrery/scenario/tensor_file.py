@@ -25,7 +25,7 @@ from orrery.base.errors import ScenarioError
 from orrery.base.user_file import MAX_BYTES
 from orrery.numerics.codec.rounding import decode
 from orrery.numerics.names import get_element
-from orrery.scenario.safetensors import MOST_AXES, Stored, read_header
+from orrery.scenario.safetensors import MAX_AXES, Stored, read_header
 
 Array = NDArray[Any]
 
@@ -171,7 +171,7 @@ def _npy_header(file: IO[bytes], where: str, size: int) -> _Npy:
     header = _Npy(dtype=dtype, shape=shape, is_by_columns=is_by_columns, start=file.tell())
     if (
         any(type(n) is not int or n < 0 for n in shape)
-        or len(shape) > MOST_AXES
+        or len(shape) > MAX_AXES
         or (not dtype.hasobject and header.end > size)
     ):
         raise ScenarioError(f"{where}: has {size} bytes where a shape of {shape} in {dtype} ends at {header.end}.")
@@ -222,10 +222,12 @@ def _mapped(path: Path, dtype: np.dtype[Any], start: int, shape: tuple[int, ...]
 def numbers_of(array: Array) -> Array:
     """Contiguous floats in the machine's byte order; the array itself where it is that already."""
     wide = array.dtype.kind in "iu" and array.dtype.itemsize > 2
-    wanted = np.dtype(np.float64 if wide else np.float32) if array.dtype.kind in "iu" else array.dtype.newbyteorder("=")
-    if array.flags.c_contiguous and array.dtype == wanted:
+    target_dtype = (
+        np.dtype(np.float64 if wide else np.float32) if array.dtype.kind in "iu" else array.dtype.newbyteorder("=")
+    )
+    if array.flags.c_contiguous and array.dtype == target_dtype:
         return array
-    return _by_pieces(array, wanted, lambda piece: piece)
+    return _by_pieces(array, target_dtype, lambda piece: piece)
 
 
 def _by_pieces(array: Array, dtype: np.dtype[Any], change: Callable[[Array], Array]) -> Array:

@@ -12,13 +12,13 @@ def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
         return _stated(scenario), ()
     trace = load_trace(scenario.trace, scenario.seed or 0)
     found = stats(trace)
-    said = (
+    text = (
         f"trace {trace.name}: {found.num_requests} requests, {found.request_rate_per_s:.3g}/s, "
         f"mean {found.input_mean_tokens:.0f} in and {found.output_mean_tokens:.0f} out, "
         f"longest {found.longest_tokens}; its means are used; `simulate` and `plan --simulate` replay it"
     )
     if scenario.rate:
-        said += f"; at {scenario.rate:g} requests/s, as asked"
+        text += f"; at {scenario.rate:g} requests/s, as asked"
     given = scenario.input_tokens or scenario.output_tokens
     traffic = Traffic(
         input_tokens=float(scenario.input_tokens or found.input_mean_tokens),
@@ -26,7 +26,7 @@ def traffic_of(scenario: Scenario) -> tuple[Traffic, tuple[str, ...]]:
         request_rate_per_s=scenario.rate or found.request_rate_per_s, input_tokens_std=found.input_std_tokens,
         output_tokens_std=found.output_std_tokens, longest_tokens=0.0 if given else float(found.longest_tokens),
     )  # fmt: skip
-    return traffic, (*trace.notes, said)
+    return traffic, (*trace.notes, text)
 
 
 def _stated(scenario: Scenario) -> Traffic:

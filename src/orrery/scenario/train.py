@@ -13,7 +13,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.money import Tariff, tariff_of
 from orrery.planner.training.nearby import cheapest_fit, nearest_sensible
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.levers.found import of_job
 from orrery.scenario.levers.idle import idle_notes
 from orrery.scenario.plan_answer import price_json
@@ -24,10 +24,10 @@ from orrery.scenario.train_offload import OffloadAnswer, first_offload, offloade
 from orrery.scenario.train_run import Run, check_run, costs_of, run_json, run_of
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
+from orrery.training.error_range import spread_of
 from orrery.training.memory import room_bytes
 from orrery.training.ranks import Rank, costed
 from orrery.training.step import Steps
-from orrery.training.sureness import spread_of
 from orrery.training.worth import energy_j, mfu_frac, peak_flops_per_s, power_w
 
 USD_TOKENS = 1e6
@@ -117,39 +117,39 @@ def _inverse(value: float, spread: Spread) -> Interval:
 
 
 @typed
-def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer | OffloadAnswer | CannotBe:
+def train(scenario: Scenario | None = None, /, **settings: Any) -> TrainAnswer | OffloadAnswer | InfeasibleAnswer:
     """One training configuration: step time, utilisation, memory, energy, money, and days to so many tokens.
 
     Settings are those of a scenario file; given beside a scenario they override it. Raises ScenarioError where a layout
-    makes no sense, naming the numbers and the nearest layout that works; what does not fit comes back as ``CannotBe``.
+    makes no sense, naming the numbers and the nearest layout that works; what does not fit is an ``InfeasibleAnswer``.
     With ``offload`` the states leave the device, and the answer says what each tier of memory holds.
     """
-    asked = merged(scenario, settings)
-    return replace(_trained(asked), settings=asked.written())
+    inputs = merged(scenario, settings)
+    return replace(_trained(inputs), settings=inputs.written())
 
 
-def _trained(asked: Scenario) -> TrainAnswer | OffloadAnswer | CannotBe:
-    check_run(asked)
-    check_is_rl(asked)
-    if asked.against:
+def _trained(scenario: Scenario) -> TrainAnswer | OffloadAnswer | InfeasibleAnswer:
+    check_run(scenario)
+    check_is_rl(scenario)
+    if scenario.against:
         raise ScenarioError("against: is for --plan, which ranks a layout among all; write --layout for one alone.")
-    if asked.offload:
-        return offloaded(asked)
-    refuse_tiers(asked)
-    question = training_question(asked)
-    if asked.schedule == ANY_SCHEDULE:
+    if scenario.offload:
+        return offloaded(scenario)
+    refuse_tiers(scenario)
+    question = training_question(scenario)
+    if scenario.schedule == ANY_SCHEDULE:
         raise ScenarioError(f'schedule: {ANY_SCHEDULE} is for --plan; write one, such as schedule = "1f1b".')
     layout, layout_notes = layout_of(question)
     job = question.job
-    if said := refusal(job, columns_of([layout])):
+    if text := refusal(job, columns_of([layout])):
         near = nearest_sensible(job, layout)
-        raise ScenarioError(said + (f" The nearest layout that works: {near}." if near else ""))
+        raise ScenarioError(text + (f" The nearest layout that works: {near}." if near else ""))
     steps, ranks = costed(job, layout)
-    notes = (*question.notes, *layout_notes, *idle_notes(asked.written(), of_job(job, layout)))
-    if missing := _missing_memory(asked, job, layout, ranks):
-        return CannotBe(infeasible=missing, notes=notes)
-    tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
-    run = run_of(asked, costs_of(steps, ranks), tariff)
+    notes = (*question.notes, *layout_notes, *idle_notes(scenario.written(), of_job(job, layout)))
+    if missing := _missing_memory(scenario, job, layout, ranks):
+        return InfeasibleAnswer(infeasible=missing, notes=notes)
+    tariff = tariff_of(job.cluster.device, scenario.usd_per_hour, scenario.electricity)
+    run = run_of(scenario, costs_of(steps, ranks), tariff)
     return answer_of(steps, ranks, tariff, run, (*notes, *tariff.notes))
 
 
@@ -186,13 +186,13 @@ def bound_by(parts: dict[str, float]) -> str:
 
 
 def _missing_memory(
-    asked: Scenario, job: TrainingJob, layout: TrainingLayout, ranks: tuple[Rank, ...]
+    scenario: Scenario, job: TrainingJob, layout: TrainingLayout, ranks: tuple[Rank, ...]
 ) -> Infeasible | None:
     fullest = max(ranks, key=lambda r: r.peak_bytes)
     have = room_bytes(job)
     if fullest.peak_bytes <= have:
         return None
-    near = cheapest_fit(job, layout) or first_offload(asked, layout)
+    near = cheapest_fit(job, layout) or first_offload(scenario, layout)
     return Infeasible(
         what=f"{job.model.name} on {job.cluster.num_devices} x {job.cluster.device.name} ({layout}), "
         f"pipeline rank {fullest.rank}",

@@ -66,7 +66,7 @@ def against_layout(question: TrainingQuestion, name: str) -> TrainingLayout:
     job = question.job
     given = read_name(name, tuple(schedules()))
     layout, _ = layout_of(replace(question, given=given))
-    if said := refusal(job, columns_of([layout])):
+    if text := refusal(job, columns_of([layout])):
         near = nearest_sensible(job, layout)
-        raise ScenarioError(f"against: {said}" + (f" The nearest layout that works: {near}." if near else ""))
+        raise ScenarioError(f"against: {text}" + (f" The nearest layout that works: {near}." if near else ""))
     return layout

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from orrery.base.errors import ScenarioError
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.catalog.devices import get_device
 from orrery.catalog.frameworks import DEFAULT_FRAMEWORK, Use, framework_notes, get_framework
 from orrery.catalog.models import get_model

@@ -9,13 +9,13 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.execution.memory import Infeasible
 from orrery.execution.offload.step import OffloadedStep
-from orrery.execution.offload.tiers import Held, Tiers, shortage
+from orrery.execution.offload.tiers import MemoryUse, Tiers, shortage
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.kernels import energy
 from orrery.planner.money import Tariff, tariff_of
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.train_job import job_json
@@ -52,7 +52,7 @@ class OffloadAnswer:
     parts: dict[str, float]  # seconds; they add up to the step: work of the device, and what no work hides
     lanes: dict[str, float]  # seconds in which each lane works, hidden or not
     tiers: Tiers
-    held: Held
+    held: MemoryUse
     mfu_frac: float
     hfu_frac: float  # recomputation counted
     power_w: float  # of one device
@@ -130,15 +130,15 @@ class OffloadAnswer:
         }  # fmt: skip
 
 
-def offloaded(asked: Scenario) -> OffloadAnswer | CannotBe:
+def offloaded(scenario: Scenario) -> OffloadAnswer | InfeasibleAnswer:
     """The answer to a scenario that names a technique of offloading."""
-    ready = prepare(asked)
-    lacks, notes = _lacks(ready), _notes(ready)
-    tariff = tariff_of(ready.job.cluster.device, asked.usd_per_hour, asked.electricity)
-    if lacks:
-        change = _enough_of_a_tier(asked, ready) or first_fit(asked, _easier(ready))
-        said = f"{change} fits." if change else "Nothing near it fits: take more devices, or larger ones."
-        return CannotBe(infeasible=replace(lacks, smallest_change=said), notes=notes)
+    ready = prepare(scenario)
+    infeasible, notes = _infeasible(ready), _notes(ready)
+    tariff = tariff_of(ready.job.cluster.device, scenario.usd_per_hour, scenario.electricity)
+    if infeasible:
+        change = _enough_of_a_tier(scenario, ready) or first_fit(scenario, _easier(ready))
+        text = f"{change} fits." if change else "Nothing near it fits: take more devices, or larger ones."
+        return InfeasibleAnswer(infeasible=replace(infeasible, smallest_change=text), notes=notes)
     rule, step = chosen_rule(ready)
     rounds = step.choices.get("groups", 1.0)  # lanes of a layerwise update are those of a whole round
     parts = parts_of(rule, ready.pieces, ready.memory.tiers, ready.num_forward)
@@ -153,7 +153,7 @@ def offloaded(asked: Scenario) -> OffloadAnswer | CannotBe:
         lanes={k: float(v) / rounds for k, v in step.busy_s.items()}, tiers=ready.memory.tiers, held=step.held,
         mfu_frac=worth.model_flops / (time_s * peak_flops_per_s(job)),
         hfu_frac=worth.hardware_flops / (time_s * peak_flops_per_s(job)), power_w=worth.power_w,
-        model_flops_per_s_per_device=worth.model_flops / time_s, tariff=tariff, run=run_of(asked, costs, tariff),
+        model_flops_per_s_per_device=worth.model_flops / time_s, tariff=tariff, run=run_of(scenario, costs, tariff),
         notes=tuple(dict.fromkeys((*notes, *tariff.notes, NO_INTERVALS))),
     )  # fmt: skip
 
@@ -165,7 +165,7 @@ def _notes(ready: Prepared) -> tuple[str, ...]:
     return tuple(note for note in ready.notes if not note.startswith(tuple(silent)))
 
 
-def _lacks(ready: Prepared) -> Infeasible | None:
+def _infeasible(ready: Prepared) -> Infeasible | None:
     """The first tier that is too small; a tier holds the same for one micro-batch as for many."""
     tiers = ready.memory.tiers
     step = ready.rule(replace(ready.pieces.work, num_micro_batches=1), tiers)
@@ -257,14 +257,14 @@ LADDER = ("zero-offload", "interleaved-update", "overlapped-update", "zero-infin
 """Techniques that learn as training on the device does, from the one that moves least to the one that holds most."""
 
 
-def first_fit(asked: Scenario, changes: Iterator[dict[str, Any]]) -> str:
+def first_fit(scenario: Scenario, changes: Iterator[dict[str, Any]]) -> str:
     """The first of some changes to a scenario with which it fits in every tier, in words; empty where none does."""
     for change in changes:
         try:
-            lacks = _lacks(prepare(merged(asked, change)))
+            infeasible = _infeasible(prepare(merged(scenario, change)))
         except ScenarioError:
             continue
-        if not lacks:
+        if not infeasible:
             return ", ".join(_in_words(k, v) for k, v in change.items() if v is not None)
     return ""
 
@@ -275,7 +275,7 @@ def _in_words(name: str, value: Any) -> str:
     return f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
 
 
-def _enough_of_a_tier(asked: Scenario, ready: Prepared) -> str:
+def _enough_of_a_tier(scenario: Scenario, ready: Prepared) -> str:
     """How much host memory, or how many drives, a node would need where the device itself is large enough."""
     tiers, shares = ready.memory.tiers, ready.job.cluster.devices_per_node
     held = ready.rule(replace(ready.pieces.work, num_micro_batches=1), tiers).held
@@ -286,7 +286,7 @@ def _enough_of_a_tier(asked: Scenario, ready: Prepared) -> str:
                              ("nvme_bytes", held.nvme_bytes, tiers.nvme_bytes)):  # fmt: skip
         if need > have:
             change[name] = float(f"{1.005 * need * shares:.3g}")
-    return first_fit(asked, iter([change]))
+    return first_fit(scenario, iter([change]))
 
 
 def _easier(ready: Prepared) -> Iterator[dict[str, Any]]:
@@ -318,31 +318,31 @@ OPEN: dict[str, Any] = dict.fromkeys(
 """Settings that offloading does without."""
 
 
-def first_offload(asked: Scenario, layout: TrainingLayout) -> str:
+def first_offload(scenario: Scenario, layout: TrainingLayout) -> str:
     """The first technique that makes a job fit which does not fit on the device, in words; empty where none does."""
-    node = min(asked.devices_per_node or 8, asked.devices or 1)
+    node = min(scenario.devices_per_node or 8, scenario.devices or 1)
     degrees = [n for n in range(1, node + 1) if n >= layout.tp and n % layout.tp == 0] or [layout.tp]
     sizes = dict.fromkeys((layout.micro_batch, 1))
     changes = ({"offload": name, "tp": tp, "micro_batch": size, **OPEN}
                for tp in degrees for size in sizes for name in LADDER)  # fmt: skip
-    kept = {"tp": layout.tp, "micro_batch": layout.micro_batch}
+    base_settings = {"tp": layout.tp, "micro_batch": layout.micro_batch}
     for change in changes:
-        if first_fit(asked, iter([change])):
-            said = [_in_words(k, v) for k, v in change.items() if v is not None and kept.get(k) != v]
+        if first_fit(scenario, iter([change])):
+            text = [_in_words(k, v) for k, v in change.items() if v is not None and base_settings.get(k) != v]
             dropped = [n for n in ("pp", "cp", "ep") if getattr(layout, n) > 1]
-            return ", ".join(said) + (f" without {', '.join(dropped)}" if dropped else "")
+            return ", ".join(text) + (f" without {', '.join(dropped)}" if dropped else "")
     return ""
 
 
-def fits_tiers(asked: Scenario) -> bool:
+def fits_tiers(scenario: Scenario) -> bool:
     """Whether a scenario with a technique of offloading fits in every tier; ScenarioError where it makes no sense."""
-    return _lacks(prepare(asked)) is None
+    return _infeasible(prepare(scenario)) is None
 
 
-def refuse_tiers(asked: Scenario) -> None:
+def refuse_tiers(scenario: Scenario) -> None:
     """Refuse sizes and rates of tiers that nothing goes to."""
     for name in DEVICE_SHARES:
-        if getattr(asked, name) is not None:
+        if getattr(scenario, name) is not None:
             raise ScenarioError(
                 f"{name}: is given, but nothing leaves the device; write --offload too, or leave it out."
             )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from orrery.base.errors import ScenarioError, nearest
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.base.technique import Technique
 from orrery.execution.offload import techniques
 from orrery.execution.offload.step import OffloadedStep
@@ -15,7 +15,7 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.scenario.schema import Scenario
 from orrery.scenario.train_job import TrainingQuestion, layout_of, training_question
-from orrery.scenario.train_offload_work import MOST_PLAYED, Pieces, Rule, pieces_of, played
+from orrery.scenario.train_offload_work import MAX_PLAYED, Pieces, Rule, pieces_of, played
 from orrery.scenario.train_tiers import NodeMemory, node_memory
 from orrery.training.allowed import refusal
 from orrery.training.columns import columns_of
@@ -64,14 +64,14 @@ class Prepared:
         return step
 
 
-def prepare(asked: Scenario) -> Prepared:
+def prepare(scenario: Scenario) -> Prepared:
     """Everything that the technique asks for; ScenarioError where the scenario makes no sense with it."""
-    technique = technique_called(asked.offload or "")
-    if asked.layout:
+    technique = technique_called(scenario.offload or "")
+    if scenario.layout:
         raise ScenarioError(f"layout: says more than --offload {technique.name} takes; write tp, dp and micro_batch.")
-    question, said = _question(asked, technique)
+    question, text = _question(scenario, technique)
     _check_layout(question.given, technique.name)
-    knobs, recompute, more = _knobs(asked, technique)
+    knobs, recompute, more = _knobs(scenario, technique)
     given = {k: v for k, v in question.given.items() if k not in ALONE} | {"sharding": "none", "recompute": recompute}
     layout, layout_notes = layout_of(replace(question, given=given))
     job = question.job
@@ -80,20 +80,20 @@ def prepare(asked: Scenario) -> Prepared:
     pieces = pieces_of(job, layout)
     if technique.name == "adapters-only":  # its gradients of weights are the adapters' own, and stay
         pieces = replace(pieces, work=replace(pieces.work, weight_gradient_s=0.0), outer_weight_s=0.0)
-    memory = node_memory(asked, job, layout, pieces.work.layer_bytes)
-    late = (f"micro-batches: after the first {MOST_PLAYED} each takes what the last of these adds",)
+    memory = node_memory(scenario, job, layout, pieces.work.layer_bytes)
+    late = (f"micro-batches: after the first {MAX_PLAYED} each takes what the last of these adds",)
     return Prepared(
         name=technique.name, job=job, layout=layout, technique=technique, knobs=knobs, pieces=pieces, memory=memory,
         num_forward=2.0 if technique.name == "zeroth-order-streaming" else 1.0,
         may_recompute=getattr(knobs, "recomputes", True) is False,
-        notes=(*question.notes, *said, *layout_notes, *more, *memory.notes,
-               *(late if pieces.work.num_micro_batches > MOST_PLAYED else ())),
+        notes=(*question.notes, *text, *layout_notes, *more, *memory.notes,
+               *(late if pieces.work.num_micro_batches > MAX_PLAYED else ())),
     )  # fmt: skip
 
 
 def chosen_rule(ready: Prepared) -> tuple[Rule, OffloadedStep]:
     """The rule with what it settles itself held fast, so that parts are of one schedule; and the step."""
-    few = min(MOST_PLAYED, ready.pieces.work.num_micro_batches)
+    few = min(MAX_PLAYED, ready.pieces.work.num_micro_batches)
     settled = ready.rule(replace(ready.pieces.work, num_micro_batches=few), ready.memory.tiers).choices
     names = {f.name for f in fields(ready.knobs)}
     knobs = replace(ready.knobs, **{k: int(v) if k == "stride" else v for k, v in settled.items() if k in names})
@@ -110,23 +110,23 @@ def technique_called(name: str) -> Technique:
     return found
 
 
-def _question(asked: Scenario, technique: Technique) -> tuple[TrainingQuestion, tuple[str, ...]]:
+def _question(scenario: Scenario, technique: Technique) -> tuple[TrainingQuestion, tuple[str, ...]]:
     """The job, with the task that the technique is for."""
-    question = training_question(asked)
+    question = training_question(scenario)
     job, notes = question.job, list[str]()
     if job.recipe.name not in PRECISIONS:
         raise ScenarioError(
             f"precision: offloading is known for {', '.join(PRECISIONS)}, got {job.recipe.name}; write bf16."
         )
     if technique.name == "adapters-only":
-        if asked.task not in (None, "lora", "qlora"):
-            raise ScenarioError(f"task: adapters-only trains adapters, got {asked.task}; write lora or qlora.")
-        if asked.task is None:
+        if scenario.task not in (None, "lora", "qlora"):
+            raise ScenarioError(f"task: adapters-only trains adapters, got {scenario.task}; write lora or qlora.")
+        if scenario.task is None:
             notes.append("task: lora (what adapters-only trains)")
         job = replace(job, task="lora")
-    elif asked.task not in (None, "pretrain", "full_finetune"):
+    elif scenario.task not in (None, "pretrain", "full_finetune"):
         raise ScenarioError(
-            f"task: {technique.name} trains all weights, got {asked.task}; write full_finetune, or for adapters "
+            f"task: {technique.name} trains all weights, got {scenario.task}; write full_finetune, or for adapters "
             "--offload adapters-only."
         )
     return replace(question, job=job), tuple(notes)
@@ -150,21 +150,21 @@ RECOMPUTES = {"zero-infinity": "whole layers", "overlapped-update": "what it doe
 """What techniques compute again that leave no choice."""
 
 
-def _knobs(asked: Scenario, technique: Technique) -> tuple[Any, str, tuple[str, ...]]:
+def _knobs(scenario: Scenario, technique: Technique) -> tuple[Any, str, tuple[str, ...]]:
     """The technique's knobs, what the layout calls its recomputation, and what was assumed."""
     knobs = technique.knobs()
     if technique.name == "adapters-only":
-        knobs = replace(knobs, rank=asked.adapter_rank or 16, is_4bit=asked.task == "qlora")
+        knobs = replace(knobs, rank=scenario.adapter_rank or 16, is_4bit=scenario.task == "qlora")
     if technique.name in RECOMPUTES:
-        if asked.recompute is not None:
+        if scenario.recompute is not None:
             what = RECOMPUTES[technique.name]
             raise ScenarioError(
-                f"recompute: got {asked.recompute}, but {technique.name} always computes {what} again; leave it out."
+                f"recompute: got {scenario.recompute}, but {technique.name} always computes {what} again; leave it out."
             )
         return knobs, "full" if technique.name == "zero-infinity" else "none", ()
-    if asked.recompute not in (None, "full", "none"):
-        raise ScenarioError(f"recompute: got {asked.recompute} with --offload {technique.name}; write full or none.")
-    if asked.recompute is None:
+    if scenario.recompute not in (None, "full", "none"):
+        raise ScenarioError(f"recompute: got {scenario.recompute} with --offload {technique.name}; write full or none.")
+    if scenario.recompute is None:
         word = "full" if knobs.recomputes else "none"
         return knobs, word, (f"recompute: {word} (as {technique.name} does by default)",)
-    return replace(knobs, recomputes=asked.recompute == "full"), asked.recompute, ()
+    return replace(knobs, recomputes=scenario.recompute == "full"), scenario.recompute, ()

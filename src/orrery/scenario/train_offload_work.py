@@ -21,13 +21,13 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import Units, units
 from orrery.models.model import Block, Linear
 from orrery.training.columns import columns_of
-from orrery.training.pace import Pace, end_pace, layer_pace
+from orrery.training.pace import StepTimes, end_pace, layer_pace
 from orrery.training.stage_kinds import stage_kinds
 from orrery.training.stage_layers import stage_layers
 from orrery.training.step import stages
 
 WIDE_BYTES, WIDE_STATE_BYTES, NARROW_STATE_BYTES = 4.0, 8.0, 12.0
-MOST_PLAYED = 6
+MAX_PLAYED = 6
 """Micro-batches that are played out; those after them take what the last of these adds."""
 
 
@@ -75,7 +75,7 @@ def pieces_of(job: TrainingJob, layout: TrainingLayout) -> Pieces:
     )  # fmt: skip
 
 
-def _sum(pace: Pace, *names: str) -> float:
+def _sum(pace: StepTimes, *names: str) -> float:
     return sum(float(getattr(pace, name)[0]) for name in names)
 
 
@@ -115,11 +115,11 @@ Rule = Callable[[Work, Tiers], OffloadedStep]
 
 def played(rule: Rule, work: Work, tiers: Tiers) -> OffloadedStep:
     """The step of all micro-batches: the first few are played out, each further one adds what the last of them did."""
-    more = work.num_micro_batches - MOST_PLAYED
+    more = work.num_micro_batches - MAX_PLAYED
     if more <= 0:
         return rule(work, tiers)
-    last = rule(replace(work, num_micro_batches=MOST_PLAYED), tiers)
-    before = rule(replace(work, num_micro_batches=MOST_PLAYED - 1), tiers)
+    last = rule(replace(work, num_micro_batches=MAX_PLAYED), tiers)
+    before = rule(replace(work, num_micro_batches=MAX_PLAYED - 1), tiers)
     busy = {k: v + more * (v - before.busy_s[k]) for k, v in last.busy_s.items()}
     return replace(last, step_s=last.step_s + more * (last.step_s - before.step_s), busy_s=busy)
 

@@ -12,8 +12,8 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training import SCHEDULES, launches, refusals
 from orrery.planner.money import Tariff, tariff_of
-from orrery.planner.training.search import Found, Killed, Point, search
-from orrery.planner.training.space import Wanted
+from orrery.planner.training.search import ConstraintRejection, Point, TrainingSearchResult, search
+from orrery.planner.training.space import FixedSettings
 from orrery.scenario.answer import to_json
 from orrery.scenario.plan_answer import price_json
 from orrery.scenario.schema import Scenario, merged
@@ -31,7 +31,7 @@ from orrery.training.ranks import costed
 IN_FULL = 5
 """Plans that are worked out in full; the others are counted."""
 
-MOST_PLANS = 200
+MAX_PLANS = 200
 """That may be asked for in full: each takes some tens of milliseconds."""
 
 KILLED_SHOWN = 200
@@ -47,7 +47,7 @@ class TrainPlanAnswer:
     launch: dict[str, str]  # of the first plan, by framework
     launch_refusals: dict[str, str]  # frameworks that cannot run it, and why
     front: tuple[Point, ...]  # time, memory and energy; dollars follow from time and energy
-    killed: tuple[Killed, ...]
+    rejected: tuple[ConstraintRejection, ...]
     infeasible: Infeasible | None
     evaluated: int
     ruled_out: int
@@ -62,7 +62,7 @@ class TrainPlanAnswer:
     def why_not(self) -> dict[str, int]:
         """Layouts that each constraint rules out, over all families."""
         out: dict[str, int] = {}
-        for k in self.killed:
+        for k in self.rejected:
             out[k.constraint] = out.get(k.constraint, 0) + k.layouts
         return dict(sorted(out.items(), key=lambda item: -item[1]))
 
@@ -79,7 +79,7 @@ class TrainPlanAnswer:
                           for p in self.front],
                 "against": self.against.to_json(self.plans[0] if self.plans else None) if self.against else None,
                 "why_not": self.why_not(),
-                "rejected": [killed_json(k) for k in self.killed[:KILLED_SHOWN]],
+                "rejected": [killed_json(k) for k in self.rejected[:KILLED_SHOWN]],
                 "launch": self.launch, "launch_refusals": self.launch_refusals, "evaluated": self.evaluated,
                 "ruled_out": self.ruled_out, "num_layouts": self.num_layouts, "seconds": self.seconds,
                 "evaluations_per_s": self.evaluated / self.seconds, "job": job_json(self.job),
@@ -99,15 +99,15 @@ def plan_json(plan: TrainAnswer | OffloadAnswer) -> dict[str, Any]:
     return {k: v for k, v in plan.to_json().items() if k not in ("job", "notes", "price", "settings")}
 
 
-def killed_json(killed: Killed) -> dict[str, Any]:
+def killed_json(rejected: ConstraintRejection) -> dict[str, Any]:
     """One family of layouts and what rules it out."""
-    f = killed.family
+    f = rejected.family
     out: dict[str, Any] = {
         "family": {n: getattr(f, n) for n in ("tp", "cp", "pp", "dp", "ep", "etp")},
-        "constraint": killed.constraint, "layouts": killed.layouts,
+        "constraint": rejected.constraint, "layouts": rejected.layouts,
     }  # fmt: skip
-    if killed.nearest is not None:
-        out |= {"need_bytes": killed.need_bytes, "have_bytes": killed.have_bytes, "nearest": killed.nearest}
+    if rejected.nearest is not None:
+        out |= {"need_bytes": rejected.need_bytes, "have_bytes": rejected.have_bytes, "nearest": rejected.nearest}
     return out
 
 
@@ -122,42 +122,42 @@ def train_plan(
     nothing fits otherwise, or where ``offload`` names a technique or says "any".
     """
     started_s = time.perf_counter()
-    if not 0 <= count <= MOST_PLANS:
-        raise ScenarioError(f"train_plan: count: got {shown(count)}; write a whole number up to {MOST_PLANS}.")
-    asked = merged(scenario, settings)
-    if asked.layout:
+    if not 0 <= count <= MAX_PLANS:
+        raise ScenarioError(f"train_plan: count: got {shown(count)}; write a whole number up to {MAX_PLANS}.")
+    inputs = merged(scenario, settings)
+    if inputs.layout:
         raise ScenarioError("layout: is what --plan searches; write --against to see how one of yours stands.")
-    if not asked.offload:
-        refuse_tiers(asked)
-    question = training_question(merged(asked, {"offload": None}))
+    if not inputs.offload:
+        refuse_tiers(inputs)
+    question = training_question(merged(inputs, {"offload": None}))
     job = question.job
     _check_searched(question.given)
-    check_run(asked)
-    tried = () if asked.schedule == ANY_SCHEDULE else SCHEDULES.get(job.framework.name, ())
-    wanted = Wanted(**question.given, schedules=tried)
-    tariff = tariff_of(job.cluster.device, asked.usd_per_hour, asked.electricity)
-    mine = _in_full(asked, job, against_layout(question, asked.against), tariff) if asked.against else None
-    found = search(job, wanted, count=max(count, 1), progress=progress, rank_s=mine.step_time_s if mine else 0.0)
+    check_run(inputs)
+    tried = () if inputs.schedule == ANY_SCHEDULE else SCHEDULES.get(job.framework.name, ())
+    fixed = FixedSettings(**question.given, schedules=tried)
+    tariff = tariff_of(job.cluster.device, inputs.usd_per_hour, inputs.electricity)
+    mine = _in_full(inputs, job, against_layout(question, inputs.against), tariff) if inputs.against else None
+    found = search(job, fixed, count=max(count, 1), progress=progress, rank_s=mine.step_time_s if mine else 0.0)
     if not found.num_layouts:
         raise ScenarioError(_empty(question))
-    if not found.best and all(k.nearest is None for k in found.killed):
+    if not found.best and all(k.nearest is None for k in found.rejected):
         raise ScenarioError(_empty(question))
-    offloads = offload_plans(asked, question, count) if asked.offload or not found.best else ()
-    plans = tuple(_in_full(asked, job, point.layout, tariff) for point in found.best[:count])
+    offloads = offload_plans(inputs, question, count) if inputs.offload or not found.best else ()
+    plans = tuple(_in_full(inputs, job, point.layout, tariff) for point in found.best[:count])
     best = plans[0].layout if plans else None
     return TrainPlanAnswer(
         job=job, plans=plans, launch=launches(job, best) if best else {},
         launch_refusals=refusals(job, best) if best else {}, front=tuple(found.front),
-        killed=tuple(sorted(found.killed, key=_closeness)),
+        rejected=tuple(sorted(found.rejected, key=_closeness)),
         infeasible=None if plans or offloads else _nothing(job, found), offloads=offloads,
         evaluated=found.evaluated, ruled_out=found.ruled_out, num_layouts=found.num_layouts,
         seconds=time.perf_counter() - started_s, tariff=tariff,
-        notes=(*question.notes, *_schedule_notes(job, wanted), *tariff.notes), against=_against(mine, found),
-        settings=asked.written(),
+        notes=(*question.notes, *_schedule_notes(job, fixed), *tariff.notes), against=_against(mine, found),
+        settings=inputs.written(),
     )  # fmt: skip
 
 
-def _against(mine: TrainAnswer | None, found: Found) -> Against | None:
+def _against(mine: TrainAnswer | None, found: TrainingSearchResult) -> Against | None:
     if mine is None:
         return None
     return Against(
@@ -165,25 +165,25 @@ def _against(mine: TrainAnswer | None, found: Found) -> Against | None:
     )
 
 
-def _schedule_notes(job: TrainingJob, wanted: Wanted) -> tuple[str, ...]:
+def _schedule_notes(job: TrainingJob, selection: FixedSettings) -> tuple[str, ...]:
     """Which schedules were tried, where the framework runs only some."""
-    if wanted.schedule or not wanted.schedules:
+    if selection.schedule or not selection.schedules:
         return ()
-    return (f"schedule: {', '.join(wanted.schedules)} (what {job.framework.name} runs; --schedule any tries all)",)
+    return (f"schedule: {', '.join(selection.schedules)} (what {job.framework.name} runs; --schedule any tries all)",)
 
 
-def _in_full(asked: Scenario, job: TrainingJob, layout: TrainingLayout, tariff: Tariff) -> TrainAnswer:
+def _in_full(scenario: Scenario, job: TrainingJob, layout: TrainingLayout, tariff: Tariff) -> TrainAnswer:
     steps, ranks = costed(job, layout)
-    return answer_of(steps, ranks, tariff, run_of(asked, costs_of(steps, ranks), tariff), ())
+    return answer_of(steps, ranks, tariff, run_of(scenario, costs_of(steps, ranks), tariff), ())
 
 
-def _closeness(killed: Killed) -> tuple[bool, float]:
-    return killed.constraint != "memory", killed.need_bytes
+def _closeness(rejected: ConstraintRejection) -> tuple[bool, float]:
+    return rejected.constraint != "memory", rejected.need_bytes
 
 
-def _nothing(job: TrainingJob, found: Found) -> Infeasible:
+def _nothing(job: TrainingJob, found: TrainingSearchResult) -> Infeasible:
     """The layout that comes closest to fitting."""
-    missed = [k for k in found.killed if k.nearest is not None]
+    missed = [k for k in found.rejected if k.nearest is not None]
     near = min(missed, key=lambda k: k.need_bytes)
     more = max(2, round(near.need_bytes / near.have_bytes + 0.5))
     return Infeasible(
@@ -196,7 +196,7 @@ def _nothing(job: TrainingJob, found: Found) -> Infeasible:
 
 def _check_searched(given: dict[str, Any]) -> None:
     """Refuse to fix what the search neither varies nor holds fast."""
-    searched = {f.name for f in fields(Wanted)}
+    searched = {f.name for f in fields(FixedSettings)}
     if unknown := [name for name in given if name not in searched]:
         raise ScenarioError(f"{unknown[0]}: is not searched by --plan; leave {unknown[0]} or --plan out.")
 
@@ -209,5 +209,5 @@ def _empty(question: TrainingQuestion) -> str:
         why = refusal(job, columns_of([plainest]))
     except ScenarioError as error:
         why = str(error)
-    said = " with " + ", ".join(f"{k} = {v}" for k, v in given.items()) if given else ""
-    return f"No layout of {job.cluster.num_devices} devices{said} makes sense for {job.model.name}. {why}".strip()
+    text = " with " + ", ".join(f"{k} = {v}" for k, v in given.items()) if given else ""
+    return f"No layout of {job.cluster.num_devices} devices{text} makes sense for {job.model.name}. {why}".strip()

@@ -5,7 +5,7 @@ from math import ceil, inf
 from typing import Any
 
 from orrery.base.errors import ScenarioError, nearest
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.base.technique import Technique
 from orrery.execution.train.job import TrainingJob
 from orrery.planner.money import Tariff
@@ -102,8 +102,8 @@ def check_run(scenario: Scenario) -> None:
     if (scenario.eval_every_steps is None) != (scenario.eval_batches is None):
         missing = "eval_batches" if scenario.eval_batches is None else "eval_every_steps"
         raise ScenarioError(f"{missing}: is missing; evaluation needs how often, and how many batches.")
-    if scenario.train_tokens is None and (asked := [n for n in OF_A_RUN if getattr(scenario, n) is not None]):
-        raise ScenarioError(f"train_tokens: is missing; {asked[0]} needs the length of the run.")
+    if scenario.train_tokens is None and (inputs := [n for n in OF_A_RUN if getattr(scenario, n) is not None]):
+        raise ScenarioError(f"train_tokens: is missing; {inputs[0]} needs the length of the run.")
     if scenario.checkpoint:
         saving_called(scenario.checkpoint)
 

@@ -36,9 +36,9 @@ def node_memory(scenario: Scenario, job: TrainingJob, layout: TrainingLayout, la
     """Devices of a node share its memory and drives; ranks of data parallelism exchange layers of ``layer_bytes``."""
     num_sharing, notes, node = job.cluster.devices_per_node, list[str](), dict[str, float]()
     for name, (each, why) in DEVICE_SHARES.items():
-        said: float | None = getattr(scenario, name)
-        node[name] = each * num_sharing if said is None else said
-        if said is None:
+        stated: float | None = getattr(scenario, name)
+        node[name] = each * num_sharing if stated is None else stated
+        if stated is None:
             notes.append(f"{name}: {node[name]:.4g} a node (assumed: {why})")
     tiers = tiers_of(
         job.cluster.device, host_bytes=node["host_memory_bytes"],

@@ -24,7 +24,7 @@ from orrery.training.schedules.timeline import PieceSeconds, Timeline, play_sche
 from orrery.training.schedules.trace_events import trace_events
 from orrery.training.stage_layers import by_chunk
 
-MOST_MICRO_BATCHES = 64
+MAX_MICRO_BATCHES = 64
 """That are drawn: a trace of more is slow to open, and shows nothing more."""
 
 
@@ -81,8 +81,8 @@ def write_timeline(step: PlayedStep, path: Path) -> None:
 def _drawn(schedule: Schedule, layout: TrainingLayout, whole: int) -> int:
     """The most micro-batches up to the limit with which the schedule runs; if it asks for more, the fewest."""
     sizes = schedule.sizes
-    few = range(min(whole, MOST_MICRO_BATCHES), 0, -1)
-    allowed = (m for m in (*few, *range(MOST_MICRO_BATCHES + 1, whole)) if not sizes.refusal(layout.pp, layout.vp, m))
+    few = range(min(whole, MAX_MICRO_BATCHES), 0, -1)
+    allowed = (m for m in (*few, *range(MAX_MICRO_BATCHES + 1, whole)) if not sizes.refusal(layout.pp, layout.vp, m))
     return next(allowed, whole)
 
 

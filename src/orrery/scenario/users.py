@@ -37,11 +37,11 @@ def at_users(scenario: Scenario, question: Question) -> Question | Infeasible:
     if users is None:
         return question
 
-    def asked(concurrency: int) -> Question:
+    def question_at(concurrency: int) -> Question:
         return replace(question, workload=replace(question.workload, concurrency=concurrency))
 
     def found_at(concurrency: int) -> Estimate | Infeasible:
-        return estimate(question.deployment, asked(concurrency).workload)
+        return estimate(question.deployment, question_at(concurrency).workload)
 
     low, high = 1, users
     while low < high:
@@ -54,7 +54,7 @@ def at_users(scenario: Scenario, question: Question) -> Question | Infeasible:
         else:
             high = middle - 1
     note = f"users: {users:,} who think {figures(pause_s)} s between a reply and the next request: {low:,} in flight"
-    return replace(asked(low), notes=(*question.notes, note))
+    return replace(question_at(low), notes=(*question.notes, note))
 
 
 def users_requests(scenario: Scenario, count: int, lengths: tuple[Length, Length]) -> Requests:

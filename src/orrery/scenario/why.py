@@ -199,9 +199,9 @@ def _usd(a: Answer, rate: str, value: float | None) -> Reason:
 
 def _backend(a: Answer, kind: Kind, found: tuple[Choice, ...]) -> Reason:
     engine = a.question.deployment.engine
-    asked = getattr(a.question.deployment.backends, kind)
-    rule = "asked for" if asked else f"the first rule of {engine.name} {engine.version or '(newest)'} that holds"
-    if not asked and not any(c.fact for c in found):
+    inputs = getattr(a.question.deployment.backends, kind)
+    rule = "asked for" if inputs else f"the first rule of {engine.name} {engine.version or '(newest)'} that holds"
+    if not inputs and not any(c.fact for c in found):
         rule = f"no rule of {engine.name} is known; the kernels of {engine.kernels}"
     return Reason(
         name=f"{kind}_backend", value=backend_words(found), rule=rule, facts=tuple(c.fact for c in found if c.fact)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from orrery.planner.money import Tariff
 from orrery.reasoning.cost import CallCost
-from orrery.scenario.answer_ways import Reasoned, Way
+from orrery.scenario.answer_ways import Reasoned, SampleCount
 from orrery.scenario.reason import Reason
 
 
@@ -18,26 +18,26 @@ def reasons_of(found: Reasoned, tariff: Tariff) -> Mapping[str, Callable[[], Rea
     }
 
 
-def _time(way: Way) -> Reason:
+def _time(way: SampleCount) -> Reason:
     return Reason(
         name="answer.time_s", value=way.time_s, rule="the longest way through the groups of calls",
-        parts=tuple(Reason(name=f"{c.name}: time_s", value=c.time_s, rule=_told(c)) for c in way.calls),
+        parts=tuple(Reason(name=f"{c.name}: time_s", value=c.time_s, rule=_describe(c)) for c in way.calls),
     )  # fmt: skip
 
 
-def _told(call: CallCost) -> str:
+def _describe(call: CallCost) -> str:
     waves = f", {call.num_waves} waves" if call.num_waves > 1 else ""
     return f"bound by {call.bound_by}, {call.prefilled_tokens:,.0f} tokens read, {call.flops:.3g} FLOP{waves}"
 
 
-def _energy(way: Way) -> Reason:
+def _energy(way: SampleCount) -> Reason:
     return Reason(
         name="answer.energy_j", value=way.energy_j, rule="of all groups of calls, shared by the answers made at once",
-        parts=tuple(Reason(name=f"{c.name}: energy_j", value=c.energy_j, rule=_told(c)) for c in way.calls),
+        parts=tuple(Reason(name=f"{c.name}: energy_j", value=c.energy_j, rule=_describe(c)) for c in way.calls),
     )  # fmt: skip
 
 
-def _usd(way: Way, tariff: Tariff) -> Reason:
+def _usd(way: SampleCount, tariff: Tariff) -> Reason:
     return Reason(
         name="answer.usd", value=way.usd, rule="devices x usd_per_hour / 3600 x time, shared by the answers made at "
         "once, and electricity where it is paid for",

@@ -15,9 +15,9 @@ from orrery.execution.power import steps_draws, steps_power_w
 from orrery.serving import online, runs, saturation
 from orrery.serving.clock import Ticks
 from orrery.serving.drafted import drafted, in_steps
+from orrery.serving.extrapolation import bounds_of, extrapolation_share, factors_of, kind_of_run, notes_of
 from orrery.serving.intervals import Figures, joint
 from orrery.serving.steady import Steady
-from orrery.serving.sureness import bounds_of, doubt_of, factors_of, kind_of_run, notes_of
 from orrery.serving.workload import Workload, loop_requests
 
 
@@ -240,7 +240,7 @@ def _finish(deployment: Deployment, memory: Memory, workload: Workload, a: _Answ
         "output_tokens_per_s": output_rate, "total_tokens_per_s": total_rate, "power_w": power_w,
     }  # fmt: skip
     energy_j_per_token = power_w / (output_rate or total_rate)
-    doubt = doubt_of(done)
+    doubt = extrapolation_share(done)
     figures = Figures(
         ttft_s=a.ttft_s, tpot_s=a.tpot_s, latency_s=a.latency_s, requests_per_s=a.requests_per_s, power_w=power_w,
         steps=max(0.0, workload.output_tokens - 1.0), waiting_s=a.waiting_s, load_frac=a.load_frac,

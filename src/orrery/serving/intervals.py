@@ -15,7 +15,7 @@ arrivals that are served in time) has no interval. An open loop near its highest
 
     wait ~ 1 / (1 - load),    load = rate / highest rate,    and the load is as unsure as the pace
 
-so its first tokens' ends move apart as the load nears 1, by at most ``MOST_WAITING``.
+so its first tokens' ends move apart as the load nears 1, by at most ``MAX_WAITING``.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ ENDS = ("low_80", "high_80", "low_95", "high_95")
 OTHER_END = {"low_80": "high_80", "high_80": "low_80", "low_95": "high_95", "high_95": "low_95"}
 RATES = ("requests_per_s", "output_tokens_per_s", "total_tokens_per_s")
 
-MOST_WAITING = 30.0
+MAX_WAITING = 30.0
 """Times that a queue may grow or shrink between an answer and its interval's end: runs end, and clients give up."""
 
 
@@ -119,7 +119,7 @@ def queue_ratio(load_frac: float, pace: float) -> float:
     """How much longer first tokens of an open loop take when machines take ``pace`` times as long.
 
     Of the time a share ``load`` waits. Below saturation the wait goes as 1 / (1 - load); beyond it, as the backlog
-    1 - 1 / load that the run ends with. Where ``pace`` crosses from one to the other, the wait is ``MOST_WAITING``
+    1 - 1 / load that the run ends with. Where ``pace`` crosses from one to the other, the wait is ``MAX_WAITING``
     times as long or short.
     """
     if load_frac <= 0.0:
@@ -127,9 +127,9 @@ def queue_ratio(load_frac: float, pace: float) -> float:
     now, then = (_slack(load_frac), _slack(load_frac * pace))
     is_crossed = (load_frac < 1.0) != (load_frac * pace < 1.0)
     if load_frac < 1.0:
-        grown = MOST_WAITING if is_crossed else min(now / then, MOST_WAITING)
+        grown = MAX_WAITING if is_crossed else min(now / then, MAX_WAITING)
     else:
-        grown = 1.0 / MOST_WAITING if is_crossed else max(then / now, 1.0 / MOST_WAITING)
+        grown = 1.0 / MAX_WAITING if is_crossed else max(then / now, 1.0 / MAX_WAITING)
     share = min(load_frac, 1.0)
     return 1.0 - share + share * grown
 

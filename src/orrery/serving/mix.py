@@ -119,8 +119,8 @@ def bunching(
     later = np.clip(np.asarray(rounds, np.float64) - 1.0, 1.0, 1e6) * np.ones_like(load)
     width = np.maximum(2 * spread_frac, 1e-6) ** 2
     start = load * load
-    kept = np.maximum((width - gather * gather) / np.maximum(2 * gather, 1e-9), load)
-    last = np.clip(np.sqrt(kept * kept + width) - gather, least, 1.0)
+    retained = np.maximum((width - gather * gather) / np.maximum(2 * gather, 1e-9), load)
+    last = np.clip(np.sqrt(retained * retained + width) - gather, least, 1.0)
     until = np.clip((last * last - start) / width, 0.0, later)  # rounds in which they still move apart
     together = 2 * (np.sqrt(start + width * (until + 0.5)) - np.sqrt(start + width * 0.5)) / width
     mean = (together + (later - until) / last) / later

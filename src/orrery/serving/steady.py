@@ -25,7 +25,7 @@ from orrery.execution.surface.nodes import captured
 from orrery.serving.clock import Ticks, steps_of, tick
 from orrery.serving.mix import SPREAD_FRAC, Mix, apart, mixed
 
-MOST_LOOKS = 64
+MAX_LOOKS = 64
 """Points at which the wait for the scheduler's next look is averaged, where its interval has more steps."""
 
 
@@ -192,7 +192,7 @@ def _unseen_s(
     is quicker than they are, that is j steps. Otherwise the request comes too late: the prompts that were seen then are
     computed first (if there are any), and the scheduler looks again; or else after N further steps.
     """
-    count = min(round(interval), MOST_LOOKS)
+    count = min(round(interval), MAX_LOOKS)
     left = ((np.arange(count) + 0.5) / count * interval - 0.5).reshape(-1, *(1,) * decode_s.ndim) * decode_s
     busy = np.minimum(mix.shares.sum(axis=0) * interval, 1.0)
     prompts_s = interval * (step_s - decode_s) / np.maximum(busy, 1e-12)

@@ -129,16 +129,16 @@ def _says_stages(job: TrainingJob, x: Columns) -> str:
 
 def _ends_leave_even(job: TrainingJob, x: Columns) -> Flags:
     """Told ends leave the stages between them as many layers each, in whole chunks; ends are ranks of their own."""
-    told = is_told(x)
-    if not told.any():
-        return ~told
+    description = is_told(x)
+    if not description.any():
+        return ~description
     rest, sharing = rest_of(_layers(job), x)
     each, over = np.divmod(rest, np.maximum(sharing, 1))
     is_even = ((sharing > 0) & (over == 0) & (each > 0)) | ((sharing == 0) & (rest == 0))
     for count in (x.first_stage_layers, x.last_stage_layers, np.where(sharing > 0, each, 0)):
         is_even = is_even & (count % x.vp == 0)
     turned = np.array([get_schedule(name).placement == "v" for name in x.schedules])[x.schedule]
-    return ~told | (is_even & (x.pp > 1) & ~turned)
+    return ~description | (is_even & (x.pp > 1) & ~turned)
 
 
 def _says_ends(job: TrainingJob, x: Columns) -> str:
@@ -146,21 +146,24 @@ def _says_ends(job: TrainingJob, x: Columns) -> str:
     name, other = "first_stage_layers", "last_stage_layers"
     if not x.first_stage_layers[0]:
         name, other = other, name
-    got, kept = int(getattr(x, name)[0]), int(getattr(x, other)[0])
+    got, other_layers = int(getattr(x, name)[0]), int(getattr(x, other)[0])
     if pp == 1:
         return f"{name}: {got} is of a pipeline's stage; write pp = 2 or more, or leave {name} out."
     schedule = x.schedules[int(x.schedule[0])]
     if get_schedule(schedule).placement == "v":
         return f"{name}: {schedule} holds both ends on one rank; leave {name} out, or write schedule = 1f1b."
-    sharing = pp - 1 - (kept > 0)
+    sharing = pp - 1 - (other_layers > 0)
     each = range(vp, layers, vp) if sharing else (0,)
-    fits = [n for e in each if (n := layers - kept - sharing * e) > 0 and n % vp == 0 and kept % vp == 0]
+    fits = [
+        n for e in each if (n := layers - other_layers - sharing * e) > 0 and n % vp == 0 and other_layers % vp == 0
+    ]
     near = sorted(sorted(fits, key=lambda n: abs(n - got))[:2])
     what = f"write {name} = {' or '.join(map(str, near))}" if near else f"leave {other} out"
     chunks = f" in {vp} whole chunks" if vp > 1 else ""
-    beside = f" beside {other} = {kept}" if kept else ""
+    beside = f" beside {other} = {other_layers}" if other_layers else ""
     return (
-        f"{name}: {got}{beside} leaves {layers - kept - got} of {layers} layers for {sharing} stages, which share them "
+        f"{name}: {got}{beside} leaves {layers - other_layers - got} of {layers} layers for {sharing} "
+        f"stages, which share them "
         f"evenly{chunks}; {what}."
     )
 

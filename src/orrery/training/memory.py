@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.execution.train.job import BASE_WEIGHTS, FROZEN, TrainingJob
-from orrery.execution.train.kept import WIDE_BYTES
 from orrery.execution.train.modules import MODULES
+from orrery.execution.train.saved_activations import WIDE_BYTES
 from orrery.execution.train.units import Units
 from orrery.training.columns import Columns
 from orrery.training.expert_moves import moved_parameters
@@ -45,7 +45,7 @@ def room_bytes(job: TrainingJob) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
+class MemoryBytes:
     """Bytes of one device by category; arrays of the layouts. ``total`` is the allocator's peak."""
 
     parts: dict[str, Floats]
@@ -59,7 +59,7 @@ class Held:
 def held_bytes(
     job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], *, stage: Stage, layers: Floats,
     in_flight: Floats, copies: Floats, has_head: NDArray[np.bool_], kinds: Sequence[Floats] = (),
-) -> Held:  # fmt: skip
+) -> MemoryBytes:  # fmt: skip
     """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers.
 
     ``kinds`` are its layers of each kind, in the model's order; empty = in the model's proportion.
@@ -75,10 +75,10 @@ def held_bytes(
         weights = weights + _kept_wide(job, x, units, which, has_head)
     longest = max(job.longest_seq_len, job.seq_len) / job.seq_len
     logits = longest * np.where(has_head, f.logits_bytes * units.head.logit_elements[which], 0.0)
-    kept, moment = activations_of(job, x, units, which, counts, layers)
+    saved, moment = activations_of(job, x, units, which, counts, layers)
     sent = np.where((x.pp > 1) & ~has_head, units.layer.boundary_bytes[which], 0.0) * f.keeps_stage_outputs
     moment = longest * moment + _widened(job, units, which, has_head)
-    activations = longest * in_flight * (kept + sent) + np.maximum(moment - logits, 0.0)
+    activations = longest * in_flight * (saved + sent) + np.maximum(moment - logits, 0.0)
     gathered = (
         job.gathered_weight_bytes * (2.0 * stage.layer_dense_parameters + 2.0 * stage.layer_expert_parameters) * full
     )
@@ -107,7 +107,7 @@ def held_bytes(
         whole = np.where(x.sharding == 3, weight_bytes(job) * every - beside, 0.0)
         parts["update"] = np.maximum(parts["update"], whole)
     parts["fixed"] = np.full(loose.shape, f.fixed_bytes)
-    return Held(parts=parts)
+    return MemoryBytes(parts=parts)
 
 
 def _kept_wide(
@@ -138,7 +138,7 @@ def activations_of(
 
     A layer that is recomputed is there whole while its gradients are made; of modules the largest one is.
     """
-    kept, moment = np.zeros(len(x)), np.zeros(len(x))
+    saved_bytes, moment = np.zeros(len(x)), np.zeros(len(x))
     bits = module_bits(x) if x.recompute_modules.any() else None
     part = np.where((x.recompute == 2) & (x.recompute_layers > 0), np.minimum(x.recompute_layers / layers, 1.0), 1.0)
     for count, (_, layer) in zip(counts, units.kinds, strict=True):
@@ -149,9 +149,9 @@ def activations_of(
             saved = bits * layer.module_bytes[:, which]
             chosen = np.where(bits.any(axis=0), everything - saved.sum(axis=0), chosen)
             again = np.maximum(again, saved.max(axis=0))
-        kept = kept + count * (part * chosen + (1.0 - part) * everything)
+        saved_bytes = saved_bytes + count * (part * chosen + (1.0 - part) * everything)
         moment = np.maximum(moment, (count > 0.0) * (again + layer.working_bytes[which]))
-    return kept, moment
+    return saved_bytes, moment
 
 
 def module_bits(x: Columns) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pace:
+class StepTimes:
     """One layer (or end) and micro-batch: work of the device, and what it waits for. Arrays of the choices."""
 
     forward_s: Floats
@@ -35,7 +35,7 @@ class Pace:
 
 
 @lru_cache(maxsize=16)  # bounds and costs of many families ask for the same layers
-def layer_pace(units: Units) -> Pace:
+def layer_pace(units: Units) -> StepTimes:
     """Of the average layer."""
     job, x, f = units.job, units.layer, units.job.framework
     core, core_back = x.core_forward_s(f), x.core_backward_s(f)
@@ -65,7 +65,7 @@ def layer_pace(units: Units) -> Pace:
         f.host_layer_s + f.host_expert_s * _routed_frac(units) + f.host_collective_s * _collectives(units)
     )
     host = np.maximum(launch - busy, 0.0)
-    return Pace(
+    return StepTimes(
         forward_s=device_forward, input_gradient_s=device_inputs, weight_gradient_s=device_weights,
         again_selective_s=again, again_full_s=busy + host,
         tensor_forward_s=tensor_forward, tensor_backward_s=tensor_backward,
@@ -81,7 +81,7 @@ def _routed_frac(units: Units) -> float:
     return sum(b.count for b in units.job.model.blocks if b.experts) / units.num_layers
 
 
-def modules_again_s(units: Units, pace: Pace, bits: NDArray[np.bool_], which: NDArray[np.int64]) -> Floats:
+def modules_again_s(units: Units, pace: StepTimes, bits: NDArray[np.bool_], which: NDArray[np.int64]) -> Floats:
     """Seconds in which each layout makes the modules of one layer again: ``bits`` are (modules, layouts)."""
     f, made = units.job.framework, again_of(units)
     each = f.matrix_ratio * made.products_s + f.attention_ratio * made.attention_s + f.elementwise_ratio * made.stream_s

@@ -16,8 +16,8 @@ from orrery.execution.train.job import FROZEN, TrainingJob
 from orrery.execution.train.units import Units, units
 from orrery.training.columns import Columns, choices, distinct
 from orrery.training.expert_moves import moved_parameters
-from orrery.training.memory import Held, expert_state_bytes, held_bytes, module_bits, state_bytes
-from orrery.training.pace import Pace, end_pace, layer_pace, modules_again_s
+from orrery.training.memory import MemoryBytes, expert_state_bytes, held_bytes, module_bits, state_bytes
+from orrery.training.pace import StepTimes, end_pace, layer_pace, modules_again_s
 from orrery.training.schedules.registry import get_schedule
 from orrery.training.schedules.schedule import Pipeline
 from orrery.training.stage_kinds import Counts, StageKinds, stage_kinds
@@ -42,9 +42,9 @@ class Steps:
     job: TrainingJob
     columns: Columns
     parts: dict[str, Floats]  # seconds, keys are PARTS
-    first: Held  # bytes of a device of the first pipeline stage
-    last: Held  # and of the last
-    inner: Held | None  # and of the second, where it holds more layers
+    first: MemoryBytes  # bytes of a device of the first pipeline stage
+    last: MemoryBytes  # and of the last
+    inner: MemoryBytes | None  # and of the second, where it holds more layers
     model_flops: Floats  # of one step over all devices, without recomputation
     hardware_flops: Floats  # of one step on one device, with it
     moved_bytes: Floats  # through the memory of one device in one step
@@ -154,7 +154,7 @@ def _mixed(one: Stage, other: Stage, mix: Callable[[Floats, Floats], Floats]) ->
 
 
 def _layer_parts(
-    job: TrainingJob, found: Units, x: Columns, pace: Pace, which: Ints, sync: Sync, joined: Floats
+    job: TrainingJob, found: Units, x: Columns, pace: StepTimes, which: Ints, sync: Sync, joined: Floats
 ) -> dict[str, Floats]:
     """Seconds of one layer and micro-batch by part, recomputation and sharded parameters included.
 
@@ -258,10 +258,10 @@ def _idle_s(x: Columns, schedules: Numbers, base: Triple) -> Floats:
 
 def _chunk_ratio(num_layers: int, x: Columns, layers: StageLayers) -> Floats:
     """The fullest chunk over the mean one: where chunks do not come out even, the pipeline fills at its pace."""
-    chunks, told = x.pp * x.vp, is_told(x)
+    chunks, description = x.pp * x.vp, is_told(x)
     ratio = -(-num_layers // chunks) * chunks / num_layers
-    if told.any():
-        ratio = np.where(told, np.maximum(layers.most, layers.num_last) * x.pp / num_layers, ratio)
+    if description.any():
+        ratio = np.where(description, np.maximum(layers.most, layers.num_last) * x.pp / num_layers, ratio)
     return np.where(x.vp > 1, ratio, 1.0)
 
 
@@ -360,10 +360,11 @@ def bounds_of(job: TrainingJob, x: Columns, ready: tuple[Units, Ints]) -> Bounds
     layers = stage_layers(found.num_layers, x)
     first, _, last = placed(x, stages(found, x, which, stage_kinds(found, x, layers)))
     each = (pace.forward_s + pace.input_gradient_s + pace.weight_gradient_s)[which]
-    kept = found.layer.boundary_bytes[which]
+    boundary_bytes = found.layer.boundary_bytes[which]
     return Bounds(
         time_s=m * layers.num_middle * each,
         memory_bytes=np.maximum(
-            state_bytes(job, x, first) + layers.num_first * kept, state_bytes(job, x, last) + layers.num_last * kept
+            state_bytes(job, x, first) + layers.num_first * boundary_bytes,
+            state_bytes(job, x, last) + layers.num_last * boundary_bytes,
         ),
     )

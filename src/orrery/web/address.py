@@ -45,14 +45,14 @@ def scenario_of(query: Query, place: Place, prefix: str = "") -> Scenario:
 
 def query_of(settings: Mapping[str, Any], prefix: str = "") -> str:
     """The query of some settings: ``model=…&tp=2``."""
-    return urlencode([(prefix + key, _said(value)) for key, each in settings.items() for value in _values(each)])
+    return urlencode([(prefix + key, _describe(value)) for key, each in settings.items() for value in _values(each)])
 
 
 def _values(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else (() if value is None else (value,))  # pyright: ignore[reportUnknownVariableType]
 
 
-def _said(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -33,26 +33,26 @@ class Answering(Generic[A]):
 
 async def answered(request: Request, kind: Answering[A], settings: Settings) -> tuple[Scenario, A]:
     """The question and its answer."""
-    asked = read_scenario(grounded(settings, request.app.state.place.uploads))
-    return asked, await asyncio.to_thread(kind.ask, asked)
+    inputs = read_scenario(grounded(settings, request.app.state.place.uploads))
+    return inputs, await asyncio.to_thread(kind.ask, inputs)
 
 
 async def answer_page(request: Request, kind: Answering[Any]) -> Response:
     """The page, its part, or a file. Its address is made whole: defaults that were taken come to stand in it."""
     settings = kind.settings(request.query_params)
     address = f"/{kind.name}?{query_of(settings)}"
-    wanted = request.query_params.get("format", "")
-    if not wants_part(request) and not wanted and settings != settings_of(request.query_params):
+    format_name = request.query_params.get("format", "")
+    if not wants_part(request) and not format_name and settings != settings_of(request.query_params):
         return RedirectResponse(address, 303)
     started_s = time.perf_counter()
     problem, shown = "", {}
     try:
-        asked, answer = await answered(request, kind, settings)
-        if wanted:
-            return kind.file(wanted, request.query_params.get("drawing", ""), answer, settings)
-        shown = await asyncio.to_thread(kind.shown, asked, answer, settings)
+        inputs, answer = await answered(request, kind, settings)
+        if format_name:
+            return kind.file(format_name, request.query_params.get("drawing", ""), answer, settings)
+        shown = await asyncio.to_thread(kind.shown, inputs, answer, settings)
     except OrreryError as error:
-        if wanted:
+        if format_name:
             raise
         problem = str(error)
     form = {} if wants_part(request) else kind.form(request, settings)

@@ -39,7 +39,7 @@ def application(place: Place, hosts: Sequence[str] = ()) -> Starlette:
     app = Starlette(
         routes=[*(route for room in rooms for route in room.ROUTES), Mount("/static", StaticFiles(directory=STATIC))],
         middleware=[Middleware(Guard, hosts=hosts)], lifespan=lifespan,
-        exception_handlers={OrreryError: _mistake, HTTPException: _refused, Exception: _broken},
+        exception_handlers={OrreryError: _validation_error, HTTPException: _refused, Exception: _broken},
     )  # fmt: skip
     app.state.place, app.state.work = place, work
     app.state.menu = tuple(sorted(Entry(*room.MENU) for room in rooms if hasattr(room, "MENU")))
@@ -52,7 +52,7 @@ def _pages() -> list[Any]:
     return [import_module(f"{pages.__name__}.{name}") for name in names]
 
 
-async def _mistake(request: Request, error: Exception) -> Response:
+async def _validation_error(request: Request, error: Exception) -> Response:
     """Wrong input: what, where, what was got, and what to write instead."""
     return page(request, "error.html", status=422, title="That cannot be answered", message=str(error))
 

@@ -13,8 +13,8 @@ from orrery.web.named import UPLOADED
 def command(kind: Kind, settings: Mapping[str, Any]) -> str:
     """The line that asks it; uploaded files stand by their own name, settings that the command does not take are left
     out."""
-    asked = {name: _bare(value) for name, value in settings.items() if kind in BY_NAME[name].commands}
-    return Source(kind=kind, scenario=read_scenario(asked)).command
+    inputs = {name: _bare(value) for name, value in settings.items() if kind in BY_NAME[name].commands}
+    return Source(kind=kind, scenario=read_scenario(inputs)).command
 
 
 def _bare(value: Any) -> Any:

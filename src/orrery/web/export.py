@@ -21,7 +21,7 @@ Cell = str | int | float | bool | None
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First letters of a text cell that a spreadsheet may act on."""
 
-MOST_LETTERS = 80
+MAX_LETTERS = 80
 """Of a file's name, without its ending."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
@@ -54,7 +54,7 @@ def as_html(name: str, text: str) -> Response:
 
 def file_name(name: str, ending: str) -> str:
     """A name that is one on every system: no folders, no hidden files, nothing that a header could be bent by."""
-    stem = _OTHER.sub("-", name).strip(".-_")[:MOST_LETTERS].rstrip(".-_")
+    stem = _OTHER.sub("-", name).strip(".-_")[:MAX_LETTERS].rstrip(".-_")
     return f"{stem or 'orrery'}.{ending}"
 
 

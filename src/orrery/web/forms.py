@@ -57,19 +57,19 @@ def fields(settings: Mapping[str, Any], names: Sequence[str], prefix: str = "") 
 
 def others(settings: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> list[tuple[str, str]]:
     """Settings that have no input there: carried along unseen."""
-    return [(prefix + name, _said(value)) for name, value in settings.items() if name not in names]
+    return [(prefix + name, _describe(value)) for name, value in settings.items() if name not in names]
 
 
 def _field(name: str, value: Any, prefix: str) -> Field:
     setting = BY_NAME[name]
     return Field(
-        name=prefix + name, label=LABELS.get(name, name.replace("_", " ").capitalize()), value=_said(value),
+        name=prefix + name, label=LABELS.get(name, name.replace("_", " ").capitalize()), value=_describe(value),
         help=setting.help, example=setting.example.strip('[]"').replace('", "', ", "),
         suggested=SUGGESTED.get(name, ""), is_number=setting.kind in ("count", "number"),
     )  # fmt: skip
 
 
-def _said(value: Any) -> str:
+def _describe(value: Any) -> str:
     return "" if value is None else ", ".join(value) if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 

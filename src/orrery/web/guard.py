@@ -16,15 +16,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orrery.base.listening import refused_host
 
-MOST_BODY_BYTES = 4_000_000
+MAX_BODY_BYTES = 4_000_000
 """Of one request, uploads included."""
 
-MOST_ADDRESS_BYTES = 16_000
+MAX_ADDRESS_BYTES = 16_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES = frozenset({"same-origin", "none"})
 """What ``Sec-Fetch-Site`` says of our own pages, and of an address that somebody typed."""
 
-TOO_LARGE = f"The request is larger than {MOST_BODY_BYTES:,} bytes; send less."
+TOO_LARGE = f"The request is larger than {MAX_BODY_BYTES:,} bytes; send less."
 
 HEADERS = {
     "content-security-policy": (
@@ -60,10 +60,10 @@ class Guard:
         if refusal := refused_host(headers.getlist("host"), self._names):
             return refusal
         host = headers["host"].casefold()
-        if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > MOST_ADDRESS_BYTES:
+        if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > MAX_ADDRESS_BYTES:
             return 414, "The address is too long."
         size = headers.get("content-length", "0")
-        if size.isdecimal() and float(size) > MOST_BODY_BYTES:
+        if size.isdecimal() and float(size) > MAX_BODY_BYTES:
             return 413, TOO_LARGE
         if scope["method"] not in SAFE and not _is_own(headers, host):
             return 403, "Another site may not change anything here."
@@ -86,7 +86,7 @@ class Counted:
         """The next part."""
         message = await self._receive()
         self._count += len(message.get("body", b""))
-        if self._count > MOST_BODY_BYTES:
+        if self._count > MAX_BODY_BYTES:
             raise TooLarge
         return message
 

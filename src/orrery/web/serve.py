@@ -11,7 +11,7 @@ from orrery.web.app import application
 from orrery.web.place import Place
 from orrery.web.warm import warm
 
-MOST_CONNECTIONS = 256
+MAX_CONNECTIONS = 256
 KEEP_ALIVE_S = 30
 GOODBYE_S = 3
 
@@ -30,6 +30,6 @@ def server_for(place: Place, hosts: Sequence[str] = ()) -> uvicorn.Server:
     """uvicorn around the application, with limits on whoever asks."""
     return uvicorn.Server(uvicorn.Config(
         application(place, hosts), http=Connection, ws="none", lifespan="on", log_level="error", access_log=False,
-        server_header=False, proxy_headers=False, limit_concurrency=MOST_CONNECTIONS,
+        server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=GOODBYE_S,
     ))  # fmt: skip

@@ -1,7 +1,7 @@
 """What the first visitor would wait for, done before: templates are read, names listed, kernels loaded."""
 
 from orrery.scenario.ask import estimate
-from orrery.web.design.asked import DEFAULTS, LENGTHS, LOAD
+from orrery.web.design.inputs import DEFAULTS, LENGTHS, LOAD
 from orrery.web.forms import suggestions
 from orrery.web.place import Place
 from orrery.web.render import environment

@@ -20,7 +20,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         setup = claim.setup
         bits = int(setup.number("num_weight_bits")), int(setup.number("num_activation_bits"))
         wide = prompt_s(setup, WIDE, WIDE, 1.0)
-        narrow, whole = (prompt_s(setup, *bits, kept) for kept in (setup.number("kept_tokens_frac"), 1.0))
+        narrow, whole = (prompt_s(setup, *bits, retained) for retained in (setup.number("kept_tokens_frac"), 1.0))
         yield Prediction(
             claim=claim.id, predicted=wide / narrow, differs=DIFFERS,
             because=f"{wide:.1f} s in FP16, {whole:.1f} s with weights of {bits[0]} and activations of {bits[1]} bits, "

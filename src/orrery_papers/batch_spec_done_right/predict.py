@@ -43,10 +43,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         rounds, drawn = rounds_of(words_of, *pair, batch), lengths(words_of)
         one, many = pooled(rounds, drawn, 1, window), pooled(rounds, drawn, batch, window)
         gains[pair[0]], grouped = many.tokens_per_s / one.tokens_per_s, many.num_grouped / many.num_rounds
-    said = ", ".join(f"{model} {ratio:.2f}" for model, ratio in gains.items())
+    text = ", ".join(f"{model} {ratio:.2f}" for model, ratio in gains.items())
     yield Prediction(
         claim="throughput", predicted=max(gains.values()),
-        because=f"{said}; {grouped:.0%} of the rounds find {batch} sequences of one length among {window}",
+        because=f"{text}; {grouped:.0%} of the rounds find {batch} sequences of one length among {window}",
         differs="how often guesses hold and how long prompts are, neither of which was found, and which device ran it",
     )  # fmt: skip
     shares: list[float] = []

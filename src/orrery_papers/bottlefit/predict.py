@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.edge.split import Cut, Trip
+from orrery.execution.edge.split import EdgeLatency, SplitPoint
 from orrery_papers.shared.convolutional import Convolution, resnet
 from orrery_papers.shared.split_boards import at, flops, split_resnet
 
@@ -40,12 +40,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )  # fmt: skip
 
 
-PARTS: dict[str, Callable[[Trip], float]] = {
+PARTS: dict[str, Callable[[EdgeLatency], float]] = {
     "latency_reduction": lambda found: found.delay_s, "power_reduction": lambda found: found.energy_j
 }  # fmt: skip
 
 
-def best(setup: Setup, against: str, part: Callable[[Trip], float]) -> tuple[float, float]:
+def best(setup: Setup, against: str, part: Callable[[EdgeLatency], float]) -> tuple[float, float]:
     """The largest reduction over the rates tried, and the rate at which it is reached."""
     local, whole, ours = split_resnet(setup, COUNTS)
     other = {"local": local, "edge": whole, "autoencoder-based": autoencoder(setup, ours)}[against]
@@ -53,7 +53,7 @@ def best(setup: Setup, against: str, part: Callable[[Trip], float]) -> tuple[flo
     return max((1.0 - part(at(setup, ours, rate)) / part(at(setup, other, rate)), rate) for rate in rates)
 
 
-def autoencoder(setup: Setup, ours: Cut) -> Cut:
+def autoencoder(setup: Setup, ours: SplitPoint) -> SplitPoint:
     """Stem, two whole stages and an encoder on the board; as much is sent, and the rest is the server's."""
     late = list(resnet(COUNTS))[len(list(resnet(COUNTS[:2]))) :]
     return replace(ours, head_flops=flops(autoencoder_head(setup)), tail_flops=flops(late))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.training.faults.detection import FaultKind, Rhythm, Timeout
+from orrery.training.faults.detection import FaultKind, HeartbeatDetection, Timeout
 from orrery.training.faults.error_cost import ErrorCost, Job, error_cost
 from orrery.training.faults.paths import Contention, contention, job_gain_ratio, ring_flows
 
@@ -45,7 +45,7 @@ def cost(s: Setup) -> ErrorCost:
     kind = FaultKind(name="stop", device_mtbf_s=devices * s.number("run_s") / s.number("num_failures"))
     job = Job(num_devices=devices, interval_s=s.number("save_interval_s"), restart_s=s.number("restart_s"))
     detector = (
-        Rhythm(
+        HeartbeatDetection(
             step_s=s.number("step_s"), num_ranks=devices, report_s=s.number("report_s"),
             diagnosis_s=s.number("diagnosis_s"),
         )

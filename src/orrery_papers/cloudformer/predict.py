@@ -18,12 +18,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """The error on unseen kinds, its margins, and how many metrics there are."""
     rows = EXPERIMENT(steps=int(paper.setups["unseen-kinds"].number("num_steps")))
     error = {str(row["predictor"]): float(row["error_frac"]) for row in rows if "predictor" in row}
-    said = ", ".join(f"{name} {100 * value:.1f} %" for name, value in error.items())
-    yield Prediction(claim="error", predicted=error[ATTENTION], because=f"mean absolute errors: {said}")
+    text = ", ".join(f"{name} {100 * value:.1f} %" for name, value in error.items())
+    yield Prediction(claim="error", predicted=error[ATTENTION], because=f"mean absolute errors: {text}")
     best = min(error[RECURRENCE], error[LINE])
-    yield Prediction(claim="margin", predicted=1.0 - error[ATTENTION] / best, because=said, differs=DIFFERS)
+    yield Prediction(claim="margin", predicted=1.0 - error[ATTENTION] / best, because=text, differs=DIFFERS)
     yield Prediction(
-        claim="margin-line", predicted=1.0 - error[ATTENTION] / error[LINE], because=said, differs=DIFFERS
+        claim="margin-line", predicted=1.0 - error[ATTENTION] / error[LINE], because=text, differs=DIFFERS
     )  # fmt: skip
     yield Prediction(
         claim="metrics", predicted=float(rows[0]["num_metrics"]),

@@ -22,7 +22,7 @@ from orrery_papers.shared.setup import deployment
 DISPATCH_BYTES, COMBINE_BYTES = 1.0, 2.0
 """Tokens go out in INT8 and come back in BF16."""
 
-MOST_BATCH = 512
+MAX_BATCH = 512
 
 DIFFERS = (
     "kernels: none was measured on this device, and constants of other vendors' devices are borrowed for its products, "
@@ -53,7 +53,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 def largest_batch(words: Setup) -> tuple[int, float]:
     """The most sequences whose mean time of a token is within the limit, and that time; one where none is."""
-    batches = np.arange(1, MOST_BATCH + 1)
+    batches = np.arange(1, MAX_BATCH + 1)
     context = np.full(batches.size, int(words.number("max_context_tokens")))
     guesses = int(words.number("num_draft_tokens"))
     yielded = 1.0

@@ -27,11 +27,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         if not claim.missing:
             gains = {model: gain(claim.setup, model, layout) for model, layout in sizes(claim.setup)}
             best = max(gains, key=lambda model: gains[model])
-            said = ", ".join(f"{model} {ratio:.2f}" for model, ratio in gains.items())
+            text = ", ".join(f"{model} {ratio:.2f}" for model, ratio in gains.items())
             yield Prediction(
                 claim=claim.id, predicted=gains[best],
                 because=f"{claim.setup.number('kept_bytes_frac'):g} of the bytes kept, each at its largest batch: "
-                f"{said}",
+                f"{text}",
                 differs=DIFFERS,
             )  # fmt: skip
 

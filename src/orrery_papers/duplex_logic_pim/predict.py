@@ -63,8 +63,8 @@ def gain(d: Deployment, setup: Setup, batch: int, tokens: int) -> tuple[float, s
     prompt_s = float(pass_of(d, prompts(np.array([tokens]))).total_s[0]) * batch / tokens
     after_s = before_s - sum(saved.values())
     words = ", ".join(f"{name} less {saved_s * 1e3:.3g} ms" for name, saved_s in saved.items())
-    told = f"{words} of a step of {before_s * 1e3:.3g} ms beside {prompt_s * 1e3:.3g} ms of prompts"
-    return (before_s + prompt_s) / (after_s + prompt_s), told
+    description = f"{words} of a step of {before_s * 1e3:.3g} ms beside {prompt_s * 1e3:.3g} ms of prompts"
+    return (before_s + prompt_s) / (after_s + prompt_s), description
 
 
 def quicker(p: Part, near: Roofs, far: Roofs) -> float:

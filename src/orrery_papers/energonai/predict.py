@@ -32,11 +32,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """Latency at every tensor degree, and scaling over stages."""
     words = paper.setups["tensor-parallel"]
     cuts = [1.0 - latency_s(words, n, PACKED) / latency_s(words, n, PADDED) for n in DEGREES]
-    said = ", ".join(f"{c:.2f}" for c in cuts)
+    text = ", ".join(f"{c:.2f}" for c in cuts)
     fill = float(lengths(words.number("input_mean_tokens")).mean()) / LONGEST_TOKENS
     yield Prediction(
         claim="latency", predicted=float(np.mean(cuts)),
-        because=f"packed against padded batches that are {fill:.0%} full, tp 2, 4 and 8: {said}",
+        because=f"packed against padded batches that are {fill:.0%} full, tp 2, 4 and 8: {text}",
     )  # fmt: skip
     gains = [scaling(words, n, blocks=False) / scaling(words, n, blocks=True) - 1.0 for n in STAGES]
     yield Prediction(
@@ -73,8 +73,8 @@ def lengths(mean_tokens: float) -> Ints:
 
 def load(words: Setup) -> Requests:
     """Prompts alone (one token comes back), all at once."""
-    asked = lengths(words.number("input_mean_tokens"))
-    return of_lengths(asked, np.ones_like(asked), inf)
+    requested = lengths(words.number("input_mean_tokens"))
+    return of_lengths(requested, np.ones_like(requested), inf)
 
 
 def _served(words: Setup, d: Deployment, policy: str) -> Simulated | Infeasible:

@@ -24,11 +24,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     slow, fast = _costs(setup, before), _costs(setup, after)
     if slow and fast:
         ratio = sum(c.time_s for c in slow) / sum(c.time_s for c in fast)
-        words = f"for eight searches {_told(slow)} against {_told(fast)}"
+        words = f"for eight searches {_describe(slow)} against {_describe(fast)}"
         yield Prediction(claim="throughput", predicted=ratio, because=words, differs=DIFFERS)
-    kept, held = (sum(s.kept_tokens for steps in runs for s in steps) / NUM_DRAWN for runs in (before, after))
-    words = f"{kept:,.0f} tokens against {held:,.0f}, summed over the steps of a search"
-    yield Prediction(claim="cache-reduction", predicted=kept / held, because=words, differs=DIFFERS)
+    retained, held = (sum(s.kept_tokens for steps in runs for s in steps) / NUM_DRAWN for runs in (before, after))
+    words = f"{retained:,.0f} tokens against {held:,.0f}, summed over the steps of a search"
+    yield Prediction(claim="cache-reduction", predicted=retained / held, because=words, differs=DIFFERS)
 
 
 def _searched(setup: Setup, rule: str, seed: int) -> list[Step]:
@@ -56,7 +56,7 @@ def _costs(setup: Setup, runs: list[list[Step]]) -> list[GraphCost]:
     return [c for c in found if not isinstance(c, Infeasible)]
 
 
-def _told(costs: list[GraphCost]) -> str:
+def _describe(costs: list[GraphCost]) -> str:
     time_s, energy_j, read_bytes, most_bytes = (
         sum(values) / len(costs)
         for values in zip(*((c.time_s, c.energy_j, c.cache_read_bytes, c.peak_kept_bytes) for c in costs), strict=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEAST_GAIN = 1e-9
+MIN_GAIN = 1e-9
 """Of the mean distance: below, a swap is rounding error."""
 
 
@@ -89,7 +89,7 @@ def eager_swaps(distances: Floats, first: list[int]) -> Swapped:
 
 def least_change(distances: Floats) -> float:
     """The smallest change of the loss that counts as one; less is rounding."""
-    return -LEAST_GAIN * float(distances.mean())
+    return -MIN_GAIN * float(distances.mean())
 
 
 def _held(distances: Floats, medoids: list[int]) -> tuple[Floats, Floats, Ints, Ints]:

@@ -56,11 +56,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
             because="all devices beside requests, over a quarter of the devices with nothing else to do",
         )  # fmt: skip
     heavy = [retained(words, c, heavy_per_s) for c in CASES]
-    said = ", ".join(f"{x:.2f}" for x in heavy)
+    text = ", ".join(f"{x:.2f}" for x in heavy)
     for claim in ("finetuning-retained", "finetuning-retained-latest"):
         yield Prediction(
             claim=claim, predicted=min(heavy),
-            because=f"least of the models ({said}) at {heavy_per_s:g} requests a second, over finetuning alone in "
+            because=f"least of the models ({text}) at {heavy_per_s:g} requests a second, over finetuning alone in "
             "steps under the same limit",
             differs="how many replicas share the stated rate, and the lengths of the requests, are not written: each "
             "token served takes the place of half a token trained",
@@ -73,10 +73,10 @@ def _memory(words: Setup) -> Iterator[Prediction]:
     cuts: list[float] = []
     for case in CASES:
         model = serving(words, case).model
-        kept = activations(model, SEQUENCE_TOKENS)
+        retained = activations(model, SEQUENCE_TOKENS)
         fixed = 2.0 * model.num_parameters + adapter_bytes(model)
-        whole, pruned = (fixed + SEQUENCE_TOKENS * x for x in (kept.all_bytes, kept.needed_bytes))
-        ratios.append(kept.ratio)
+        whole, pruned = (fixed + SEQUENCE_TOKENS * x for x in (retained.all_bytes, retained.needed_bytes))
+        ratios.append(retained.ratio)
         cuts.append(1.0 - pruned / whole)
     yield Prediction(
         claim="activation-memory", predicted=max(ratios),

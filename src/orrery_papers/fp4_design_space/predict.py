@@ -20,19 +20,19 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     rows = get_experiment("fp4-design-space")(steps=int(paper.setups["regression"].number("num_steps")))
     front = [row for row in rows if row["is_on_front"]]
     yield Prediction(
-        claim="trio-on-front", predicted=float(sum(map(has_trio, front))), because="; ".join(map(said, front)),
+        claim="trio-on-front", predicted=float(sum(map(has_trio, front))), because="; ".join(map(describe, front)),
         differs=DIFFERS,
     )  # fmt: skip
     best = min(filter(has_trio, rows), key=lambda row: float(row["gap"]))
     bare = plain(rows, str(best["scale"]))
     yield Prediction(
         claim="trio-over-plain", predicted=float(bare["gap"]) / float(best["gap"]),
-        because=f"{said(best)} against {said(bare)}", differs=DIFFERS,
+        because=f"{describe(best)} against {describe(bare)}", differs=DIFFERS,
     )  # fmt: skip
     narrow, wide = plain(rows, "e4m3fn"), plain(rows, "ue5m3")
     yield Prediction(
         claim="ue5m3-range", predicted=float(narrow["gap"]) / float(wide["gap"]),
-        because=f"{said(narrow)} against {said(wide)}: small gradients fall below the least e4m3 scale",
+        because=f"{describe(narrow)} against {describe(wide)}: small gradients fall below the least e4m3 scale",
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def plain(rows: tuple[Row, ...], scale: str) -> Row:
     return next(row for row in rows if row["scale"] == scale and not row["extra_operations"])
 
 
-def said(row: Row) -> str:
+def describe(row: Row) -> str:
     """A recipe in a few words."""
     parts = (
         str(row["scale"]), "tensor scale" if row["has_tensor_scale"] else "",

@@ -22,7 +22,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     steps = int(paper.setups["decoder"].number("num_steps"))
     rows, fewer = rows_of(steps), paper.setups["decoder"].word("weights_format")
 
-    def said(column: str) -> str:
+    def describe(column: str) -> str:
         return ", ".join(f"{name} {float(row[column]):.3g}" for name, row in rows.items())
 
     def ratio(column: str) -> float:
@@ -30,10 +30,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
     differs = "a small decoder in its first steps; the paper trains language models for days"
     for claim, column in (("sharpness-rises", "sharpness_frac"), ("loss-rises", "loss")):
-        yield Prediction(claim=claim, predicted=ratio(column), because=said(column), differs=differs)
+        yield Prediction(claim=claim, predicted=ratio(column), because=describe(column), differs=differs)
     failed = {name: float(row["failed_frac"]) for name, row in rows.items()}
     least = max(share for name, share in failed.items() if not name.startswith(("e8", "fp32")))
-    yield Prediction(claim="exponent-breakdown", predicted=least, because=said("failed_frac"), differs=differs)
+    yield Prediction(claim="exponent-breakdown", predicted=least, because=describe("failed_frac"), differs=differs)
     yield Prediction(
         claim="exponent-over-mantissa", predicted=failed[FEW_EXPONENT] - failed[FEW_MANTISSA],
         because="operands without scales: gradients fall below the least number of few exponent bits", differs=differs,

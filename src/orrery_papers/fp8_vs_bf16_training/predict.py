@@ -24,10 +24,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         claim="budget", predicted=PASSES_FLOPS * size * tokens, because="six operations a parameter and token"
     )
     times = {recipe: tokens / run.tokens_per_s_per_device for recipe, run in runs.items()}
-    said = ", ".join(f"{recipe} {time / 3.6e9:.1f}" for recipe, time in times.items())
+    text = ", ".join(f"{recipe} {time / 3.6e9:.1f}" for recipe, time in times.items())
     yield Prediction(
         claim="speedup", predicted=times[BF16] / times[FP8],
-        because=f"steps of {runs[BF16].step_s:.1f} and {runs[FP8].step_s:.1f} s; million hours of H100 in all: {said}",
+        because=f"steps of {runs[BF16].step_s:.1f} and {runs[FP8].step_s:.1f} s; million hours of H100 in all: {text}",
     )  # fmt: skip
     found = get_experiment("fp8-and-bf16")(steps=int(paper.setups["decoder"].number("num_steps")))
     rows = {row["recipe"]: float(row["loss"]) for row in found}

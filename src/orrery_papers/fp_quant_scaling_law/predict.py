@@ -16,10 +16,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     budgets = paper.setups["budgets"]
     block = int(budgets.number("num_block_elements"))
     best = [law.best_width(flops, block) for flops in budgets.numbers("flops_swept")]
-    said = ", ".join(f"{spent.compute_flops:.0e} FLOP {spent.bits} bits" for spent in best)
+    text = ", ".join(f"{spent.compute_flops:.0e} FLOP {spent.bits} bits" for spent in best)
     widths = [float(spent.bits) for spent in best]
     for claim, width in (("least-width", min(widths)), ("largest-width", max(widths))):
-        yield Prediction(claim=claim, predicted=width, because=f"model size, data and width free: {said}")
+        yield Prediction(claim=claim, predicted=width, because=f"model size, data and width free: {text}")
     grows = all(a <= b for a, b in pairwise(widths))
     yield Prediction(
         claim="width-grows", predicted=widths[-1] / widths[0],

@@ -8,7 +8,7 @@ from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.train.job import TrainingJob
 from orrery.planner.training.search import search
-from orrery.planner.training.space import Wanted
+from orrery.planner.training.space import FixedSettings
 from orrery_papers.shared.frontier import die_of
 from orrery_papers.shared.trained import Trained, trained, training_job, training_layout
 
@@ -73,11 +73,11 @@ def job_of(setup: Setup, num_devices: int = 0, global_batch: int = 0) -> Trainin
 def best_plan(setup: Setup) -> Trained:
     """The fastest of all degrees and micro-batches that fits."""
     job = job_of(setup)
-    wanted = Wanted(
+    requested = FixedSettings(
         cp=1, vp=1, schedule="1f1b", sharding=setup.word("sharding"), recompute=setup.word("recompute"),
         recompute_layers=0, is_sequence_parallel=False,
     )  # fmt: skip
-    return trained(job, search(job, wanted, count=1).best[0].layout)
+    return trained(job, search(job, requested, count=1).best[0].layout)
 
 
 def scaled(setup: Setup, *, is_weak: bool) -> tuple[Trained, Trained]:

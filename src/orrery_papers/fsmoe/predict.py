@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from orrery import kernels, network
-from orrery.base.seam import knob_array, technique_at
+from orrery.base.extension_points import knob_array, technique_at
 from orrery.catalog.frameworks import get_framework
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Paper, Setup
@@ -21,7 +21,7 @@ from orrery.models.model import Model, SoftmaxAttention
 from orrery_papers.shared.layer_costs import geometric_mean, words
 from orrery_papers.shared.trained import training_device
 
-SEAM, MOST_CHUNKS, ELEMENT_BYTES = "execution.expert_overlap", 8, 2.0
+SEAM, MAX_CHUNKS, ELEMENT_BYTES = "execution.expert_overlap", 8, 2.0
 FRAMEWORK = "megatron-lm"  # whose measured slow-down of products beside collectives is taken
 
 DIFFERS = (
@@ -144,10 +144,10 @@ def layer_times(layers: Layers) -> Times:
     forward, backward = pair_of(layers, 1.0), pair_of(layers, 2.0)
     others_s, reduce_s = attention_s(layers), gradients_s(layers)
     serial = [_rule("expert-serial")(p) for p in (forward, backward)]
-    best = [_rule("expert-pipeline", has_two_streams=1.0, most_chunks=MOST_CHUNKS)(p) for p in (forward, backward)]
+    best = [_rule("expert-pipeline", has_two_streams=1.0, most_chunks=MAX_CHUNKS)(p) for p in (forward, backward)]
     alike = [
         sum(_rule("expert-pipeline", has_two_streams=0.0, num_chunks=c)(p) for p in (forward, backward))
-        for c in range(1, MOST_CHUNKS + 1)
+        for c in range(1, MAX_CHUNKS + 1)
     ]  # fmt: skip
     back_s = best[1] + 2.0 * others_s
     hidden_s = left_over_s(reduce_s, back_s, backward.network_s)

@@ -40,10 +40,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         differs=POOLED,
     )  # fmt: skip
     groups = paper.setups["groups"]
-    kept = {name: bus_rate(groups, name, few=True) / bus_rate(groups, name, few=False) for name in (gaudi, gpu)}
+    retained = {name: bus_rate(groups, name, few=True) / bus_rate(groups, name, few=False) for name in (gaudi, gpu)}
     yield Prediction(
-        claim="small-groups", predicted=kept[gaudi],
-        because=f"an all-reduce's bus bandwidth, two devices over eight; {kept[gpu]:.3g} behind the GPUs' switch",
+        claim="small-groups", predicted=retained[gaudi],
+        because=f"an all-reduce's bus bandwidth, two devices over eight; {retained[gpu]:.3g} behind the GPUs' switch",
     )  # fmt: skip
     for claim, name in (("serving-1", "serving"), ("serving-8", "serving-8")):
         runs = list(pairs(paper.setups[name], gaudi, gpu))

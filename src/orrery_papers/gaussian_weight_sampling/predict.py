@@ -14,7 +14,7 @@ from orrery_papers.shared.trained import trained, training_job, training_layout
 PASSES = 3.0
 """Weights read, samples written, gradients of the samples read for the widths of the noise."""
 
-MOST_NOISE_BITS = 24
+MAX_NOISE_BITS = 24
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:
@@ -34,11 +34,13 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     noise = paper.setups["noise"]
     bits = noise.number("num_noise_bits")
     words = [word.strip() for word in noise.word("formats_swept").split(",")]
-    kept = {word: most_noise_bits(word) for word in words}
-    said = ", ".join(f"{word} {most} bits" for word, most in kept.items())
-    able = [get_element(word).bits for word, most in kept.items() if most >= bits]
-    yield Prediction(claim="lowest-width", predicted=float(min(able)), because=f"noise that survives the cast: {said}")
-    yield Prediction(claim="noise-width", predicted=float(kept["bf16"]), because="finer noise is lost on some weights")
+    retained = {word: most_noise_bits(word) for word in words}
+    text = ", ".join(f"{word} {most} bits" for word, most in retained.items())
+    able = [get_element(word).bits for word, most in retained.items() if most >= bits]
+    yield Prediction(claim="lowest-width", predicted=float(min(able)), because=f"noise that survives the cast: {text}")
+    yield Prediction(
+        claim="noise-width", predicted=float(retained["bf16"]), because="finer noise is lost on some weights"
+    )
 
 
 def most_noise_bits(word: str) -> int:
@@ -48,7 +50,7 @@ def most_noise_bits(word: str) -> int:
     """
     values = get_element(word).values()
     largest = values[(values > 1.0) & (values < 2.0)]
-    for bits in range(MOST_NOISE_BITS, 0, -1):
+    for bits in range(MAX_NOISE_BITS, 0, -1):
         step = largest * 2.0 ** (1.0 - bits)
         if all(np.all(round_to(largest + way * step, word) != largest) for way in (-1.0, 1.0)):
             return bits

@@ -39,7 +39,7 @@ def _tiles(setup: Setup) -> Iterator[Prediction]:
     usual = max(set(best), key=best.count)
     yield Prediction(
         claim="best-tile", predicted=float(usual),
-        because=f"quickest for {best.count(usual)} of {len(best)} shapes; {_said(swept[0])}",
+        because=f"quickest for {best.count(usual)} of {len(best)} shapes; {_describe(swept[0])}",
     )  # fmt: skip
     gain = max(runs[base].time_s / runs[usual].time_s for runs in swept)
     yield Prediction(
@@ -100,5 +100,5 @@ def _polled_w(run: TiledRun, setup: Setup, device: Device) -> float:
     )
 
 
-def _said(runs: Runs) -> str:
+def _describe(runs: Runs) -> str:
     return "; ".join(f"{tile}: {run.occupancy_frac:.0%} of the warps, {run.bound_by}" for tile, run in runs.items())

@@ -14,7 +14,7 @@ from orrery.training.graphs.graph import Graph, planted_graph
 from orrery.training.graphs.partition import partition
 from orrery.training.graphs.volume import GraphModel, Parts, enlarged, parts_of, volume
 
-MOST_VERTICES, MOST_EDGES = 20_000, 1_000_000
+MAX_VERTICES, MAX_EDGES = 20_000, 1_000_000
 COMMUNITY_VERTICES, INSIDE_FRAC = 1000, 0.5  # see [unstated] graphs and communities
 
 WORK = {"gcn": (1, 2, False), "graphsage": (2, 2, False), "gcnii": (1, 3, True), "resgcn": (1, 4, False)}
@@ -128,5 +128,5 @@ def _drawn(num_vertices: int, num_edges: int, num_parts: int) -> tuple[Graph, np
 def _graph(num_vertices: int, num_edges: int) -> Graph:
     """A graph of the same mean degree, small enough to cut in a moment."""
     degree = num_edges / num_vertices
-    count = min(num_vertices, MOST_VERTICES, round(MOST_EDGES / degree))
+    count = min(num_vertices, MAX_VERTICES, round(MAX_EDGES / degree))
     return planted_graph(count, degree, num_communities=max(2, count // COMMUNITY_VERTICES), inside_frac=INSIDE_FRAC)

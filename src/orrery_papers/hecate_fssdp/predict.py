@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from orrery import kernels, network
-from orrery.base.seam import knob_array, technique_at
+from orrery.base.extension_points import knob_array, technique_at
 from orrery.catalog.frameworks import get_framework
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
@@ -22,10 +22,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     (claim,) = paper.claims
     gains = {skew: gain(claim.setup, skew) for skew in skews(claim.setup)}
     best = max(gains, key=lambda skew: gains[skew])
-    said = ", ".join(f"{skew:g}: {ratio:.2f}" for skew, ratio in gains.items())
+    text = ", ".join(f"{skew:g}: {ratio:.2f}" for skew, ratio in gains.items())
     yield Prediction(
         claim=claim.id, predicted=gains[best],
-        because=f"by exponent of the loads {said}; up to {claim.setup.number('num_gathered_experts'):.0f} experts of a "
+        because=f"by exponent of the loads {text}; up to {claim.setup.number('num_gathered_experts'):.0f} experts of a "
         "layer gathered beside attention",
         differs="how uneven loads were and what the compared systems did about it: here they do nothing, where the "
         "paper's rearrange experts from time to time",

@@ -86,8 +86,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     claims = {claim.id: claim for claim in paper.claims}
     setup = claims["decode"].setup
     locals_ = [Local(setup=setup, served=deployment(setup, model=m)) for m in words(setup.word("models"))]
-    kept = setup.numbers("cached_fracs_swept")
-    answers = {(x.served.model.name, k): decode_gain(x, k) for x, k in product(locals_, kept)}
+    retained = setup.numbers("cached_fracs_swept")
+    answers = {(x.served.model.name, k): decode_gain(x, k) for x, k in product(locals_, retained)}
     yield Prediction(
         claim="decode", predicted=float(np.mean(list(answers.values()))),
         because=f"{len(answers)} cases, {min(answers.values()):.2f} to {max(answers.values()):.2f}: what is kept "
@@ -95,7 +95,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         differs=DIFFERS,
     )  # fmt: skip
     lengths = setup.numbers("input_tokens_swept")
-    prefill = [prefill_gain(x, k, int(n)) for x, k, n in product(locals_, kept, lengths)]
+    prefill = [prefill_gain(x, k, int(n)) for x, k, n in product(locals_, retained, lengths)]
     yield Prediction(
         claim="prefill", predicted=float(np.mean(prefill)),
         because=f"{len(prefill)} cases, {min(prefill):.2f} to {max(prefill):.2f}: large loads cross the link while the "
@@ -104,7 +104,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )  # fmt: skip
 
 
-def decode_gain(x: Local, kept: float) -> float:
+def decode_gain(x: Local, retained: float) -> float:
     """Of a run of single tokens."""
     setup, e = x.setup, x.experts
     trace = Trace(
@@ -114,15 +114,15 @@ def decode_gain(x: Local, kept: float) -> float:
     context = np.array([int(setup.number("max_context_tokens"))])
     other_s = x.other_s(decodes(np.array([1]), context))
     shares = x.shares
-    plain = decoded_fixed(trace, shares, kept) + trace.num_tokens * other_s
-    shared = decoded_greedy(trace, shares, kept, other_s / x.layers) + trace.num_tokens * other_s
+    plain = decoded_fixed(trace, shares, retained) + trace.num_tokens * other_s
+    shared = decoded_greedy(trace, shares, retained, other_s / x.layers) + trace.num_tokens * other_s
     return plain / shared
 
 
-def prefill_gain(x: Local, kept: float, tokens: int) -> float:
+def prefill_gain(x: Local, retained: float, tokens: int) -> float:
     """Of a prompt whose tokens choose experts at random, by a popularity of its own in each layer."""
     e, shares, draws = x.experts, x.shares, np.random.default_rng(0)
-    held = frozenset(range(round(kept * e.num_experts)))
+    held = frozenset(range(round(retained * e.num_experts)))
     plain = shared = x.other_s(prompts(np.array([tokens])))
     for _ in range(x.layers):
         scores = draws.standard_normal(e.num_experts) + draws.standard_normal((tokens, e.num_experts))

@@ -22,7 +22,7 @@ NODE = 8
 SHORT_TOKENS, ANSWER_TOKENS, LONG_FRAC = 1000, 324, 0.01
 """The mix of lengths: [unstated] traces and answers."""
 
-LEAST_LONG_TOKENS = 100_000
+MIN_LONG_TOKENS = 100_000
 
 COUNT = 1200
 
@@ -50,7 +50,7 @@ def mixed(setup: Setup, count: int = COUNT, seed: int = 0) -> Requests:
     inputs = np.full(count, SHORT_TOKENS)
     is_long = random.random(count) < LONG_FRAC
     most = instance_tokens(setup) - 2 * ANSWER_TOKENS
-    inputs[is_long] = random.uniform(LEAST_LONG_TOKENS, most, int(is_long.sum())).astype(np.int64)
+    inputs[is_long] = random.uniform(MIN_LONG_TOKENS, most, int(is_long.sum())).astype(np.int64)
     return of_lengths(inputs, np.full(count, ANSWER_TOKENS), float("inf"))
 
 

@@ -36,8 +36,8 @@ def fine(setup: Setup) -> Iterator[Prediction]:
     )
     pairs = {parse_format(i).element_bits: (i, f) for i, f in zip(names[::2], names[1::2], strict=True)}
     ratios = {bits: error_ratio(*pair, LAWS, block) for bits, pair in pairs.items()}
-    said = ", ".join(f"{ratio:.2f} at {bits:g} bits" for bits, ratio in ratios.items())
-    because = f"error of integers over that of floats in blocks of {block}, mean of {', '.join(LAWS)}: {said}"
+    text = ", ".join(f"{ratio:.2f} at {bits:g} bits" for bits, ratio in ratios.items())
+    because = f"error of integers over that of floats in blocks of {block}, mean of {', '.join(LAWS)}: {text}"
     lead = [bits for bits, ratio in ratios.items() if ratio < 1]
     lag = [bits for bits, ratio in ratios.items() if ratio > 1]
     yield Prediction(claim="integers-lead", predicted=min(lead, default=0.0), because=because)

@@ -20,7 +20,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     turns = [in_turn_s(tasks, bare) for tasks in found]
     streams = [streamed_s(tasks, machine, pieces) for tasks in found]
     moved = [traffic_bytes(tasks, groups, machine) / 1e6 for tasks, (_, groups) in zip(found, ours, strict=True)]
-    told = "; ".join(
+    description = "; ".join(
         f"{each * 1e3:.3g} ms in groups of {groups} moving {mega:.3g} MB" for (each, groups), mega in
         zip(ours, moved, strict=True)
     )  # fmt: skip
@@ -31,7 +31,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         ratios = [slow / fast for slow, (fast, _) in zip(theirs, ours, strict=True)]
         yield Prediction(
             claim=claim, predicted=geometric_mean(ratios),
-            because="by chain " + ", ".join(f"{ratio:.3g}" for ratio in ratios) + f"; {told}", differs=differs,
+            because="by chain " + ", ".join(f"{ratio:.3g}" for ratio in ratios) + f"; {description}", differs=differs,
         )  # fmt: skip
 
 

@@ -113,8 +113,8 @@ class Bench:
     def __init__(self, paper: Paper) -> None:
         """Which rates stand for a data set: where chunked prefill is said to reach its limit."""
         self.stated = {c.setup.name: c.low for c in paper.claims if c.metric == "baseline_capacity"}
-        self.said = {c.setup.word("model") for c in paper.claims if c.metric == "ttft_mean"}
-        self.said |= {paper.setups[name].word("model") for name in self.stated}
+        self.text = {c.setup.word("model") for c in paper.claims if c.metric == "ttft_mean"}
+        self.text |= {paper.setups[name].word("model") for name in self.stated}
         self.named = paper.setups
         self.runs, self.capacity = cache(self._run), cache(self._capacity)
         self.setups: dict[tuple[str, ...], Setup] = {}
@@ -122,7 +122,7 @@ class Bench:
     def rate(self, setup: Setup) -> float:
         """The claim's own rate, or that at which chunked prefill is said to reach its limit; for a model of which
         nothing is said, that at which it does so here."""
-        if setup.word("model") not in self.said:
+        if setup.word("model") not in self.text:
             return capacity(setup, layered=False)
         return setup.number("num_requests_per_s") or self.stated.get(setup.name, 0.0)
 

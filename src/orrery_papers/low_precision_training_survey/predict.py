@@ -8,7 +8,7 @@ from orrery.numerics.draws import draw
 from orrery.numerics.error import compare
 from orrery.numerics.quantise import round_trip
 
-LEAST_SQNR_DB = 0.0
+MIN_SQNR_DB = 0.0
 """Where noise is as large as the signal, nothing is stored."""
 
 
@@ -18,11 +18,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     losses = {
         name: {f: compare(x, round_trip(x, f)).sqnr_db for f in members(setup)} for name, setup in paper.setups.items()
     }
-    runs = [name for name, found in losses.items() if min(found.values()) > LEAST_SQNR_DB]
-    said = "; ".join(
+    runs = [name for name, found in losses.items() if min(found.values()) > MIN_SQNR_DB]
+    text = "; ".join(
         f"{name}: " + ", ".join(f"{f} {db:.0f} dB" for f, db in found.items()) for name, found in losses.items()
     )
-    yield Prediction(claim="classes", predicted=float(len(runs)), because=f"signal to noise on normal numbers: {said}")
+    yield Prediction(claim="classes", predicted=float(len(runs)), because=f"signal to noise on normal numbers: {text}")
 
 
 def members(setup: Setup) -> list[str]:

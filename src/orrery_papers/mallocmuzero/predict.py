@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
 from orrery.execution.offload import techniques

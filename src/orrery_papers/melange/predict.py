@@ -10,7 +10,7 @@ from orrery.base.errors import FactError
 from orrery.engine.streams import stream
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.fleet.mix import Bucket, Pace, alone, buckets, cheapest, pace
+from orrery.fleet.mix import Bucket, ReplicaRates, alone, buckets, cheapest, pace
 from orrery.serving.synthesis.clipped import lognormal_centre
 from orrery_papers.shared.layer_costs import words
 from orrery_papers.shared.setup import Lognormal, deployment
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 EDGES = (64.0, 256.0, 1024.0, 4096.0)
 """Between kinds of request, for prompts and answers alike."""
 
-MOST_TOKENS = 8000.0
+MAX_TOKENS = 8000.0
 """No request is longer, on either side."""
 
 S_PER_HOUR = 3600.0
@@ -87,7 +87,7 @@ def _key(setup: Setup) -> Key:
 
 
 @cache
-def profile(key: Key) -> tuple[tuple[Bucket, ...], tuple[tuple[Pace, ...], ...]]:
+def profile(key: Key) -> tuple[tuple[Bucket, ...], tuple[tuple[ReplicaRates, ...], ...]]:
     """Kinds of requests, and every device's pace on each."""
     model, devices, traffic, count = key
     draws = stream(0, "melange/lengths")
@@ -101,4 +101,4 @@ def profile(key: Key) -> tuple[tuple[Bucket, ...], tuple[tuple[Pace, ...], ...]]
 
 def length(mean_tokens: float) -> Lognormal:
     """Lognormal lengths of that mean, spread by a factor e."""
-    return Lognormal(mu=lognormal_centre(mean_tokens, 1.0, MOST_TOKENS), sigma=1.0, most_tokens=MOST_TOKENS)
+    return Lognormal(mu=lognormal_centre(mean_tokens, 1.0, MAX_TOKENS), sigma=1.0, most_tokens=MAX_TOKENS)

@@ -23,16 +23,16 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         own, other = rows[unseen, "selector"], rows[unseen, rival]
         yield Prediction(
             claim=claim, predicted=float(other["regret_mean_frac"]) / float(own["regret_mean_frac"]),
-            because=f"{_said(own)}; {rival}: {_said(other)}",
+            because=f"{_describe(own)}; {rival}: {_describe(other)}",
         )  # fmt: skip
     own = rows["tasks", "selector"]
     yield Prediction(
-        claim="accuracy-of-a-forest", predicted=float(own["is_best_frac"]), because=_said(own),
+        claim="accuracy-of-a-forest", predicted=float(own["is_best_frac"]), because=_describe(own),
         differs="other tasks, other accelerations, and simulated runs in place of measured ones",
     )  # fmt: skip
 
 
-def _said(row: Row) -> str:
+def _describe(row: Row) -> str:
     return (
         f"{float(row['regret_mean_frac']):.0%} longer than the best on average, {float(row['regret_p90_frac']):.0%} at "
         "the 90th percentile"

@@ -85,11 +85,11 @@ def sweep(setup: Setup) -> list[Point]:
 
 def front(points: Sequence[Point], cost: str) -> list[Point]:
     """Those that no other point beats in cost and error, cheapest first."""
-    kept: list[Point] = []
+    retained: list[Point] = []
     for point in sorted(points, key=lambda p: (getattr(p, cost), p.error_frac)):
-        if not kept or point.error_frac < kept[-1].error_frac:
-            kept.append(point)
-    return kept
+        if not retained or point.error_frac < retained[-1].error_frac:
+            retained.append(point)
+    return retained
 
 
 def _errors(layer: Layer, formats: Sequence[str], basis: tuple[Recipe, ...], rounding: Recipe) -> NDArray[np.floating]:

@@ -16,5 +16,5 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         stall=int(setup.number("num_stall_bits")),
     )  # fmt: skip
     board = scoreboard_bits(core, int(setup.number("num_tracked_readers")))
-    told = f"{counters:.0f} bits of counters against {board:.0f} of a scoreboard, on one processor"
-    yield Prediction(claim="area-advantage", predicted=board / counters, because=told)
+    description = f"{counters:.0f} bits of counters against {board:.0f} of a scoreboard, on one processor"
+    yield Prediction(claim="area-advantage", predicted=board / counters, because=description)

@@ -150,10 +150,10 @@ def _models(claims: Mapping[str, Claim]) -> Iterator[Prediction]:
         d = dense(words, model=CATALOGUE.get(name, name), layout="tp1" if name == "llama-3-8b" else "")
         shares.append(served(d, load, "nano-batches") / optimal_tokens_per_s(d, peak))
     mean = float(np.mean(shares))
-    said = ", ".join(f"{s:.2f}" for s in shares)
+    text = ", ".join(f"{s:.2f}" for s in shares)
     for claim in ("other-models", "other-models-first-version"):
         yield Prediction(
-            claim=claim, predicted=mean, because=f"mean over the models ({said}), nano-batches over optimum"
+            claim=claim, predicted=mean, because=f"mean over the models ({text}), nano-batches over optimum"
         )
 
 

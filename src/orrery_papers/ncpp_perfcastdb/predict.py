@@ -22,11 +22,11 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )  # fmt: skip
     rows = EXPERIMENT(steps=int(held_out.number("num_steps")))
     error = {str(row["predictor"]): float(row["error_frac"]) for row in rows}
-    said = ", ".join(f"{name} {100 * value:.1f} %" for name, value in error.items())
+    text = ", ".join(f"{name} {100 * value:.1f} %" for name, value in error.items())
     for claim, baseline in (("over-line", "score-line"), ("over-perceptron", "score-perceptron")):
         yield Prediction(
             claim=claim, predicted=error[baseline] / error["grouped-attention"],
-            because=f"mean relative error of six suites on held-out processors: {said}", differs=DIFFERS,
+            because=f"mean relative error of six suites on held-out processors: {text}", differs=DIFFERS,
         )  # fmt: skip
     yield from _released()
 

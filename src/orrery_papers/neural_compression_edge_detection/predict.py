@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.execution.edge.split import Cut, filtered
+from orrery.execution.edge.split import SplitPoint, filtered
 from orrery_papers.shared.convolutional import Convolution
 from orrery_papers.shared.split_boards import at, bottleneck_bytes, flops
 
@@ -31,7 +31,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     )  # fmt: skip
 
 
-def gains(setup: Setup, cut: Cut, others: tuple[Cut, ...]) -> dict[float, float]:
+def gains(setup: Setup, cut: SplitPoint, others: tuple[SplitPoint, ...]) -> dict[float, float]:
     """By rate: how many times as long the best of the others takes."""
     return {
         rate: min(at(setup, each, rate).delay_s for each in others) / at(setup, cut, rate).delay_s
@@ -39,7 +39,7 @@ def gains(setup: Setup, cut: Cut, others: tuple[Cut, ...]) -> dict[float, float]
     }  # fmt: skip
 
 
-def options(setup: Setup) -> tuple[Cut, Cut, Cut]:
+def options(setup: Setup) -> tuple[SplitPoint, SplitPoint, SplitPoint]:
     """All on the device, all on the server, cut at the bottleneck."""
     work = 2.0 * setup.number("num_macs")
     side, channels = int(setup.number("num_bottleneck_side")), int(setup.number("num_bottleneck_channels"))
@@ -48,7 +48,7 @@ def options(setup: Setup) -> tuple[Cut, Cut, Cut]:
         *(Convolution(height=side, kernel=2, num_inputs=k, num_outputs=n) for k, n in pairwise((*ENCODER, channels))),
     ]
     return (
-        Cut(head_flops=work, sent_bytes=0.0, tail_flops=0.0),
-        Cut(head_flops=0.0, sent_bytes=setup.number("input_bytes"), tail_flops=work),
-        Cut(head_flops=flops(head), sent_bytes=bottleneck_bytes(setup, channels), tail_flops=work),
+        SplitPoint(head_flops=work, sent_bytes=0.0, tail_flops=0.0),
+        SplitPoint(head_flops=0.0, sent_bytes=setup.number("input_bytes"), tail_flops=work),
+        SplitPoint(head_flops=flops(head), sent_bytes=bottleneck_bytes(setup, channels), tail_flops=work),
     )

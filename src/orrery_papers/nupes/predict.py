@@ -35,8 +35,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
         np.sqrt(round_trip_error(x, bits, a) / round_trip_error(x, bits, b))
         for bits, (a, b) in zip(widths, pairs, strict=True)
     ]
-    said = ", ".join(f"{a:.2f} learned and {b:.2f} searched" for a, b in pairs)
-    yield Prediction(claim="learned", predicted=float(np.max(ratio)), because=f"exponents {said} at {widths} bits")
+    text = ", ".join(f"{a:.2f} learned and {b:.2f} searched" for a, b in pairs)
+    yield Prediction(claim="learned", predicted=float(np.max(ratio)), because=f"exponents {text} at {widths} bits")
     yield whole_numbers(x, widths[0])
 
 

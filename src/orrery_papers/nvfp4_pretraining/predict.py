@@ -39,9 +39,9 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     model = runs["nvfp4"].job.model
     yield Prediction(claim="model-size", predicted=float(model.num_parameters), because="the model's published sizes")
     days = ", ".join(f"{recipe} {run_s(setup, run) / DAY_S:.1f}" for recipe, run in runs.items())
-    said = f"days on {int(setup.number('num_devices'))} B200: {days}"
+    text = f"days on {int(setup.number('num_devices'))} B200: {days}"
     for claim, recipe in (("faster-than-fp8", "fp8"), ("faster-than-bf16", "bf16")):
-        yield Prediction(claim=claim, predicted=runs[recipe].step_s / runs["nvfp4"].step_s, because=said)
+        yield Prediction(claim=claim, predicted=runs[recipe].step_s / runs["nvfp4"].step_s, because=text)
     yield from layer(paper.setups["layer"])
 
 

@@ -23,10 +23,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     found = {name: speedup(paper.setups[name]) for name in names}
     best = max(found, key=lambda name: found[name][0])
     ratio, trees = found[best]
-    said = ", ".join(f"{name} {found[name][0]:.2f}" for name in names)
+    text = ", ".join(f"{name} {found[name][0]:.2f}" for name in names)
     yield Prediction(
         claim="speedup", predicted=ratio,
-        because=f"{said}; for {best} {trees.num_nodes} guesses in a step of {trees.num_tokens} tokens that yields "
+        because=f"{text}; for {best} {trees.num_nodes} guesses in a step of {trees.num_tokens} tokens that yields "
         f"{trees.step_tokens:.2f}",
         differs="how often guesses hold: those of the published trees, counted on one data set; the most was reached "
         "on whichever answers are easiest to guess, and a host that waits less makes checking dearer",

@@ -13,7 +13,7 @@ from orrery.fleet.power.registry import get_capping
 from orrery.fleet.power.row import Row
 from orrery_papers.shared.setup import deployment
 
-MOST_FRAC = 1.5
+MAX_FRAC = 1.5
 """More servers are never looked for."""
 
 TICK_S = 1.0
@@ -60,7 +60,7 @@ def fit(setup: Setup, name: str) -> Fit:
         low_p50_frac=setup.number("low_p50_late_frac"), low_p99_frac=setup.number("low_p99_late_frac"),
         high_p50_frac=setup.number("high_p50_late_frac"), high_p99_frac=setup.number("high_p99_late_frac"),
     )  # fmt: skip
-    return largest_row(row, server(setup), lambda reading: technique.rule(reading, knobs), tolerance, MOST_FRAC)
+    return largest_row(row, server(setup), lambda reading: technique.rule(reading, knobs), tolerance, MAX_FRAC)
 
 
 def server(setup: Setup) -> Callable[[float], Phases]:

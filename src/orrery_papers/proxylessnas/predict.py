@@ -44,8 +44,8 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 def compared(setup: Setup) -> tuple[float, Targeted]:
     """MobileNetV2's latency, and the fastest network found with no less work."""
     old = machine(setup, mobilenet_v2())
-    wanted = float(old.plan.total(old.plan.flops, ONLY)[0])
-    return float(old.latency_s(ONLY)[0]), found_for(machine(setup, mbconv()), wanted, NUM_RUNS, SEARCH_STEPS, 0)
+    requested = float(old.plan.total(old.plan.flops, ONLY)[0])
+    return float(old.latency_s(ONLY)[0]), found_for(machine(setup, mbconv()), requested, NUM_RUNS, SEARCH_STEPS, 0)
 
 
 def machine(setup: Setup, space: Space) -> Machine:

@@ -29,7 +29,7 @@ def forward(setup: Setup) -> Iterator[Prediction]:
     block = int(setup.number("num_block_elements"))
     sizes = np.exp2(np.linspace(0.0, 1.0, NUM_NORMAL // block, endpoint=False))[:, None]
     x = draw("normal", (len(sizes), block), 1)
-    near, kept = project((x * sizes).astype(np.float32), QuartetKnobs().clip_ratio)
+    near, retained = project((x * sizes).astype(np.float32), QuartetKnobs().clip_ratio)
     largest = round_trip(x * sizes, "mxfp4")
     ours, theirs = (float(np.mean((y / sizes - x) ** 2)) for y in (near, largest))
     yield Prediction(
@@ -38,7 +38,7 @@ def forward(setup: Setup) -> Iterator[Prediction]:
         because=f"{ours:.4f} of the variance is lost, {theirs:.4f} with scales from the largest element",
         differs="a power of two can be far from the wanted scale; over an octave of sizes that costs what it gains",
     )
-    yield Prediction(claim="clipped", predicted=float(np.mean(1.0 - kept)), because="share of normal data beyond 6")
+    yield Prediction(claim="clipped", predicted=float(np.mean(1.0 - retained)), because="share of normal data beyond 6")
 
 
 def backward(setup: Setup) -> Prediction:
@@ -76,9 +76,9 @@ def best(setup: Setup) -> Prediction:
     ]  # fmt: skip
     losses = {str(trial.choice): trial.loss for trial in trials}
     eight, four = trials[0].loss, trials[-1].loss
-    said = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
+    text = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
     first, _ = least_tokens(size, trials[0].fp4_ratio, known_method(), is_resized=True)
     return Prediction(
         claim="fp4-beats-fp8", predicted=eight / four,
-        because=f"nats a token: {said}; FP4 both ways wins from {first / size:.0f} tokens a parameter on",
+        because=f"nats a token: {text}; FP4 both ways wins from {first / size:.0f} tokens a parameter on",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, Memory, memory_of
 from orrery_papers.shared.setup import deployment
 
-MOST_DEVICES = 32
+MAX_DEVICES = 32
 """More would no longer share out the heads of the models that are asked about."""
 
 
@@ -21,9 +21,9 @@ def deployed(setup: Setup, num_devices: int) -> Deployment:
 def fewest(setup: Setup) -> tuple[int, Memory]:
     """The fewest devices that hold the model and a cache for the set-up's context, and what is on the fullest."""
     count = 1
-    while count <= MOST_DEVICES:
+    while count <= MAX_DEVICES:
         found = memory_of(deployed(setup, count))
         if not isinstance(found, Infeasible) and found.kv_capacity_tokens >= setup.number("max_context_tokens"):
             return count, found
         count *= 2
-    raise OutOfRange(f"{setup.name}: {MOST_DEVICES} devices do not hold it; name a larger device.")
+    raise OutOfRange(f"{setup.name}: {MAX_DEVICES} devices do not hold it; name a larger device.")

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from orrery.base.errors import FactError
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.catalog.devices import get_device
 from orrery.catalog.models import get_model
 from orrery.evidence.paper_file import Setup
@@ -45,11 +45,11 @@ def model_of(setup: Setup) -> Model:
 
 def work_of(setup: Setup, model: Model | None = None, **given: Any) -> Work:
     """A step of the set-up's micro-batch, of its model or another one."""
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "sequences": int(setup.number("num_micro_batch")), "sequence_tokens": int(setup.number("sequence_tokens")),
         "precision": setup.word("weights_format") or "fp16", **given,
     }  # fmt: skip
-    return layer_work(model or model_of(setup), device_of(setup), **asked)
+    return layer_work(model or model_of(setup), device_of(setup), **requested)
 
 
 def tiers_for(setup: Setup, *, num_ranks: int = 1, num_sharing: int = 1, num_per_link: int = 1) -> Tiers:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from orrery.evidence.paper_file import Setup
-from orrery.execution.edge.split import Board, Cut, Radio, Trip, trip
+from orrery.execution.edge.split import Board, EdgeLatency, Radio, SplitPoint, trip
 from orrery_papers.shared.convolutional import Convolution, resnet
 
 BITS_PER_BYTE = 8.0
@@ -17,7 +17,7 @@ def board(setup: Setup) -> Board:
     )  # fmt: skip
 
 
-def at(setup: Setup, cut: Cut, radio_bytes_per_s: float) -> Trip:
+def at(setup: Setup, cut: SplitPoint, radio_bytes_per_s: float) -> EdgeLatency:
     """One input over the set-up's radio at that rate."""
     radio = Radio(each_way_bytes_per_s=radio_bytes_per_s, way_s=setup.number("radio_s"))
     return trip(cut, board(setup), radio, setup.number("server_flops_per_s"))
@@ -33,7 +33,9 @@ def bottleneck_bytes(setup: Setup, channels: float) -> float:
     return channels * setup.number("num_bottleneck_side") ** 2 * setup.number("num_bottleneck_bits") / BITS_PER_BYTE
 
 
-def split_resnet(setup: Setup, counts: Sequence[int], num_channels: int = 0) -> tuple[Cut, Cut, Cut]:
+def split_resnet(
+    setup: Setup, counts: Sequence[int], num_channels: int = 0
+) -> tuple[SplitPoint, SplitPoint, SplitPoint]:
     """All on the device, all on the server, and cut at a bottleneck (the set-up's, unless its channels are given).
 
     The bottleneck stands for stem and two stages.
@@ -51,7 +53,9 @@ def split_resnet(setup: Setup, counts: Sequence[int], num_channels: int = 0) -> 
     first = Convolution(height=side, kernel=2, num_inputs=channels, num_outputs=512)
     decoder = [first, *[Convolution(height=side, kernel=2, num_inputs=512, num_outputs=512)] * 3]
     return (
-        Cut(head_flops=flops(whole), sent_bytes=0.0, tail_flops=0.0),
-        Cut(head_flops=0.0, sent_bytes=setup.number("input_bytes"), tail_flops=flops(whole)),
-        Cut(head_flops=flops(head), sent_bytes=bottleneck_bytes(setup, channels), tail_flops=flops([*decoder, *late])),
-    )  # fmt: skip
+        SplitPoint(head_flops=flops(whole), sent_bytes=0.0, tail_flops=0.0),
+        SplitPoint(head_flops=0.0, sent_bytes=setup.number("input_bytes"), tail_flops=flops(whole)),
+        SplitPoint(
+            head_flops=flops(head), sent_bytes=bottleneck_bytes(setup, channels), tail_flops=flops([*decoder, *late])
+        ),
+    )

@@ -129,6 +129,6 @@ def training_layout(setup: Setup, num_devices: int, words: str = "", micro_batch
 def trained(job: TrainingJob, layout: TrainingLayout) -> Trained:
     """The layout, costed; FactError where it makes no sense."""
     x = columns_of([layout])
-    if said := refusal(job, x):
-        raise FactError(f"{layout}: {said}")
+    if text := refusal(job, x):
+        raise FactError(f"{layout}: {text}")
     return Trained(job=job, layout=layout, steps=step_of(job, x))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from orrery.evidence.paper_file import Paper, Setup
 from orrery.evidence.prediction import Prediction
-from orrery.reasoning.amortise import Sleep
+from orrery.reasoning.amortise import SleepTimePass
 from orrery.reasoning.graph import Graph, Problem
 from orrery.reasoning.shape import graph_of
 
@@ -23,12 +23,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     yield Prediction(claim="cost-per-question", predicted=alone / shared, because=words, differs=DIFFERS)
 
 
-def sleep_of(setup: Setup) -> Sleep:
+def sleep_of(setup: Setup) -> SleepTimePass:
     """What the calls of the shape write, beforehand and then."""
     plain = setup.number("output_tokens")
     graph = _graph(setup, Problem(prompt_tokens=0.0, answer_tokens=plain))
     online = graph.written_tokens(online_only=True)
-    return Sleep(
+    return SleepTimePass(
         thought_tokens=graph.written_tokens() - online, short_tokens=online, plain_tokens=plain,
         online_price_ratio=setup.number("online_price_ratio"), profiting_frac=setup.number("profiting_frac"),
     )  # fmt: skip

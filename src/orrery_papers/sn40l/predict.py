@@ -26,8 +26,10 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     node, layers = paper.setups["node"], paper.setups["layers"]
     ours_s, words = request_s(node, ours(node), rdu_run_s(node))
     for key, name in zip(("overall-h100", "overall-a100"), gpus(node), strict=True):
-        theirs_s, told = request_s(node, theirs(node, name), gpu_run_s(node, name))
-        yield Prediction(claim=key, predicted=theirs_s / ours_s, because=f"{told}; here {words}", differs=DIFFERS)
+        theirs_s, description = request_s(node, theirs(node, name), gpu_run_s(node, name))
+        yield Prediction(
+            claim=key, predicted=theirs_s / ours_s, because=f"{description}; here {words}", differs=DIFFERS
+        )
     gains = list(fused_gains(layers))
     yield Prediction(
         claim="fused", predicted=geometric_mean(gain for _, gain in gains),

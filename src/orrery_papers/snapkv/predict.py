@@ -19,12 +19,12 @@ def predict(paper: Paper) -> Iterator[Prediction]:
     """A decode step with the full cache and with the kept one; the longest prompts of a batch; the longest of all."""
     claims = {claim.id: claim for claim in paper.claims}
     words = claims["speed"].setup
-    full, kept = (decode_s(words, c) for c in (NOTHING, snapped(words)))
+    full, retained = (decode_s(words, c) for c in (NOTHING, snapped(words)))
     batch = int(words.number("num_batch"))
     yield Prediction(
-        claim="speed", predicted=full / kept,
+        claim="speed", predicted=full / retained,
         because=f"batch {batch}: a step of {full * 1e3:.0f} ms with {words.number('input_tokens'):.0f} tokens cached, "
-        f"{kept * 1e3:.0f} ms with {words.number('kept_tokens'):.0f}; both caches are copied as they grow",
+        f"{retained * 1e3:.0f} ms with {words.number('kept_tokens'):.0f}; both caches are copied as they grow",
         differs="the step itself: the engine's host time, which both pay, and how badly its attention fills the device "
         "with so few sequences",
     )  # fmt: skip
@@ -52,8 +52,8 @@ def serving(words: Setup) -> Deployment:
 
 def snapped(words: Setup) -> Compression:
     """What is kept of a prompt, chosen by its last tokens: their scores against all of it, in every head."""
-    kept, observed = int(words.number("kept_tokens")), int(words.number("observed_tokens"))
-    return Compression(budget_tokens=kept, window_tokens=observed)
+    retained, observed = int(words.number("kept_tokens")), int(words.number("observed_tokens"))
+    return Compression(budget_tokens=retained, window_tokens=observed)
 
 
 def decode_s(words: Setup, compression: Compression) -> float:

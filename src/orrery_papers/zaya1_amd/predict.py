@@ -15,8 +15,8 @@ from orrery.execution.train.job import TrainingJob
 from orrery.hardware.device import Device
 from orrery.models.config import parse
 from orrery.models.model import Model
-from orrery.planner.training.search import Found, search
-from orrery.planner.training.space import Wanted
+from orrery.planner.training.search import TrainingSearchResult, search
+from orrery.planner.training.space import FixedSettings
 from orrery.training.faults import techniques
 from orrery.training.faults.goodput import Goodput, expected
 from orrery.training.faults.interval import best_steps
@@ -102,10 +102,10 @@ def least_devices(setup: Setup) -> tuple[int, Trained]:
     return job.cluster.num_devices, runs[-1]
 
 
-def plans(setup: Setup, count: int = 5) -> Found:
+def plans(setup: Setup, count: int = 5) -> TrainingSearchResult:
     """The fastest layouts of the job over all degrees."""
-    wanted = Wanted(cp=1, vp=1, schedule="1f1b", is_sequence_parallel=False, recompute="none")
-    return search(job_of(setup), wanted, count=count)
+    requested = FixedSettings(cp=1, vp=1, schedule="1f1b", is_sequence_parallel=False, recompute="none")
+    return search(job_of(setup), requested, count=count)
 
 
 def whole_run(setup: Setup, run: Trained) -> Goodput:

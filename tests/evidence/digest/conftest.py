@@ -8,9 +8,9 @@ import trustme
 from aiosmtpd import smtp
 from aiosmtpd.controller import Controller
 
-from orrery.evidence.digest.letter import Sender
+from orrery.evidence.digest.email_message import Sender
 from orrery.evidence.feed.entry import Entry
-from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
 
 TODAY = date(2026, 11, 20)

@@ -7,8 +7,8 @@ import pytest
 
 from orrery.evidence.digest.issue import compose, period
 from orrery.evidence.digest.render import ATOM, as_atom, as_html, as_text
-from orrery.evidence.digest.subscription import Wanted
-from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.digest.subscription import SubscriptionFilter
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.understanding.meaning import Deployment
 from orrery.scenario.schema import read_scenario
 
@@ -21,27 +21,27 @@ def ids(issue):
 
 def test_with_nothing_chosen_everything_of_the_period_is_in_it(store):
     save_entries(store, [entry("2610.00009", "An old one", "Of long ago.", days_ago=40)], TODAY - timedelta(days=39))
-    issue = compose(store, TODAY, Wanted(frequency="week"))
+    issue = compose(store, TODAY, SubscriptionFilter(frequency="week"))
     assert ids(issue) == {"2611.00001", "2611.00002", "2611.00003"}
     assert (issue.since, issue.until) == (date(2026, 11, 14), TODAY)
     assert issue.title == "AI compute: 3 papers, 14 November to 20 November 2026"
-    assert ids(compose(store, TODAY + timedelta(days=20), Wanted(frequency="month"))) >= ids(issue)
+    assert ids(compose(store, TODAY + timedelta(days=20), SubscriptionFilter(frequency="month"))) >= ids(issue)
 
 
 def test_a_saved_search_needs_all_its_words_and_says_so(store):
-    issue = compose(store, TODAY, Wanted(searches=("NVMe cache", "speculative decoding")))
+    issue = compose(store, TODAY, SubscriptionFilter(searches=("NVMe cache", "speculative decoding")))
     assert ids(issue) == {"2611.00001"}
     assert issue.items[0].because == ("has all words of 'NVMe cache'",)
 
 
 def test_a_layer_brings_its_papers_with_the_confidence(store):
-    issue = compose(store, TODAY, Wanted(layers=("training",)))
+    issue = compose(store, TODAY, SubscriptionFilter(layers=("training",)))
     assert ids(issue) == {"2611.00002"}
     assert issue.items[0].because[0].startswith("layer training (")
 
 
 def test_what_was_sent_before_is_left_out_and_the_rest_is_counted(store):
-    issue = compose(store, TODAY, Wanted(), without={"2611.00001"}, most=1)
+    issue = compose(store, TODAY, SubscriptionFilter(), without={"2611.00001"}, most=1)
     assert "2611.00001" not in ids(issue)
     assert (len(issue.items), issue.num_more) == (1, 1)
 
@@ -51,17 +51,19 @@ def test_periods():
 
 
 def test_text_says_why_and_where(store):
-    text = as_text(compose(store, TODAY, Wanted(searches=("NVMe cache",))))
+    text = as_text(compose(store, TODAY, SubscriptionFilter(searches=("NVMe cache",))))
     assert "1. Paging the key-value cache of LLM serving to drives" in text
     assert "https://arxiv.org/abs/2611.00001" in text
     assert "because: has all words of 'NVMe cache'" in text
     assert "claims: " in text
     assert max(map(len, text.splitlines())) <= 80
-    assert "Nothing new" in as_text(compose(store, TODAY, Wanted(searches=("zebra",))))
+    assert "Nothing new" in as_text(compose(store, TODAY, SubscriptionFilter(searches=("zebra",))))
 
 
 def test_the_page_escapes_what_others_wrote_and_loads_nothing(store):
-    page = as_html(compose(store, TODAY, Wanted()), {"Unsubscribe": "https://x.example/unsubscribe?token=a"})
+    page = as_html(
+        compose(store, TODAY, SubscriptionFilter()), {"Unsubscribe": "https://x.example/unsubscribe?token=a"}
+    )
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "src=" not in page
@@ -71,13 +73,13 @@ def test_the_page_escapes_what_others_wrote_and_loads_nothing(store):
 def test_links_lead_to_the_web_only(store):
     save_entries(store, [entry("2611.00004", "Odd", "Links.")], TODAY)
     store.execute("update entries set url = 'javascript:alert(1)' where id = '2611.00004'")
-    issue = compose(store, TODAY, Wanted())
+    issue = compose(store, TODAY, SubscriptionFilter())
     assert "javascript:" not in as_html(issue)
     assert 'href="javascript' not in as_atom(issue)
 
 
 def test_the_feed_is_well_formed_and_complete(store):
-    feed = Xml.fromstring(as_atom(compose(store, TODAY, Wanted()), "https://x.example/feed.atom"))
+    feed = Xml.fromstring(as_atom(compose(store, TODAY, SubscriptionFilter()), "https://x.example/feed.atom"))
     entries = feed.findall(f"{{{ATOM}}}entry")
     assert feed.findtext(f"{{{ATOM}}}id") == "https://x.example/feed.atom"
     assert len(entries) == 3
@@ -93,7 +95,7 @@ def test_a_deployment_says_what_a_technique_would_change(store):
     scenario = read_scenario({
         "model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 128, "concurrency": 8,
     })  # fmt: skip
-    issue = compose(store, TODAY, Wanted(), deployment=Deployment(scenario))
+    issue = compose(store, TODAY, SubscriptionFilter(), deployment=Deployment(scenario))
     meanings = [meaning for item in issue.items for meaning in item.meanings]
     assert meanings
     assert all(m.because for m in meanings)

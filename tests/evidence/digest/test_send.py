@@ -14,14 +14,14 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.evidence.digest import send as sending
+from orrery.evidence.digest.email_message import Sender, confirm_letter, digest_letter
 from orrery.evidence.digest.issue import compose
-from orrery.evidence.digest.letter import Sender, confirm_letter, digest_letter
 from orrery.evidence.digest.post import Server, connected
 from orrery.evidence.digest.send import send_due, unsure
-from orrery.evidence.digest.subscription import Subscriptions, Wanted
+from orrery.evidence.digest.subscription import SubscriptionFilter, Subscriptions
 from orrery.evidence.digest.tokens import Tokens
 from orrery.evidence.feed.extra import FeedError
-from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.text import title_id
 
 from .conftest import TODAY, entry
@@ -38,7 +38,7 @@ def read(envelope):
 
 @pytest.fixture
 def ann(store):
-    return Subscriptions(store).ask("ann@example.org", Wanted(), "active")
+    return Subscriptions(store).ask("ann@example.org", SubscriptionFilter(), "active")
 
 
 def test_a_letter_arrives_encrypted_with_both_parts_and_the_headers(store, sender, mailbox, ann):
@@ -74,7 +74,7 @@ def test_each_period_has_one_letter_and_each_paper_comes_once(store, sender, mai
 
 def test_pending_and_ended_addresses_get_nothing(store, sender, mailbox, ann):
     subscriptions = Subscriptions(store)
-    subscriptions.ask("bob@example.org", Wanted(), "pending")
+    subscriptions.ask("bob@example.org", SubscriptionFilter(), "pending")
     subscriptions.change(ann.id, "ended")
     assert sent(store, sender, mailbox) == []
     assert mailbox.letters == []
@@ -83,14 +83,14 @@ def test_pending_and_ended_addresses_get_nothing(store, sender, mailbox, ann):
 def test_what_the_server_refuses_is_tried_again(store, sender, mailbox, ann):
     mailbox.says = lambda envelope: "451 come back later"
     (one,) = sent(store, sender, mailbox)
-    assert (one.outcome, one.said) == ("refused", "451 come back later")
+    assert (one.outcome, one.text) == ("refused", "451 come back later")
     assert unsure(store) == ()
     mailbox.says = lambda envelope: None
     assert [s.outcome for s in sent(store, sender, mailbox)] == ["sent"]
 
 
 def test_one_refusal_does_not_stop_the_others(store, sender, mailbox, ann):
-    Subscriptions(store).ask("bob@example.org", Wanted(), "active")
+    Subscriptions(store).ask("bob@example.org", SubscriptionFilter(), "active")
     mailbox.says = lambda envelope: "550 unknown" if "ann" in envelope.rcpt_tos[0] else None
     assert {s.address: s.outcome for s in sent(store, sender, mailbox)} == {
         "ann@example.org": "refused", "bob@example.org": "sent",
@@ -112,7 +112,7 @@ SENDING = """
 import sys
 from datetime import date
 from pathlib import Path
-from orrery.evidence.digest.letter import Sender
+from orrery.evidence.digest.email_message import Sender
 from orrery.evidence.digest.send import send_due
 from orrery.evidence.feed.store import Store
 
@@ -250,7 +250,7 @@ def test_ports_and_users():
 )
 def test_addresses_are_checked(store, address):
     with pytest.raises(FeedError, match="no address for letters"):
-        Subscriptions(store).ask(address, Wanted(), "active")
+        Subscriptions(store).ask(address, SubscriptionFilter(), "active")
 
 
 def test_a_site_must_be_https():
@@ -265,7 +265,7 @@ def test_a_site_must_be_https():
 
 def test_without_a_site_there_is_no_one_click(store, ann):
     letter = digest_letter(
-        compose(store, TODAY, Wanted()), ann, "2026-W47", Sender(address="a@example.org"), Tokens(store)
+        compose(store, TODAY, SubscriptionFilter()), ann, "2026-W47", Sender(address="a@example.org"), Tokens(store)
     )
     assert "List-Unsubscribe-Post" not in letter
     assert letter["List-Unsubscribe"] == "<mailto:a%40example.org?subject=unsubscribe>"
@@ -286,6 +286,6 @@ def test_tokens_are_for_one_purpose_one_library_and_some_days(store, tmp_path):
 
 
 def test_the_letter_that_asks_has_the_link(store, sender):
-    bob = Subscriptions(store).ask("bob@example.org", Wanted(), "pending")
+    bob = Subscriptions(store).ask("bob@example.org", SubscriptionFilter(), "pending")
     text = confirm_letter(bob, sender, Tokens(store)).get_content()
     assert "https://papers.example.org/confirm?token=" in text

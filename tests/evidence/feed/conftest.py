@@ -16,7 +16,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.replies, self.asked = {}, []
+        self.replies, self.inputs = {}, []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     def tell(self, path, *replies):
@@ -29,7 +29,7 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         path = urlsplit(self.path).path
-        self.server.asked.append((self.path, dict(self.headers)))
+        self.server.inputs.append((self.path, dict(self.headers)))
         waiting = self.server.replies[path]
         reply = waiting.pop(0) if len(waiting) > 1 else waiting[0]
         if callable(reply):

@@ -14,9 +14,9 @@ import pytest
 from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.fetch import fetch, fetch_ids, keep_read
 from orrery.evidence.feed.http import Reader
-from orrery.evidence.feed.kept import Saved, all_entries
-from orrery.evidence.feed.pace import Pace
+from orrery.evidence.feed.pace import RateLimiter
 from orrery.evidence.feed.page import read_page
+from orrery.evidence.feed.saved_entries import Saved, all_entries
 from orrery.evidence.feed.sources import Question, source_of
 from orrery.evidence.feed.store import Store
 
@@ -31,11 +31,11 @@ def store(tmp_path):
 
 @pytest.fixture
 def reader(fake_time):
-    return Reader(pace=Pace(interval_s=3.0, clock=fake_time.clock), clock=fake_time.clock)
+    return Reader(pace=RateLimiter(interval_s=3.0, clock=fake_time.clock), clock=fake_time.clock)
 
 
 def asked_starts(server):
-    return [int(parse_qs(urlsplit(path).query)["start"][0]) for path, _ in server.asked]
+    return [int(parse_qs(urlsplit(path).query)["start"][0]) for path, _ in server.inputs]
 
 
 def listing(arxiv, numbers, total):
@@ -48,24 +48,24 @@ def question(server, **more):
 
 def test_page_after_page_until_there_is_no_more(server, arxiv, store, reader, fake_time):
     server.tell("/api", listing(arxiv, (5, 4), 5), listing(arxiv, (3, 2), 5), listing(arxiv, (1,), 5))
-    told = []
-    found = fetch(store, reader, question(server), TODAY, lambda done, total: told.append((done, total)))
+    description = []
+    found = fetch(store, reader, question(server), TODAY, lambda done, total: description.append((done, total)))
     assert (found.saved, found.num_pages, found.is_complete) == (Saved(num_new=5), 3, True)
     assert asked_starts(server) == [0, 2, 4]
     assert fake_time.waits == [3.0, 3.0]
-    assert (told[0], told[-1]) == ((0, 100), (100, 100))
+    assert (description[0], description[-1]) == ((0, 100), (100, 100))
     assert [e.id for e in all_entries(store)] == [f"2611.{n:05d}" for n in (1, 2, 3, 4, 5)]
 
 
 def test_no_more_papers_than_asked_for_and_none_older(server, arxiv, store, reader):
     server.tell("/api", listing(arxiv, (5, 4), 99), listing(arxiv, (3, 2), 99))
     assert fetch(store, reader, question(server, most_papers=3), TODAY).saved == Saved(num_new=3)
-    assert len(server.asked) == 2
+    assert len(server.inputs) == 2
     old = arxiv.entry("2601.00001", "Old", published="2026-01-05")
     server.tell("/api", (200, {}, arxiv.feed(arxiv.entry("2611.00009", "New"), old, total=99)))
     found = fetch(store, reader, question(server, since=date(2026, 11, 1)), TODAY)
     assert ([e.id for e in found.entries], found.num_pages) == (["2611.00009"], 1)
-    assert "submittedDate%3A%5B202611010000" in server.asked[-1][0]
+    assert "submittedDate%3A%5B202611010000" in server.inputs[-1][0]
 
 
 def test_a_broken_fetch_goes_on_where_it_stopped(server, arxiv, store, reader):
@@ -107,11 +107,11 @@ def test_what_stands_there_twice_is_kept_once_in_its_latest_version(server, arxi
 
 def test_a_list_that_has_not_changed_is_not_read_again(server, arxiv, store, reader):
     server.tell("/rss/cs.DC+cs.LG", (200, {"ETag": '"7"'}, arxiv.feed(arxiv.entry("2611.00001"))))
-    asked = Question(source="rss", categories=("cs.DC", "cs.LG"), base=f"{server.url}/rss")
-    assert fetch(store, reader, asked, TODAY).saved == Saved(num_new=1)
-    again = fetch(store, reader, asked, TODAY)
+    requested = Question(source="rss", categories=("cs.DC", "cs.LG"), base=f"{server.url}/rss")
+    assert fetch(store, reader, requested, TODAY).saved == Saved(num_new=1)
+    again = fetch(store, reader, requested, TODAY)
     assert (again.saved, again.num_unchanged, again.is_complete) == (Saved(), 1, True)
-    assert server.asked[1][1]["If-None-Match"] == '"7"'
+    assert server.inputs[1][1]["If-None-Match"] == '"7"'
 
 
 def test_daily_lists_are_asked_for_day_by_day(server, store, reader):
@@ -121,26 +121,26 @@ def test_daily_lists_are_asked_for_day_by_day(server, store, reader):
         return (200, {}, json.dumps([{"paper": paper, "numComments": 0}]).encode())
 
     server.tell("/daily", day(1), (200, {}, b"{"), day(3))
-    asked = Question(source="daily", base=f"{server.url}/daily", since=date(2026, 11, 20))
-    found = fetch(store, reader, asked, TODAY)
-    assert [re.search(r"date=([\d-]+)", path)[1] for path, _ in server.asked] == [
+    requested = Question(source="daily", base=f"{server.url}/daily", since=date(2026, 11, 20))
+    found = fetch(store, reader, requested, TODAY)
+    assert [re.search(r"date=([\d-]+)", path)[1] for path, _ in server.inputs] == [
         "2026-11-22", "2026-11-21", "2026-11-20",
     ]  # fmt: skip
     assert [e.num_votes for e in found.entries] == [1, 3]
     assert "daily, page 2" in str(found.skipped[0])
     with pytest.raises(FeedError, match="go back 92 days"):
-        source_of(asked).num_pages(Question(source="daily", since=date(2020, 1, 1)), TODAY)
+        source_of(requested).num_pages(Question(source="daily", since=date(2020, 1, 1)), TODAY)
 
 
 def test_a_search_in_arxivs_own_words():
     url = source_of(Question(source="arxiv")).url
-    asked = lambda **more: parse_qs(urlsplit(url(Question(source="arxiv", **more), 0, TODAY)).query)  # noqa: E731
-    assert asked()["search_query"] == ["(cat:cs.DC OR cat:cs.AR OR cat:cs.PF)"]
-    assert asked(query='"LLM serving" cache')["search_query"] == ['all:"LLM serving" AND all:cache']
-    assert asked(query="ti:cache ANDNOT au:x", categories=("cs.DC",))["search_query"] == [
+    requested = lambda **more: parse_qs(urlsplit(url(Question(source="arxiv", **more), 0, TODAY)).query)  # noqa: E731
+    assert requested()["search_query"] == ["(cat:cs.DC OR cat:cs.AR OR cat:cs.PF)"]
+    assert requested(query='"LLM serving" cache')["search_query"] == ['all:"LLM serving" AND all:cache']
+    assert requested(query="ti:cache ANDNOT au:x", categories=("cs.DC",))["search_query"] == [
         "(cat:cs.DC) AND (ti:cache ANDNOT au:x)"
     ]
-    assert asked()["sortBy"] == ["submittedDate"]
+    assert requested()["sortBy"] == ["submittedDate"]
 
 
 def test_a_list_that_was_not_kept_whole_is_sent_again(server, arxiv, store, reader):
@@ -159,7 +159,7 @@ def test_papers_by_id(server, arxiv, store, reader):
     found = fetch_ids(store, reader, ("2611.00001", "2611.00002"), TODAY, f"{server.url}/api")
     assert found.saved.num_new == 1
     assert [str(s) for s in found.skipped] == ["arXiv: there is no paper 2611.00002."]
-    assert "id_list=2611.00001%2C2611.00002" in server.asked[0][0]
+    assert "id_list=2611.00001%2C2611.00002" in server.inputs[0][0]
 
 
 def test_a_page_at_hand(store):
@@ -173,25 +173,25 @@ from datetime import date
 from pathlib import Path
 from orrery.evidence.feed.fetch import fetch
 from orrery.evidence.feed.http import Reader
-from orrery.evidence.feed.pace import Pace
+from orrery.evidence.feed.pace import RateLimiter
 from orrery.evidence.feed.sources import Question
 from orrery.evidence.feed.store import Store
 
 question = Question(source="arxiv", base=sys.argv[2], page_papers=2)
-fetch(Store(Path(sys.argv[1])), Reader(pace=Pace(interval_s=0.0)), question, date(2026, 11, 22))
+fetch(Store(Path(sys.argv[1])), Reader(pace=RateLimiter(interval_s=0.0)), question, date(2026, 11, 22))
 """
 
 
 def test_a_fetch_that_was_killed_goes_on(server, arxiv, tmp_path, reader):
-    path, killed = tmp_path / "library.sqlite", []
+    path, rejected = tmp_path / "library.sqlite", []
 
     def kill(handler):
-        os.kill(killed[0].pid, signal.SIGKILL)
+        os.kill(rejected[0].pid, signal.SIGKILL)
         return listing(arxiv, (1,), 5)
 
     server.tell("/api", listing(arxiv, (5, 4), 5), listing(arxiv, (3, 2), 5), kill)
-    killed.append(subprocess.Popen([sys.executable, "-c", FETCHER, str(path), f"{server.url}/api"]))
-    assert killed[0].wait(timeout=30) == -signal.SIGKILL
+    rejected.append(subprocess.Popen([sys.executable, "-c", FETCHER, str(path), f"{server.url}/api"]))
+    assert rejected[0].wait(timeout=30) == -signal.SIGKILL
     server.tell("/api", listing(arxiv, (1,), 5))
     with Store(path) as store:
         assert store.rows("pragma integrity_check")[0][0] == "ok"

@@ -9,15 +9,15 @@ import pytest
 
 from orrery.evidence.feed import extra
 from orrery.evidence.feed.extra import FeedError
-from orrery.evidence.feed.http import MOST_REDIRECTS, TRIES, Reader
-from orrery.evidence.feed.pace import Pace
+from orrery.evidence.feed.http import MAX_REDIRECTS, TRIES, Reader
+from orrery.evidence.feed.pace import RateLimiter
 
 OK = (200, {"ETag": '"one"', "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}, b"words")
 
 
 @pytest.fixture
 def reader(fake_time):
-    return Reader(pace=Pace(interval_s=3.0, clock=fake_time.clock), clock=fake_time.clock, most_bytes=10_000)
+    return Reader(pace=RateLimiter(interval_s=3.0, clock=fake_time.clock), clock=fake_time.clock, most_bytes=10_000)
 
 
 def test_requests_are_as_far_apart_as_the_source_asks(server, reader, fake_time):
@@ -37,7 +37,7 @@ def test_it_says_who_asks_and_what_it_has(server, reader):
     assert (first.body, first.etag, first.is_unchanged) == (b"words", '"one"', False)
     again = reader.get(f"{server.url}/a", first.etag, first.last_modified)
     assert (again.body, again.is_unchanged) == (b"", True)
-    (_, plain), (_, conditional) = server.asked
+    (_, plain), (_, conditional) = server.inputs
     assert plain["User-Agent"].startswith("orrery/")
     assert "If-None-Match" not in plain
     assert (conditional["If-None-Match"], conditional["If-Modified-Since"]) == (first.etag, first.last_modified)
@@ -47,8 +47,8 @@ def test_busy_servers_are_asked_again_when_they_say_or_ever_later(server, reader
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
     server.tell("/a", (429, {"Retry-After": "7"}, b""), (503, {}, b""), (503, {"Retry-After": soon}, b""), OK)
     assert reader.get(f"{server.url}/a").body == b"words"
-    asked, backed_off, dated = [w for w in fake_time.waits if w > 3.0]
-    assert (asked, backed_off) == (7.0, 8.0)
+    requested, backed_off, dated = [w for w in fake_time.waits if w > 3.0]
+    assert (requested, backed_off) == (7.0, 8.0)
     assert 45.0 < dated <= 50.0
 
 
@@ -56,21 +56,21 @@ def test_patience_has_an_end(server, reader):
     server.tell("/a", (503, {}, b""))
     with pytest.raises(FeedError, match=r"answers 503; tried 4 times"):
         reader.get(f"{server.url}/a")
-    assert len(server.asked) == TRIES
+    assert len(server.inputs) == TRIES
     server.tell("/b", (429, {"Retry-After": "86400"}, b""))
     with pytest.raises(FeedError, match="come back in 86400 s"):
         reader.get(f"{server.url}/b")
-    assert len(server.asked) == TRIES + 1, "who asks for a day is not asked again"
+    assert len(server.inputs) == TRIES + 1, "who asks for a day is not asked again"
     server.tell("/c", (404, {}, b""))
     with pytest.raises(FeedError, match="answers 404"):
         reader.get(f"{server.url}/c")
-    assert len(server.asked) == TRIES + 2, "what is not there will not be there in a second"
+    assert len(server.inputs) == TRIES + 2, "what is not there will not be there in a second"
 
 
 def test_a_body_that_breaks_off_is_asked_for_again(server, reader):
     server.tell("/a", (200, {"Content-Length": "500", "Cut": "5"}, b"words and more"), OK)
     assert reader.get(f"{server.url}/a").body == b"words"
-    assert len(server.asked) == 2
+    assert len(server.inputs) == 2
 
 
 def test_a_server_that_hangs_up_or_is_silent(server, reader):
@@ -101,7 +101,7 @@ def test_redirects_are_followed_a_few_times_and_only_in_the_web(server, reader):
     server.tell("/b", OK)
     assert reader.get(f"{server.url}/a").body == b"words"
     server.tell("/loop", (301, {"Location": "/loop"}, b""))
-    with pytest.raises(FeedError, match=f"more than {MOST_REDIRECTS} times"):
+    with pytest.raises(FeedError, match=f"more than {MAX_REDIRECTS} times"):
         reader.get(f"{server.url}/loop")
     for target in ("file:///etc/passwd", "ftp://x/y", "javascript:alert(1)"):
         server.tell("/out", (302, {"Location": target}, b""))
@@ -137,7 +137,7 @@ def test_a_server_that_dawdles_is_left_alone(server, reader):
     server.tell("/a", trickle)
     with pytest.raises(FeedError, match=r"not complete after 0.2 s"):
         reader.get(f"{server.url}/a")
-    assert len(server.asked) == 1
+    assert len(server.inputs) == 1
 
 
 def test_packings_within_packings_are_refused(server, reader):

@@ -16,8 +16,8 @@ import pytest
 from orrery.evidence.feed import store as opening
 from orrery.evidence.feed.entry import Entry
 from orrery.evidence.feed.extra import FeedError
-from orrery.evidence.feed.kept import Saved, all_entries, counts_of, find_entry, get_entry, save_entries
 from orrery.evidence.feed.marks import follow, mark, read_followed, read_marks
+from orrery.evidence.feed.saved_entries import Saved, all_entries, counts_of, find_entry, get_entry, save_entries
 from orrery.evidence.feed.store import VERSION, Store
 from orrery.evidence.feed.text import title_id
 from orrery.evidence.library import library_file, own_papers_folder
@@ -52,8 +52,8 @@ def test_a_later_version_replaces_the_words_and_an_earlier_one_does_not(store):
     save_entries(store, [entry(version=2, abstract="Second.", organisation="Acme")], TODAY)
     assert save_entries(store, [entry(version=3, abstract="Third.")], TODAY) == Saved(num_updated=1)
     assert save_entries(store, [entry(version=1, abstract="First.")], TODAY) == Saved(num_same=1)
-    kept = get_entry(store, "2611.00001")
-    assert (kept.abstract, kept.version, kept.organisation) == ("Third.", 3, "Acme")
+    saved = get_entry(store, "2611.00001")
+    assert (saved.abstract, saved.version, saved.organisation) == ("Third.", 3, "Acme")
 
 
 def test_a_paper_without_an_id_is_the_one_of_its_title_and_takes_its_marks_along(store):
@@ -143,7 +143,7 @@ WRITER = """
     from datetime import date
     from pathlib import Path
     from orrery.evidence.feed.entry import Entry
-    from orrery.evidence.feed.kept import save_entries
+    from orrery.evidence.feed.saved_entries import save_entries
     from orrery.evidence.feed.store import Store
 
     store = Store(Path(sys.argv[1]))
@@ -165,9 +165,9 @@ def test_what_was_committed_outlives_a_kill(tmp_path):
         done = max([done, *(int(line) for line in writer.stdout.read().split())])
     with Store(path) as store:
         assert store.rows("pragma integrity_check")[0][0] == "ok"
-        kept = len(all_entries(store))
-        assert kept % 20 == 0, "whole pages only"
-        assert kept >= 20 * (done + 1)
+        saved = len(all_entries(store))
+        assert saved % 20 == 0, "whole pages only"
+        assert saved >= 20 * (done + 1)
         assert save_entries(store, [entry()], TODAY) == Saved(num_new=1)
 
 

@@ -4,9 +4,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from orrery.evidence.feed.entry import Entry, NumericClaim, Understood
-from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.entry import Classification, Entry, NumericClaim
 from orrery.evidence.feed.marks import follow, mark
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
 from orrery.evidence.understanding.meaning import Deployment
 from orrery.evidence.understanding.trending import trending
@@ -99,12 +99,12 @@ def deployment():
     }))  # fmt: skip
 
 
-def told(deployment, *names, claims=()):
-    return deployment.meanings(Understood(techniques=tuple((name, 0.6) for name in names), claims=claims))
+def describe(deployment, *names, claims=()):
+    return deployment.meanings(Classification(techniques=tuple((name, 0.6) for name in names), claims=claims))
 
 
 def test_a_format_is_computed_with_and_without(deployment):
-    (fp8,) = told(deployment, "fp8-weights")
+    (fp8,) = describe(deployment, "fp8-weights")
     assert (fp8.metric, fp8.confidence_frac) == ("output_tokens_per_s", 0.6)
     assert fp8.ratio == pytest.approx(fp8.after / fp8.before)
     assert 1.2 < fp8.ratio < 2.0, "half the bytes of a step that reads weights"
@@ -114,7 +114,7 @@ def test_a_format_is_computed_with_and_without(deployment):
 def test_the_metric_is_what_the_paper_speaks_of(deployment):
     claim = NumericClaim(metric="time_to_first_token_reduction", low=0.3, high=0.3, unit="frac", reading="value",
                          text="", confidence_frac=0.9)  # fmt: skip
-    layered, chunked = told(deployment, "layered-prefill", "chunked-prefill", claims=(claim,))
+    layered, chunked = describe(deployment, "layered-prefill", "chunked-prefill", claims=(claim,))
     assert layered.metric == chunked.metric == "ttft_s"
     assert 0.01 < layered.after < 2.0
     assert layered.because == "policy = layered-prefill: switched on (simulated)."
@@ -123,13 +123,13 @@ def test_the_metric_is_what_the_paper_speaks_of(deployment):
 
 
 def test_separate_replicas_take_no_more_devices_than_joint_ones(deployment):
-    (split,) = told(deployment, "disaggregated")
+    (split,) = describe(deployment, "disaggregated")
     assert split.because == "prefill_replicas = 1, replicas = 1: switched on; both on as many devices (simulated)."
     assert 0.5 < split.ratio < 2.0
 
 
 def test_what_cannot_be_tried_has_no_number_and_says_why(deployment):
-    found = told(deployment, "gptq", "speculative-decoding", "zero-bubble-h1", "prefix-aware")
+    found = describe(deployment, "gptq", "speculative-decoding", "zero-bubble-h1", "prefix-aware")
     assert [(m.before, m.after, m.ratio) for m in found[:3]] == [(None, None, None)] * 3
     assert [m.because for m in found[:3]] == [
         "gptq changes no deployment; it is tried by `orrery quantize FILE --formats FORMAT --recipes gptq`.",
@@ -142,9 +142,9 @@ def test_what_cannot_be_tried_has_no_number_and_says_why(deployment):
 
 def test_a_static_batch_and_a_technique_that_is_on_already():
     batch = {"model": "llama-3.1-8b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 64, "batch": 8}
-    (policy,) = told(Deployment(read_scenario(batch)), "layered-prefill")
+    (policy,) = describe(Deployment(read_scenario(batch)), "layered-prefill")
     assert "static batch shows nothing" in policy.because
-    (fp8,) = told(Deployment(read_scenario({**batch, "weights": "fp8"})), "fp8-weights")
+    (fp8,) = describe(Deployment(read_scenario({**batch, "weights": "fp8"})), "fp8-weights")
     assert "is on already" in fp8.because
     assert fp8.ratio > 1.1
 
@@ -152,13 +152,13 @@ def test_a_static_batch_and_a_technique_that_is_on_already():
 def test_training_is_asked_about_training():
     job = {"model": "llama-3.1-8b", "device": "h100-sxm", "devices": 16, "tp": 2, "pp": 2, "seq_len": 4096,
            "global_batch": 128, "micro_batch": 1, "precision": "bf16"}  # fmt: skip
-    fp8, serving = told(Deployment(read_scenario(job)), "fp8-training", "layered-prefill")
+    fp8, serving = describe(Deployment(read_scenario(job)), "fp8-training", "layered-prefill")
     assert (fp8.metric, fp8.ratio < 1.0) == ("step_time_s", True)
     assert serving.because == "the deployment trains, and this is a technique of serving."
 
 
 def test_a_deployment_that_does_not_fit_is_said_to_be_one():
     small = {"model": "llama-3.1-70b", "device": "h100-sxm", "input_tokens": 512, "output_tokens": 64, "batch": 1}
-    (fp8,) = told(Deployment(read_scenario({**small, "weights": "bf16"})), "fp8-kv-cache")
+    (fp8,) = describe(Deployment(read_scenario({**small, "weights": "bf16"})), "fp8-kv-cache")
     assert fp8.ratio is None
     assert fp8.because.startswith("the deployment does not fit its devices with or without it: ")

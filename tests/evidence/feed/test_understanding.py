@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from orrery.evidence.feed.entry import Entry
-from orrery.evidence.feed.kept import save_entries
 from orrery.evidence.feed.marks import follow, read_marks
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
 from orrery.evidence.understanding import interests
 from orrery.evidence.understanding.claims import claims_of

@@ -2,8 +2,8 @@
 
 import pytest
 
+from orrery.evidence.find.library_cache import library
 from orrery.evidence.find.search import Finder
-from orrery.evidence.find.shelf import library
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,11 @@ from datetime import date
 
 import pytest
 
-from orrery.evidence.feed.entry import Entry, NumericClaim, Understood
+from orrery.evidence.feed.entry import Classification, Entry, NumericClaim
 from orrery.evidence.find.citation import bibtex
 from orrery.evidence.find.entry import entry_of
+from orrery.evidence.find.library_cache import library
 from orrery.evidence.find.made import document_of_entry, document_of_paper
-from orrery.evidence.find.shelf import library
 from orrery.evidence.judge.scorecard import Scorecard, Scored
 from orrery.evidence.paper_file import get_paper
 
@@ -31,7 +31,7 @@ def test_it_says_what_its_techniques_gain_and_cost(entry):
     two_pass = next(t for t in entry.techniques if t.name == "two-pass")
     assert two_pass.gains
     assert two_pass.costs
-    assert two_pass.seam == "numerics.softmax"
+    assert two_pass.extension_point == "numerics.softmax"
 
 
 def test_a_mechanism_without_a_technique_file_is_named_apart(finder):
@@ -91,7 +91,7 @@ def test_a_document_of_a_fetched_paper_carries_what_is_understood():
         metric="throughput_ratio", low=2.0, high=2.0, unit="ratio", reading="up to", text="2x", confidence_frac=0.9
     )
     entry = Entry(id="2501.00001", title="T", abstract="A", source="arxiv", published=date(2025, 1, 2))
-    understood = Understood(layer="moe", techniques=(("expert-placement", 0.7),), claims=(claim,))
+    understood = Classification(layer="moe", techniques=(("expert-placement", 0.7),), claims=(claim,))
     found = document_of_entry(entry, understood)
     assert (found.key, found.arxiv, found.year, found.layer) == ("2501.00001", "2501.00001", 2025, "moe")
     assert found.claims == ("throughput ratio up to 2",)
@@ -112,22 +112,22 @@ def test_a_citation_keeps_capitals_and_escapes_signs():
 def test_the_shelf_is_kept_and_made_anew_when_a_file_changes(tmp_path, monkeypatch):
     papers = tmp_path / "papers"
     papers.mkdir()
-    monkeypatch.setattr("orrery.evidence.find.shelf.paper_texts", lambda: tuple(papers.glob("*.toml")))
-    monkeypatch.setattr("orrery.evidence.find.shelf.own_papers_folder", lambda: tmp_path / "own")
+    monkeypatch.setattr("orrery.evidence.find.library_cache.paper_texts", lambda: tuple(papers.glob("*.toml")))
+    monkeypatch.setattr("orrery.evidence.find.library_cache.own_papers_folder", lambda: tmp_path / "own")
     text = (
         'title = "{}"\nyear = 2024\nlayer = "moe"\nkind = "system"\nfit = "core"\nmechanism = "M."\ntechniques = [""]\n'
     )
-    kept = tmp_path / "deep" / "kept.json"
+    retained = tmp_path / "deep" / "kept.json"
     (papers / "one.toml").write_text(text.format("One"))
-    first = library(kept)
+    first = library(retained)
     assert [document.title for document in first] == ["One"]
-    assert library(kept) == first
+    assert library(retained) == first
     (papers / "one.toml").write_text(text.format("Another"))
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "mine.toml").write_text(text.format("Mine"))
-    assert {document.title for document in library(kept)} == {"Another", "Mine"}
-    kept.write_text("[]")
-    assert len(library(kept)) == 2
-    kept.unlink()
-    kept.mkdir()
-    assert len(library(kept)) == 2
+    assert {document.title for document in library(retained)} == {"Another", "Mine"}
+    retained.write_text("[]")
+    assert len(library(retained)) == 2
+    retained.unlink()
+    retained.mkdir()
+    assert len(library(retained)) == 2

@@ -4,7 +4,7 @@ import pytest
 
 from orrery.base.errors import ScenarioError
 from orrery.evidence.find.document import Document
-from orrery.evidence.find.filters import Filters, kept
+from orrery.evidence.find.filters import Filters, select
 
 SHELF = (
     Document(key="a", title="A", text="", layer="serving", kind="system", fit="core", year=2021,
@@ -16,7 +16,7 @@ SHELF = (
 
 
 def keys(**filters):
-    return "".join(document.key for document in kept(SHELF, Filters(**filters)))
+    return "".join(document.key for document in select(SHELF, Filters(**filters)))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_is_left(filters, left):
 
 
 @pytest.mark.parametrize(
-    ("filters", "said"),
+    ("filters", "message"),
     [
         ({"layer": "servin"}, "did you mean 'serving'"),
         ({"device": "a10"}, "no paper of device 'a10'"),
@@ -59,8 +59,8 @@ def test_what_is_left(filters, left):
         ({"verdict": "wrong"}, "none of reproduced, not reproduced, none"),
     ],
 )
-def test_what_nobody_carries_is_refused(filters, said):
-    with pytest.raises(ScenarioError, match=said):
+def test_what_nobody_carries_is_refused(filters, message):
+    with pytest.raises(ScenarioError, match=message):
         keys(**filters)
 
 

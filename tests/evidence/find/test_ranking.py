@@ -16,19 +16,19 @@ def test_there_are_enough_queries_and_their_papers_exist(finder):
     keys = {document.key for document in finder.documents}
     assert len(QUERIES) >= 60
     assert len({query.text for query in QUERIES}) == len(QUERIES)
-    assert not [query.text for query in QUERIES if not set(query.wanted) <= keys]
+    assert not [query.text for query in QUERIES if not set(query.relevant) <= keys]
 
 
 def test_queries_are_spread_over_the_layers(finder):
     layer = {document.key: document.layer for document in finder.documents}
-    asked = {layer[key] for query in QUERIES for key in query.wanted if key in layer}
-    assert asked == set(layer.values())
+    query_terms = {layer[key] for query in QUERIES for key in query.relevant if key in layer}
+    assert query_terms == set(layer.values())
 
 
 @pytest.mark.parametrize("half", [SETTING, OTHERS], ids=["that set the weight", "others"])
 def test_the_right_paper_comes_first_or_nearly_so(finder, half):
     known = {document.key for document in finder.documents}
-    half = [query for query in half if known & set(query.wanted)]
+    half = [query for query in half if known & set(query.relevant)]
     assert mean_reciprocal_rank(finder, half) >= LEAST
 
 

@@ -9,7 +9,7 @@ from orrery.base.errors import ScenarioError
 from orrery.evidence.find.document import Document
 from orrery.evidence.find.fields import columns
 from orrery.evidence.find.full_text import FullText
-from orrery.evidence.find.likeness import Likeness
+from orrery.evidence.find.likeness import TopicModel
 from orrery.evidence.find.search import Finder
 from orrery.evidence.find.terms import CONCEPT, SYNONYMS, terms, words
 
@@ -132,7 +132,7 @@ def test_likeness_says_which_words_made_it(small):
 
 def test_a_text_is_as_like_itself_as_can_be():
     shelf = [columns(document) for document in SHELF]
-    likeness = Likeness(shelf)
+    likeness = TopicModel(shelf)
     for place in range(len(SHELF)):
         scores = likeness.scores_like(place)
         assert scores[place] == pytest.approx(1.0, abs=1e-5)
@@ -141,7 +141,7 @@ def test_a_text_is_as_like_itself_as_can_be():
 
 
 def test_documents_beyond_those_fitted_are_projected(monkeypatch):
-    monkeypatch.setattr("orrery.evidence.find.likeness.MOST_FITTED", 3)
+    monkeypatch.setattr("orrery.evidence.find.likeness.MAX_FITTED", 3)
     shelf = (*SHELF[:3], Document(key="late", title="Weights on devices", text="Weights of jobs stay on a device."))
     assert keys(Finder(shelf).search("weights stay on the device", kind="likeness"))[:2] == ["warm-weights", "late"]
 

@@ -8,13 +8,13 @@ import pytest
 
 from orrery.base.sources import Basis, Fact
 from orrery.evidence.accuracy import PAPERS, TABLES, read_tables, write_tables
-from orrery.evidence.judge import judged as judging
+from orrery.evidence.judge import claim_result as judging
 from orrery.evidence.judge import run as running
+from orrery.evidence.judge.claim_result import ClaimResult, IncompleteReproduction, judge
 from orrery.evidence.judge.curve import across
-from orrery.evidence.judge.judged import Judged, Unjudged, judge
 from orrery.evidence.judge.page import page, reported
 from orrery.evidence.judge.plot import draw
-from orrery.evidence.judge.run import Again, rerun
+from orrery.evidence.judge.run import PaperResult, rerun
 from orrery.evidence.judge.scorecard import (
     Drawn,
     Scorecard,
@@ -40,15 +40,15 @@ def scorecard(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def quick() -> tuple[Judged, ...]:
+def quick() -> tuple[ClaimResult, ...]:
     return judge(get_paper("holmes"))
 
 
-def again(judged: tuple[Judged, ...]) -> dict[str, Again]:
-    return {"holmes": Again(judged=judged, curve=None)}
+def again(judged: tuple[ClaimResult, ...]) -> dict[str, PaperResult]:
+    return {"holmes": PaperResult(judged=judged, curve=None)}
 
 
-def test_every_claim_is_judged_in_the_order_of_the_file(quick: tuple[Judged, ...]) -> None:
+def test_every_claim_is_judged_in_the_order_of_the_file(quick: tuple[ClaimResult, ...]) -> None:
     assert [j.claim for j in quick] == list(get_paper("holmes").claims)
     assert all(j.because for j in quick)
     line = quick[0].to_json()
@@ -69,14 +69,14 @@ def test_a_reproduction_that_says_too_little_or_too_much_is_refused(change, says
     paper = get_paper("holmes")
     found: list[Prediction] = change(list(judging.predict(paper)))
     monkeypatch.setattr(judging, "predict", lambda _: iter(found))
-    with pytest.raises(Unjudged, match=says):
+    with pytest.raises(IncompleteReproduction, match=says):
         judge(paper)
 
 
 def test_a_claim_with_a_prediction_must_not_say_that_something_is_missing() -> None:
     paper = get_paper("holmes")
     first = replace(paper.claims[0], missing="the authors' own cluster")
-    with pytest.raises(Unjudged, match="though its file says what is missing"):
+    with pytest.raises(IncompleteReproduction, match="though its file says what is missing"):
         judge(replace(paper, claims=(first, *paper.claims[1:])))
 
 
@@ -130,7 +130,7 @@ def test_results_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_paper_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def judged(paper: Paper) -> tuple[Judged, ...]:
+    def judged(paper: Paper) -> tuple[ClaimResult, ...]:
         if paper.key == QUICK[0]:
             raise ZeroDivisionError("nothing to divide by")
         return judge(paper)
@@ -141,7 +141,7 @@ def test_a_paper_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyP
     assert {j.paper for j in found.judged} == {QUICK[1]}
 
 
-def test_the_scorecard_keeps_what_it_was_given(scorecard: Path, quick: tuple[Judged, ...]) -> None:
+def test_the_scorecard_keeps_what_it_was_given(scorecard: Path, quick: tuple[ClaimResult, ...]) -> None:
     assert len(write_scorecard(again(quick), scorecard)) == len(quick)
     lines = read_scorecard(scorecard)
     back = recorded(("holmes",), lines)
@@ -154,30 +154,32 @@ def test_the_scorecard_keeps_what_it_was_given(scorecard: Path, quick: tuple[Jud
     assert read_scorecard(scorecard) == lines
 
 
-def test_what_hardly_moves_keeps_its_line_and_what_moves_is_said(scorecard: Path, quick: tuple[Judged, ...]) -> None:
+def test_what_hardly_moves_keeps_its_line_and_what_moves_is_said(
+    scorecard: Path, quick: tuple[ClaimResult, ...]
+) -> None:
     write_scorecard(again(quick), scorecard)
     text = scorecard.read_text()
 
-    def nudged(by: float) -> tuple[Judged, ...]:
+    def nudged(by: float) -> tuple[ClaimResult, ...]:
         return (replace(quick[3], predicted=quick[3].predicted * by), *quick[:3], *quick[4:])  # type: ignore[operator]
 
     assert write_scorecard(again(nudged(1.0005)), scorecard) == ()
     assert scorecard.read_text() == text
     assert moved(nudged(1.009), 0.01, read_scorecard(scorecard)) == ()
-    (said,) = moved(nudged(1.011), 0.01, read_scorecard(scorecard))
-    assert said.startswith("holmes/rate-4-infiniband: ")
+    (message,) = moved(nudged(1.011), 0.01, read_scorecard(scorecard))
+    assert message.startswith("holmes/rate-4-infiniband: ")
     assert len(write_scorecard(again(nudged(1.02)), scorecard)) == 1
     assert scorecard.read_text() != text
 
 
-def test_a_claim_that_is_gone_or_new_has_moved(scorecard: Path, quick: tuple[Judged, ...]) -> None:
+def test_a_claim_that_is_gone_or_new_has_moved(scorecard: Path, quick: tuple[ClaimResult, ...]) -> None:
     write_scorecard(again(quick), scorecard)
     gone = replace(quick[0], predicted=None)
     assert "nothing now" in moved([gone], 0.01, read_scorecard(scorecard))[0]
     assert "nothing in the file" in moved(quick[:1], 0.01, Scorecard(papers={}, curves={}))[0]
 
 
-def test_the_page_has_every_claim_and_what_is_missing(quick: tuple[Judged, ...]) -> None:
+def test_the_page_has_every_claim_and_what_is_missing(quick: tuple[ClaimResult, ...]) -> None:
     lost = replace(quick[0], predicted=None, because="its cluster is nowhere described")
     text = page([lost, *quick[1:]], ("holmes",))
     assert text.count("| reproduced |") == 1 + sum(j.verdict == "reproduced" for j in quick[1:])
@@ -185,7 +187,7 @@ def test_the_page_has_every_claim_and_what_is_missing(quick: tuple[Judged, ...])
     assert "1 not modeled" in text
 
 
-def test_the_picture_has_a_point_for_each_positive_claim(quick: tuple[Judged, ...]) -> None:
+def test_the_picture_has_a_point_for_each_positive_claim(quick: tuple[ClaimResult, ...]) -> None:
     picture = draw([*quick, replace(quick[0], predicted=-1.0), replace(quick[0], predicted=None)])
     assert picture.count(": reported ") == len(quick)
     assert picture.count("</svg>") == 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from orrery.base.errors import OrreryError
 
 
-def said(*asks: Callable[[], object], refusals: tuple[type[Exception], ...] = (OrreryError,)) -> str:
+def describe(*asks: Callable[[], object], refusals: tuple[type[Exception], ...] = (OrreryError,)) -> str:
     """What several readers of the same bytes say, each in a few letters."""
     answers: list[str] = []
     for ask in asks:

@@ -3,16 +3,16 @@
 import json
 from pathlib import Path
 
-from fuzzed import said
+from fuzzed import describe
 from orrery.base.errors import OrreryError
-from orrery.emulator.asked import Asker
-from orrery.emulator.bodies import Chat, Claude, Completion, Counted, Embedding, ToText, ToTokens
+from orrery.emulator.bodies import Chat, Claude, Completion, Counted, DetokenizeRequest, Embedding, TokenizeRequest
 from orrery.emulator.bodies import read as decoded
 from orrery.emulator.prompts import of_any
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
+from orrery.emulator.requests import RequestParser
 from orrery.emulator.settings import Settings
-from orrery.web.uploads.kept import name_for
 from orrery.web.uploads.refused import text_of
+from orrery.web.uploads.stored_files import name_for
 
 NAME = "body"
 TURNS = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "text", "text": "yes"}]}]
@@ -31,12 +31,12 @@ WORDS = (
     b"null", b"true", b"[]", b"{}", b"-1", b"0", b"1e400", b"9" * 40, b'"n"', b'"stop"', b'"tools"', b'"logprobs"', b'"user"',
     b'"\\ud800"', b'"\\u0000"', b"[" * 2000, b'"max_completion_tokens"', b'"response_format"', b'"priority"', b'"seed"',
 )  # fmt: skip
-REFUSALS = (OrreryError, Refusal)
+REFUSALS = (OrreryError, RequestError)
 
-ASKER = Asker(Settings(names=("m",), context_tokens=1024, block_tokens=16, answer=None, embedding_size=64))
+ASKER = RequestParser(Settings(names=("m",), context_tokens=1024, block_tokens=16, answer=None, embedding_size=64))
 ENDPOINTS = (
     (Chat, ASKER.chat), (Completion, ASKER.completion), (Claude, ASKER.message), (Counted, ASKER.written),
-    (Embedding, lambda body: ASKER.embedding(body, of_any(body.input, 1024, "input"))), (ToTokens, id), (ToText, id),
+    (Embedding, lambda body: ASKER.embedding(body, of_any(body.input, 1024, "input"))), (TokenizeRequest, id), (DetokenizeRequest, id),
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def read(path: Path) -> str:
     """At every endpoint, and as an upload of each kind: what each says."""
     raw = path.read_bytes()
     name = raw[:40].decode("utf-8", "replace")
-    return said(
+    return describe(
         *(lambda kind=kind, ask=ask: ask(decoded(kind, raw)) for kind, ask in ENDPOINTS),
         *(lambda ending=ending: _uploaded(name + ending, raw) for ending in (".json", ".csv", ".toml", "")),
         refusals=REFUSALS,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fuzzed import said
+from fuzzed import describe
 from orrery.base.errors import OrreryError
 from orrery.catalog.corrected import read_corrected
 from orrery.evidence.feed.own import add_paper
@@ -44,7 +44,7 @@ def read(path: Path) -> str:
     named = {ending: path.with_suffix(ending) for ending in (".csv", ".toml", ".json")}
     for place in named.values():
         place.write_bytes(path.read_bytes())
-    return said(
+    return describe(
         *(lambda place=place: read_layers(place, ("int8", "fp16")) for place in named.values()),
         *(lambda place=place: read_sensitivity(place, ("int8", "fp16")) for place in named.values()),
         lambda: read_loads(str(path)),

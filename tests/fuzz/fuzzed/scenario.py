@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fuzzed import said
+from fuzzed import describe
 from orrery.base.errors import OrreryError
 from orrery.reports.source import read_source
 from orrery.scenario.file import load_scenario
@@ -24,4 +24,4 @@ REFUSALS = (OrreryError,)
 
 def read(path: Path) -> str:
     """As a scenario, and as what a report is made of: what each says."""
-    return said(lambda: load_scenario(path), lambda: read_source(path))
+    return describe(lambda: load_scenario(path), lambda: read_source(path))

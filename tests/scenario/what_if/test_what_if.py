@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import orrery
 from orrery.base.errors import OrreryError, ScenarioError
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.levers import get_lever, levers
 from orrery.scenario.levers.idle import NOTED
@@ -54,7 +54,7 @@ def changing(name):
     """A deployment in which that technique moves a number."""
     lever = get_lever(name)
     given = {key: value for key, value in NEEDED.items() if key in lever.needs}
-    match lever.seam, name:
+    match lever.extension_point, name:
         case "training.checkpoint", _:
             return RUN
         case (("execution.expert_overlap" | "execution.expert_placement"), _):
@@ -130,13 +130,13 @@ def test_both_sides_are_the_plain_commands_numbers_bit_for_bit(data):
             continue
         again = PLAIN[side.question](read_scenario(side.settings))
         if side.infeasible is not None:
-            assert isinstance(again, CannotBe)
+            assert isinstance(again, InfeasibleAnswer)
             continue
         figures = side_of(side.question, read_scenario(side.settings)).figures
         assert {k: v for k, v in side.figures.items() if k in figures} == figures
-        told, key = again.to_json(), {"simulate": "output_throughput", "train": "step_time_s"}
+        description, key = again.to_json(), {"simulate": "output_throughput", "train": "step_time_s"}
         ours = {"simulate": "output_tokens_per_s", "train": "step_time_s"}.get(side.question, "output_tokens_per_s")
-        assert told[key.get(side.question, "output_tokens_per_s")] == side.figures[ours]
+        assert description[key.get(side.question, "output_tokens_per_s")] == side.figures[ours]
 
 
 @given(data=st.data())
@@ -218,11 +218,11 @@ def test_break_even_is_where_both_sides_meet():
 
 
 def test_all_is_ranked_and_says_why_of_the_rest():
-    told = []
-    answer = what_if("all", metric="tpot", on_progress=lambda done, total: told.append((done, total)), **SERVING)
+    description = []
+    answer = what_if("all", metric="tpot", on_progress=lambda done, total: description.append((done, total)), **SERVING)
     gains = [r.gain for r in answer.results if r.outcome == "changes"]
     assert gains == sorted(gains, reverse=True)
-    assert told[-1][0] == told[-1][1] == len(answer.results)
+    assert description[-1][0] == description[-1][1] == len(answer.results)
     by_name = {r.technique: r for r in answer.results}
     assert by_name["token-split"].because == ("no effect on this deployment: tp is 1: there is no all-reduce to hide.")
     assert "--success" in by_name["best-of-n"].because
@@ -235,8 +235,8 @@ def test_the_list_shows_what_a_command_takes_and_nothing_else():
     from orrery.scenario.show import show_all
 
     rows = {row["name"]: row["use"] for row in show_all("techniques").rows}
-    files = {t.name: t.seam for folder in technique_folders() for t in discover(folder)}
-    hidden = {seam for name, seam in files.items() if name not in rows}
+    files = {t.name: t.extension_point for folder in technique_folders() for t in discover(folder)}
+    hidden = {extension_point for name, extension_point in files.items() if name not in rows}
     assert hidden == HIDDEN, "every seam with a hidden technique is named in the changelog"
     for name, use in rows.items():
         words = use.split()
@@ -318,11 +318,11 @@ def test_disaggregation_takes_no_more_devices():
 
 
 def test_plans_are_compared_by_their_first():
-    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": 2, "rate": 4, "input_tokens": 512,
+    inputs = {"model": "llama-3.1-8b", "device": "h100-sxm", "max_devices": 2, "rate": 4, "input_tokens": 512,
              "output_tokens": 64}  # fmt: skip
-    (found,) = what_if("fp8-kv-cache", break_even=(), metric="cost", **asked).results
+    (found,) = what_if("fp8-kv-cache", break_even=(), metric="cost", **inputs).results
     assert found.without.question == "plan"
-    best = orrery.plan(**asked).plans[0]
+    best = orrery.plan(**inputs).plans[0]
     assert found.without.figures["usd_per_million_tokens"] == best.usd_per_million_tokens
 
 

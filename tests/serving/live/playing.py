@@ -3,7 +3,7 @@
 import numpy as np
 from small_runs import limiting
 
-from orrery.serving.live import Emitted, Live
+from orrery.serving.live import Live, TokenEvents
 from orrery.serving.simulation.assemble import Sizes
 from orrery.serving.simulation.prepare import blocks_of
 from orrery.serving.simulation.tables import _kernel as k
@@ -40,7 +40,7 @@ class Heard:
     def __init__(self):
         self.first, self.last, self.tokens, self.end, self.ended_s, self.now_s = {}, {}, {}, {}, {}, 0.0
 
-    def add(self, emitted: Emitted):
+    def add(self, emitted: TokenEvents):
         for id, time_s, tokens, end in zip(
             emitted.id.tolist(), emitted.time_s.tolist(), emitted.num_tokens.tolist(), emitted.end.tolist(), strict=True
         ):

@@ -100,9 +100,9 @@ def test_a_long_way_is_gone_in_pieces_to_the_same_end():
     whole = Heard().add(all_submitted(equal(output_tokens=60), seats=2).advance(np.inf))
     live, heard, clocks_s = all_submitted(equal(output_tokens=60), seats=2), Heard(), []
     while live.next_s < np.inf:
-        told = live.advance(1e6, 10)
-        assert told.id.size <= 10 + 4, "one event's more: two tokens and two ends"
-        heard.add(told)
+        description = live.advance(1e6, 10)
+        assert description.id.size <= 10 + 4, "one event's more: two tokens and two ends"
+        heard.add(description)
         clocks_s.append(live.clock_s)
     assert len(clocks_s) > 20
     assert (np.diff(clocks_s) >= 0).all()
@@ -247,8 +247,8 @@ def test_late_ones_come_now_and_idle_days_change_nothing():
         now_s = day * 86_400.0
         live.advance(now_s)
         live.submit(now_s=now_s - 5.0 if day else 0.0, input_tokens=40, output_tokens=3)
-        told = live.advance(now_s + 60.0)
-        took.append(told.time_s - now_s)
+        description = live.advance(now_s + 60.0)
+        took.append(description.time_s - now_s)
         assert live.next_s == np.inf
     np.testing.assert_allclose(took[1][1:] - took[1][0], took[0][1:] - took[0][0], atol=1e-9)
     assert took[1][0] < took[0][0], "its front end was long past"

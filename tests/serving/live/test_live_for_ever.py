@@ -15,7 +15,7 @@ from test_live_faults import equal
 
 from orrery.base.errors import ScenarioError
 from orrery.serving.live.prefixes import FIRST_IDS, widened
-from orrery.serving.live.recent import Recent
+from orrery.serving.live.recent import LruSlots
 from orrery.serving.live.result import FINISHED
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.memory._kernel import found, memory_of, publish, release, take
@@ -70,7 +70,7 @@ def test_ids_are_more_when_requests_name_more():
 
 def test_one_whose_blocks_cannot_be_followed_is_refused_and_takes_nothing(monkeypatch):
     _, live = sharing(1, rows=2)
-    monkeypatch.setattr("orrery.serving.live.prefixes.MOST_CACHE_NODES", 5000)
+    monkeypatch.setattr("orrery.serving.live.prefixes.MAX_CACHE_NODES", 5000)
     for _ in range(3):
         with pytest.raises(ScenarioError, match="more than can be followed"):
             live.submit(now_s=0.0, input_tokens=80, output_tokens=16, prefix_ids=range(6000))
@@ -101,7 +101,7 @@ def test_a_wider_table_holds_the_same_blocks_in_the_same_order():
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=60))
 def test_recent_names_keep_their_numbers(names):
-    recent, held = Recent(4), {}
+    recent, held = LruSlots(4), {}
     for name in names:
         number, is_new = recent.number_of(name)
         assert 0 <= number < 4
@@ -111,7 +111,7 @@ def test_recent_names_keep_their_numbers(names):
 
 def test_clients_and_sessions_without_end_take_no_more_room():
     live = live_of(service_of(fleet="three", router="session-affinity", queue="fair"), equal(), max_requests=4)
-    live._sessions, live._clients = Recent(3), Recent(3)
+    live._sessions, live._clients = LruSlots(3), LruSlots(3)
     for i in range(12):
         live.submit(now_s=0.1 * i, input_tokens=9, output_tokens=2, session=f"talk {i}", client=f"key {i}")
         live.advance(0.1 * i + 0.09)

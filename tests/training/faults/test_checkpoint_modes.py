@@ -31,7 +31,7 @@ STATE = Saving(
 
 
 def test_all_four_are_found_at_the_seam():
-    found = [t.name for t in discover(techniques) if t.seam == "training.checkpoint"]
+    found = [t.name for t in discover(techniques) if t.extension_point == "training.checkpoint"]
     assert found == ["checkpoint-blocking", "checkpoint-in-memory", "checkpoint-lazy", "checkpoint-snapshot"]
 
 
@@ -91,10 +91,10 @@ def test_the_stream_through_a_buffer_is_as_if_filled_bit_by_bit(shard, buffer, w
         STATE, shard_bytes=shard * GB, host_buffer_bytes=4 * buffer * GB, node_storage_bytes_per_s=4 * write * GB,
         storage_bytes_per_s=1e15,
     )  # fmt: skip
-    wanted = filled_bit_by_bit(saving, steps, hidden, 30, 0.01)
+    requested = filled_bit_by_bit(saving, steps, hidden, 30, 0.01)
     found = stops_s(saving, steps, hidden, 30, waits_for_write=False)
-    assert found == pytest.approx(wanted, abs=0.25)  # small steps of time miss the moment when the buffer is full
-    assert sum(found) / len(found) == pytest.approx(sum(wanted) / len(wanted), abs=0.05)
+    assert found == pytest.approx(requested, abs=0.25)  # small steps of time miss the moment when the buffer is full
+    assert sum(found) / len(found) == pytest.approx(sum(requested) / len(requested), abs=0.05)
     assert streamed(saving, steps, hidden, waits_for_write=False).first_s == found[0]
 
 
@@ -152,7 +152,7 @@ def test_two_levels_agree_with_runs_played_out():
     found = expected_two_level(job, memory, storage, run, storage_only_frac=0.3)
     draws, times = np.random.default_rng(5), []
     for _ in range(300):
-        now, kept, deep, left = 0.0, 0.0, 0.0, draws.exponential(3000.0)
+        now, retained, deep, left = 0.0, 0.0, 0.0, draws.exponential(3000.0)
 
         def passes(span):
             nonlocal now, left
@@ -162,15 +162,15 @@ def test_two_levels_agree_with_runs_played_out():
             now, left = now + left + 20.0, draws.exponential(3000.0)
             return False
 
-        while kept < run.work_s:
-            ends_deep = (kept + 50.0) % 1000.0 == 0.0
+        while retained < run.work_s:
+            ends_deep = (retained + 50.0) % 1000.0 == 0.0
             if passes(51.0 + 20.0 * ends_deep):
-                kept += 50.0
-                deep = kept if ends_deep else deep
+                retained += 50.0
+                deep = retained if ends_deep else deep
                 continue
             is_deep = draws.random() < 0.3
             while True:
-                kept = deep if is_deep else kept
+                retained = deep if is_deep else retained
                 if passes(30.0 + (60.0 if is_deep else 5.0)):
                     break
                 is_deep = draws.random() < 0.3

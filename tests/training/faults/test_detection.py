@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orrery.base.errors import OutOfRange, ScenarioError
-from orrery.training.faults.detection import FaultKind, Rhythm, Timeout, slow_rank
+from orrery.training.faults.detection import FaultKind, HeartbeatDetection, Timeout, slow_rank
 from orrery.training.faults.error_cost import Job, draw_strikes, error_cost, play
 from orrery.training.faults.paths import (
     Flow,
@@ -29,7 +29,7 @@ KINDS = (
     FaultKind(name="straggler", device_mtbf_s=20 * YEAR, slowdown_ratio=1.3),
 )  # fmt: skip
 BY_HAND = Timeout(timeout_s=1800.0, slow_detection_s=6 * HOUR, diagnosis_s=2 * HOUR)
-RHYTHM = Rhythm(step_s=10.0, num_ranks=2048, report_s=10.0, diagnosis_s=300.0)
+RHYTHM = HeartbeatDetection(step_s=10.0, num_ranks=2048, report_s=10.0, diagnosis_s=300.0)
 
 
 def parts(cost):
@@ -101,8 +101,8 @@ def test_strikes_are_spread_over_devices_and_kinds():
 @pytest.mark.parametrize(("flows", "links"), [(0, 3), (1, 1), (3, 2), (4, 3), (5, 4)])
 def test_odds_of_the_fullest_link_are_those_of_all_choices(flows, links):
     chosen = [max((c.count(x) for x in set(c)), default=0) for c in itertools.product(range(links), repeat=flows)]
-    wanted = [sum(m <= k for m in chosen) / len(chosen) for k in range(flows + 1)]
-    assert fullest_link_probabilities(flows, links) == pytest.approx(wanted)
+    requested = [sum(m <= k for m in chosen) / len(chosen) for k in range(flows + 1)]
+    assert fullest_link_probabilities(flows, links) == pytest.approx(requested)
     assert expected_fullest(flows, links) == pytest.approx(sum(chosen) / len(chosen))
 
 

@@ -82,8 +82,8 @@ def test_survival_of_one_group_worked_by_hand():
 @pytest.mark.parametrize(("groups", "size", "parity", "lost"), [(2, 3, 1, 2), (3, 2, 1, 3), (2, 4, 2, 4), (1, 5, 1, 2)])
 def test_survived_losses_are_counted_as_by_hand(groups, size, parity, lost):
     nodes = [g for g in range(groups) for _ in range(size)]
-    kept = [max(map(chosen.count, chosen)) <= parity for chosen in itertools.combinations(nodes, lost)]
-    assert survived_losses_frac(groups, size, parity, lost) == pytest.approx(sum(kept) / len(kept))
+    retained = [max(map(chosen.count, chosen)) <= parity for chosen in itertools.combinations(nodes, lost)]
+    assert survived_losses_frac(groups, size, parity, lost) == pytest.approx(sum(retained) / len(retained))
 
 
 def test_limits_of_survived_losses():

@@ -64,10 +64,14 @@ def test_memory_with_parity_keeps_what_disk_would_lose():
     )
     cost = checkpoint_in_memory.rule(state, 180, checkpoint_in_memory.InMemoryKnobs(group_nodes=8))
     groups = job.num_nodes // 8
-    kept = survival_frac(groups, 8, cost.num_node_losses, cost.rebuild_s + cost.memory_lag_s, 1.0 / (8 / 5e4 / HOUR))
+    retained = survival_frac(
+        groups, 8, cost.num_node_losses, cost.rebuild_s + cost.memory_lag_s, 1.0 / (8 / 5e4 / HOUR)
+    )
     bare = survival_frac(groups, 8, 0, cost.rebuild_s + cost.memory_lag_s, 1.0 / (8 / 5e4 / HOUR))
-    assert kept > bare
-    both = expected_two_level(job, memory_plan(cost), storage_plan(state, cost, 180), run, storage_only_frac=1.0 - kept)
+    assert retained > bare
+    both = expected_two_level(
+        job, memory_plan(cost), storage_plan(state, cost, 180), run, storage_only_frac=1.0 - retained
+    )
     assert both.lost_frac < 0.2 * disk.lost_frac
     assert both.time_s < disk.time_s
 

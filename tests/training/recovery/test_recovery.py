@@ -55,12 +55,12 @@ def test_gradients_are_those_of_small_differences(swaps):
     for name, weights in model.weights.items():
         for _ in range(4):
             place = tuple(int(draws.integers(n)) for n in weights.shape)
-            kept = weights[place]
+            saved = weights[place]
             ends = []
             for change in (1e-5, -1e-5):
-                weights[place] = kept + change
+                weights[place] = saved + change
                 ends.append(loss())
-            weights[place] = kept
+            weights[place] = saved
             assert seen[name][place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6)
 
 

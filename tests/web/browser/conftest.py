@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from orrery.evidence.feed.entry import Entry
-from orrery.evidence.feed.kept import save_entries
+from orrery.evidence.feed.saved_entries import save_entries
 from orrery.evidence.feed.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,12 +47,12 @@ VIEWS = {
     "new paper": "/papers/2611.00001",
     "scorecard": "/papers/scorecard?layer=release",
     "subscribe": "/papers/subscribe",
-    "mistake": "/design?model=llama-3.1-8b&device=h100-sxn",
+    "error": "/design?model=llama-3.1-8b&device=h100-sxn",
     "nothing": "/nowhere",
 }
 """Every kind of page, by name."""
 
-OFTEN = ("home", "plans", "design", "paper", "mistake")
+OFTEN = ("home", "plans", "design", "paper", "error")
 """Those that the default run looks at."""
 
 
@@ -108,21 +108,21 @@ LEFT = ("htmx:afterRequest", "htmx:sendError", "htmx:sendAbort")
 """What htmx says of a request whose page was left before the answer came."""
 
 
-class Watch:
+class PageObserver:
     """What went wrong in a browser profile while it was used."""
 
     def __init__(self, context, server):
         self.faults, self.may_fail = [], False
-        context.on("request", lambda asked: self._asked(asked.url, server))
-        context.on("console", self._said)
+        context.on("request", lambda inputs: self._inputs(inputs.url, server))
+        context.on("console", self._describe)
         context.on("weberror", lambda found: self.faults.append(f"script: {found.error}"))
         context.on("dialog", self._opened)
 
-    def _asked(self, url, server):
+    def _inputs(self, url, server):
         if not url.startswith((f"{server}/", "data:", f"blob:{server}/")):
             self.faults.append(f"asked another host: {url}")
 
-    def _said(self, message):
+    def _describe(self, message):
         is_refused = self.may_fail and message.text.startswith("Failed to load resource: the server responded")
         is_left = message.text.startswith(LEFT)
         if message.type == "error" and not is_refused and not is_left:
@@ -142,7 +142,7 @@ def profile(browser, server):
         def make(may_fail=False, **options):
             context = stack.enter_context(browser.new_context(base_url=server, reduced_motion="reduce", **options))
             context.set_default_timeout(60_000)
-            watches.append(Watch(context, server))
+            watches.append(PageObserver(context, server))
             watches[-1].may_fail = may_fail
             return context
 

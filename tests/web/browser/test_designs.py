@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 TOKEN = "#design .figures div:nth-child(2) dd"
 
 
-def asked(page):
+def requested(page):
     """The settings in a page's address."""
     return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
@@ -35,8 +35,8 @@ def test_from_the_question_to_a_point_of_the_front_by_keyboard(tab):
     expect(tab.locator(f"tr[data-id='{id}']").first).to_have_class("lit")  # its row lights up with it
     tab.keyboard.press("Enter")
     expect(tab).to_have_url(re.compile(r"/design\?model=llama-3\.1-8b&device=h100-sxm&tp="))
-    assert f"tp{asked(tab)['tp']}" in name
-    expect(tab.locator("#design h2").first).to_contain_text(f"tp{asked(tab)['tp']}")
+    assert f"tp{requested(tab)['tp']}" in name
+    expect(tab.locator("#design h2").first).to_contain_text(f"tp{requested(tab)['tp']}")
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_a_changed_setting_changes_the_numbers_and_the_address_and_back_restores
     expect(tab.locator("#said")).to_contain_text("per token")  # spoken
     tab.go_back()
     expect(tab.locator(TOKEN)).to_have_text(before, use_inner_text=True)
-    assert "tp" not in asked(tab)
+    assert "tp" not in requested(tab)
     expect(tab.get_by_label("Tensor parallel")).to_have_value("")
     tab.go_forward()
     expect(tab.locator(TOKEN)).to_have_text(after, use_inner_text=True)
@@ -136,11 +136,11 @@ def test_a_design_is_compared_and_the_other_side_is_edited(tab, views):
 def test_the_slider_of_a_sweep_moves_by_arrow_keys_and_speaks(tab, views):
     tab.goto(views["sweep"])
     slider = tab.get_by_role("slider")
-    said = slider.get_attribute("aria-valuetext")
+    message = slider.get_attribute("aria-valuetext")
     mark = tab.locator("#sweep [data-scale] text").first.inner_html()
     slider.focus()
     tab.keyboard.press("ArrowRight")
-    expect(slider).not_to_have_attribute("aria-valuetext", said)
+    expect(slider).not_to_have_attribute("aria-valuetext", message)
     words = slider.get_attribute("aria-valuetext")
     assert re.fullmatch(r"\d+ requests", words)
     expect(tab.locator("#sweep-value")).to_have_text(words)

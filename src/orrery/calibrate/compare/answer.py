@@ -12,7 +12,7 @@ Verdict = Literal["within the interval", "explained", "partly explained", "unexp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect:
+class CauseFit:
     """One cause as the measurements see it."""
 
     cause: str
@@ -50,8 +50,8 @@ class Comparison:
     verdict: Verdict
     summary: str
     nothing_frac: float  # chance that nothing is wrong beyond the prediction's own error
-    suspects: tuple[Suspect, ...]  # likeliest first
-    second: Suspect | None  # a second fault, where one does not suffice
+    suspects: tuple[CauseFit, ...]  # likeliest first
+    second: CauseFit | None  # a second fault, where one does not suffice
     excluded: Mapping[str, str]  # causes that cannot be it, and why
     next_run: NextRun | None
     cells: tuple[Compared, ...]

@@ -20,7 +20,7 @@ class Cause:
     title: str  # a sentence's subject: "memory slower than the data sheet's"
     ladder: Callable[[Sequence[Run]], Sequence[float]]  # severities to try, mildest first; none: it cannot be
     change: Callable[[Run, float], Run | None]  # None where it cannot show in this run
-    said: Callable[[Run, float], str]  # the severity in words and units
+    describe: Callable[[Run, float], str]  # the severity in words and units
     shows: str  # the pattern that speaks for it
     hides: str  # when it leaves no trace: what would speak against it, or excludes it
     checks: tuple[str, ...]  # commands and settings to look at

@@ -54,7 +54,7 @@ LOCKSTEP_RATIO = 0.35
 another, or do not, by the chance of a client's pauses. The median deviation of such predictions over all engines that
 were measured is 0.36."""
 
-LEAST_RATIO, MOST_RATIO = 0.05, 0.5
+MIN_RATIO, MAX_RATIO = 0.05, 0.5
 """Deviations are held inside these; a metric without an interval takes ``UNSTATED_RATIO``."""
 
 UNSTATED_RATIO = 0.15
@@ -91,7 +91,7 @@ def towards_slower(metric: str, value: float) -> float:
 
 def bounded(deviation_ratio: float | None) -> float:
     """A deviation that can be worked with."""
-    return UNSTATED_RATIO if deviation_ratio is None else min(max(deviation_ratio, LEAST_RATIO), MOST_RATIO)
+    return UNSTATED_RATIO if deviation_ratio is None else min(max(deviation_ratio, MIN_RATIO), MAX_RATIO)
 
 
 def covariance(cells: Sequence[Cell]) -> Floats:

@@ -8,11 +8,11 @@ from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.compare.answer import Comparison
 from orrery.calibrate.compare.fit import Fitted, Progress, fit
+from orrery.calibrate.compare.likelihood import chance_of_nothing, scores, shares
 from orrery.calibrate.compare.problem import Problem, problem_of
 from orrery.calibrate.compare.read import read_measured
 from orrery.calibrate.compare.registry import known_causes
 from orrery.calibrate.compare.report import answer_of
-from orrery.calibrate.compare.weigh import chance_of_nothing, scores, shares
 from orrery.calibrate.runs.read import read_runs
 from orrery.evidence.report import most_first
 from orrery.evidence.tables import Table
@@ -23,14 +23,14 @@ NEEDED_SCORE = 10.0
 
 @typed
 def compare_runs(
-    paths: Sequence[Path | str], said: Mapping[str, str] | None = None, on_progress: Progress | None = None
+    paths: Sequence[Path | str], user_settings: Mapping[str, str] | None = None, on_progress: Progress | None = None
 ) -> Comparison:
     """Rank the causes for which measured runs may be slower than predicted.
 
     ``paths`` are logs of any known tool, or measured tables; ``said`` are settings that they leave blank
     (``{"model": "llama-3.1-8b", "device": "h100-sxm", "tp": "4"}``).
     """
-    return compare_tables([read_runs(paths, said)], on_progress)
+    return compare_tables([read_runs(paths, user_settings)], on_progress)
 
 
 def compare_tables(tables: Sequence[Table], on_progress: Progress | None = None) -> Comparison:

@@ -39,11 +39,11 @@ def next_run(runs: Sequence[Run], first: Fitted, second: Fitted) -> NextRun | No
     """The most telling run; None where no candidate tells the two apart."""
     best: NextRun | None = None
     for what, run in _candidates(runs):
-        said = [_said(run, fitted) for fitted in (first, second)]
-        if said[0] is None or said[1] is None:
+        text = [_describe(run, fitted) for fitted in (first, second)]
+        if text[0] is None or text[1] is None:
             continue
-        for metric, one in said[0].items():
-            other = said[1][metric]
+        for metric, one in text[0].items():
+            other = text[1][metric]
             if not (one.value > 0 and other.value > 0):
                 continue
             difference = abs(log(one.value / other.value)) / bounded(one.deviation_ratio)
@@ -55,7 +55,7 @@ def next_run(runs: Sequence[Run], first: Fitted, second: Fitted) -> NextRun | No
     return best
 
 
-def _said(run: Run, fitted: Fitted) -> dict[str, Value] | None:
+def _describe(run: Run, fitted: Fitted) -> dict[str, Value] | None:
     """What a cause at its severity says of a run; None where it could not run."""
     try:
         changed = fitted.cause.change(run, fitted.severity) or run
@@ -85,7 +85,7 @@ def _serving(run: ServingRun, concurrency: int, prompt: int) -> tuple[str, Run]:
         f"vllm bench serve --dataset-name random --random-input-len {prompt} --random-output-len {OUTPUT_TOKENS} "
         f"--max-concurrency {concurrency} --num-prompts {requests}"
     )
-    return what, replace(run, workload=workload, asked=workload)
+    return what, replace(run, workload=workload, requested=workload)
 
 
 def _training(run: TrainingRun) -> Iterator[tuple[str, Run]]:

@@ -57,10 +57,10 @@ class Problem:
     def effect_ratio(self, cause: Cause, severity: float) -> Floats | None:
         """What a fault adds to the log of each cell; None where some run could not have run with it."""
         try:
-            told = told_ratio(self.changed(cause, severity), self.cells, self.runs, self.told_ratio)
+            predicted_ratio = told_ratio(self.changed(cause, severity), self.cells, self.runs, self.told_ratio)
         except OrreryError:
             return None
-        return None if told is None else told - self.told_ratio
+        return None if predicted_ratio is None else predicted_ratio - self.told_ratio
 
     def beyond(self, cause: Cause, severity: float, effect_ratio: Floats) -> "Problem":
         """What is left to explain once a fault is taken as given."""
@@ -72,14 +72,16 @@ class Problem:
 
 def problem_of(runs: Sequence[Run], cells: Sequence[Cell]) -> Problem:
     """The cells as they stand, before any fault."""
-    told = np.array([towards_slower(c.metric, c.predicted) for c in cells])
+    predicted_ratio = np.array([towards_slower(c.metric, c.predicted) for c in cells])
     measured = np.array([towards_slower(c.metric, c.measured) for c in cells])
-    return Problem(runs=tuple(runs), cells=tuple(cells), told_ratio=told, residual_ratio=measured - told)
+    return Problem(
+        runs=tuple(runs), cells=tuple(cells), told_ratio=predicted_ratio, residual_ratio=measured - predicted_ratio
+    )
 
 
 def told_ratio(runs: Sequence[Run], cells: Sequence[Cell], known: Sequence[Run], known_ratio: Floats) -> Floats | None:
     """Log of each cell's prediction, towards slower; runs that are those of ``known`` keep what is known."""
-    told = known_ratio.copy()
+    predicted_ratio = known_ratio.copy()
     for number, run in enumerate(runs):
         if run is known[number]:
             continue
@@ -91,5 +93,5 @@ def told_ratio(runs: Sequence[Run], cells: Sequence[Cell], known: Sequence[Run],
             value = found[cells[i].metric].value
             if not 0.0 < value < float("inf"):
                 return None
-            told[i] = towards_slower(cells[i].metric, value)
-    return told
+            predicted_ratio[i] = towards_slower(cells[i].metric, value)
+    return predicted_ratio

@@ -64,7 +64,7 @@ def _run_of(table: Table, number: int, kind: str, name: str) -> tuple[Run, Row]:
         row = Row({c: v[number] for c, v in table.columns.items()})
         service, workload = read_service(row)
         return ServingRun(
-            name=f"{name} ({_traffic(workload)})", source=source, service=service, workload=workload, asked=workload
+            name=f"{name} ({_traffic(workload)})", source=source, service=service, workload=workload, requested=workload
         ), row
     if kind == "training":
         answers = Answers(len(table))

@@ -6,7 +6,7 @@ from math import exp, log
 
 import numpy as np
 
-from orrery.calibrate.compare.answer import Compared, Comparison, Suspect, Verdict
+from orrery.calibrate.compare.answer import CauseFit, Compared, Comparison, Verdict
 from orrery.calibrate.compare.cells import SPEEDS, Cell, Floats
 from orrery.calibrate.compare.fit import Fitted
 from orrery.calibrate.compare.next_run import next_run
@@ -37,7 +37,10 @@ def answer_of(
         effect = first.effect_ratio + (second.effect_ratio if second else 0.0)
     suspects = tuple(_suspect(problem, measured, f, share, order) for share, f in order)
     if second is not None and first is not None:  # the first one's severity beside the second
-        suspects = (replace(suspects[0], severity=first.severity, severity_said=_said(measured, first)), *suspects[1:])
+        suspects = (
+            replace(suspects[0], severity=first.severity, severity_said=_describe(measured, first)),
+            *suspects[1:],
+        )
     explained = 1.0 - problem.misfit_ratio(effect) / max(problem.misfit_ratio(), 1e-12)
     verdict = _verdict(problem, nothing, explained)
     other = _suspect(problem, measured, second, 1.0, ()) if second else None
@@ -65,16 +68,16 @@ def _verdict(problem: Problem, nothing: float, explained: float) -> Verdict:
 def _summary(
     verdict: Verdict,
     problem: Problem,
-    suspects: Sequence[Suspect],
-    second: Suspect | None,
+    suspects: Sequence[CauseFit],
+    second: CauseFit | None,
     explained: float,
     nothing: float,
 ) -> str:
     """One sentence."""
     typical = f"{_slower(_typical_ratio(problem), 'step')} than predicted in the median"
     if verdict == "within the interval":
-        told = f" If anything: {suspects[0].severity_said}." if suspects and nothing < DOUBTFUL_FRAC else ""
-        return f"{typical}: within the interval, nothing to explain.{told}"
+        description = f" If anything: {suspects[0].severity_said}." if suspects and nothing < DOUBTFUL_FRAC else ""
+        return f"{typical}: within the interval, nothing to explain.{description}"
     if verdict == "faster than predicted":
         return f"{typical}: no cause of slowness explains that; is the deployment what the rows say?"
     if verdict == "unexplained":
@@ -85,23 +88,23 @@ def _summary(
 
 def _suspect(
     problem: Problem, measured: Measured, fitted: Fitted, share: float, order: Sequence[tuple[float, Fitted]]
-) -> Suspect:
+) -> CauseFit:
     top = order[0][0] if order else 1.0
     close = tuple(f.cause.name for s, f in order if f is not fitted and s >= CLOSE * share and share >= CLOSE * top)
     speaks_for, against = _pattern(problem, measured, fitted)
-    return Suspect(
+    return CauseFit(
         cause=fitted.cause.name, title=fitted.cause.title, evidence_frac=share,
         explained_frac=max(0.0, 1.0 - fitted.misfit_ratio / max(problem.misfit_ratio(), 1e-12)),
-        severity=fitted.severity, severity_said=_said(measured, fitted), shows=fitted.cause.shows,
+        severity=fitted.severity, severity_said=_describe(measured, fitted), shows=fitted.cause.shows,
         hides=fitted.cause.hides, speaks_for=speaks_for, speaks_against=against, checks=fitted.cause.checks,
         not_told_from=close,
     )  # fmt: skip
 
 
-def _said(measured: Measured, fitted: Fitted) -> str:
+def _describe(measured: Measured, fitted: Fitted) -> str:
     """The severity in words, for the first run in which the cause shows."""
     shown = next((r for r in measured.runs if fitted.cause.change(r, fitted.severity) is not None), measured.runs[0])
-    return fitted.cause.said(shown, fitted.severity)
+    return fitted.cause.describe(shown, fitted.severity)
 
 
 def _pattern(problem: Problem, measured: Measured, fitted: Fitted) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -112,12 +115,12 @@ def _pattern(problem: Problem, measured: Measured, fitted: Fitted) -> tuple[tupl
     best = [int(i) for i in np.argsort(-gain)[:TOLD] if gain[i] > 0.5]
     worst = [int(i) for i in np.argsort(-np.abs(left) / deviation)[:TOLD] if abs(left[i]) > deviation[i]]
 
-    def told(i: int) -> str:
+    def describe(i: int) -> str:
         cell, found, says = problem.cells[i], float(problem.residual_ratio[i]), float(fitted.effect_ratio[i])
         where = f"{measured.runs[cell.run].name}, {cell.metric}"
         return f"{where}: {_slower(found, cell.kind)} than predicted; this cause says {_slower(says, cell.kind)}"
 
-    return tuple(map(told, best)), tuple(map(told, worst))
+    return tuple(map(describe, best)), tuple(map(describe, worst))
 
 
 def _compared(measured: Measured, cell: Cell, effect: float) -> Compared:

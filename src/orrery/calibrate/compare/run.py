@@ -17,8 +17,8 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.serving.simulation.service import Service
 from orrery.serving.workload import Workload
 from orrery.training.columns import columns_of
+from orrery.training.error_range import spread_of
 from orrery.training.step import step_of
-from orrery.training.sureness import spread_of
 
 Z_80 = 1.2816
 """Standard deviations from the middle of a normal law to the ends of its central 80 %."""
@@ -32,7 +32,7 @@ class ServingRun:
     source: str  # where it stands
     service: Service
     workload: Workload
-    asked: Workload
+    requested: Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,10 +80,10 @@ def predict(run: Run, metrics: Iterable[str]) -> dict[str, Value] | Infeasible:
 
 def _counted(run: ServingRun, metric: str) -> float:
     """Of the tokens computed, the share that was asked for, where a metric counts prompt tokens."""
-    if metric != "total_tokens_per_s" or run.asked is run.workload:
+    if metric != "total_tokens_per_s" or run.requested is run.workload:
         return 1.0
-    asked = run.asked.input_tokens + run.asked.output_tokens
-    return asked / (run.workload.input_tokens + run.workload.output_tokens)
+    requested = run.requested.input_tokens + run.requested.output_tokens
+    return requested / (run.workload.input_tokens + run.workload.output_tokens)
 
 
 def _training(run: TrainingRun, metrics: Iterable[str]) -> dict[str, Value]:

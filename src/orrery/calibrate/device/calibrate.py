@@ -25,18 +25,18 @@ from orrery.calibrate.device.rows import COLUMNS, row_of
 from orrery.calibrate.device.search import Measured, Search
 from orrery.calibrate.device.unknowns import unknowns_of
 from orrery.calibrate.device.work import Work
-from orrery.calibrate.measure.backends.backend import Backend, Refusal
+from orrery.calibrate.measure.backends.backend import Backend, Unsupported
 from orrery.calibrate.measure.backends.find import find_backend
 from orrery.calibrate.measure.backends.torch_device import torch_devices
 from orrery.calibrate.measure.clock import Timed
 from orrery.calibrate.measure.exchange.team import Team
-from orrery.calibrate.measure.quiet import PATIENCE_S, Quiet
+from orrery.calibrate.measure.quiet import PATIENCE_S, QuietSampler
 from orrery.calibrate.measure.state import conditions
-from orrery.calibrate.measure.watch import Canary, Watch
+from orrery.calibrate.measure.watch import Canary, LoadMonitor
 from orrery.evidence.tables import table_text
 from orrery.network.collective import Collective
 
-LEAST_MEASUREMENTS = 4
+MIN_MEASUREMENTS = 4
 LONGEST_MINUTES = 240.0
 EACH_S = 0.1
 """How long one kernel is repeated."""
@@ -44,7 +44,7 @@ EACH_S = 0.1
 LOOK_EVERY = 10
 """Measurements between two looks of the watch."""
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
@@ -52,14 +52,14 @@ class _Bench:
     """What times a work: the backend, or a team of processes that exchange."""
 
     backend: Backend
-    quiet: Quiet
+    quiet: QuietSampler
     team: Team | None
 
-    def time(self, work: Work) -> tuple[Timed, float] | Refusal:
+    def time(self, work: Work) -> tuple[Timed, float] | Unsupported:
         """A timing in a quiet moment, and how much slower than quiet the machine was."""
         if isinstance(work.op, Collective):
             if self.team is None:
-                return Refusal(reason="no team of processes")
+                return Unsupported(reason="no team of processes")
             return self.quiet.take(partial(self.team.time, work.op.kind, int(work.op.message_bytes), budget_s=EACH_S))
         return self.quiet.time(self.backend, work.op, budget_s=EACH_S)
 
@@ -68,7 +68,7 @@ class _Bench:
 def calibrate_device(
     out: Path | str, *, backend: str = "", formats: Sequence[str] = (), minutes: float = 5.0, measurements: int = 0,
     has_exchange: bool = True, patience_s: float = PATIENCE_S, replace_file: bool = False, table: Path | str = "",
-    on_progress: Told = lambda done, total: None,
+    on_progress: Progress = lambda done, total: None,
 ) -> DeviceAnswer:  # fmt: skip
     """Measure this machine for ``minutes``, or by ``measurements``, and write it to ``out`` as a device file.
 
@@ -85,9 +85,9 @@ def calibrate_device(
     limit = _limit(minutes, measurements)
     chosen = _formats(found, formats)
     canary = Canary.of(found)
-    watch = Watch(canary)
+    watch = LoadMonitor(canary)
     watch.look()
-    began, quiet = monotonic(), Quiet(canary, patience_s)
+    began, quiet = monotonic(), QuietSampler(canary, patience_s)
     roofs = {format: anchors(found, format, quiet, budget_s=EACH_S) for format in chosen}
     device = with_prior(draft(found, roofs, name=out.stem), found, chosen)
     with _team(found, is_wanted=has_exchange) as team:
@@ -109,14 +109,16 @@ def calibrate_device(
     return _written(out, Path(table) if table else None, found, search, watch, quiet, levels)
 
 
-def _rounds(search: Search, bench: _Bench, watch: Watch, began: float, minutes: float, limit: int) -> Iterator[int]:
+def _rounds(
+    search: Search, bench: _Bench, watch: LoadMonitor, began: float, minutes: float, limit: int
+) -> Iterator[int]:
     """Measure, and learn, until the time or the number is spent."""
     while len(search.measured) < limit and (monotonic() - began < 60.0 * minutes or limit < _UNLIMITED):
         work = search.next()
         if work is None:
             return
         got = bench.time(work)
-        if isinstance(got, Refusal):
+        if isinstance(got, Unsupported):
             search.skip(work)
             continue
         search.add(work, *got)
@@ -132,20 +134,20 @@ def _limit(minutes: float, measurements: int) -> int:
     """How many measurements at most; refuses what cannot be meant."""
     if not 0 < minutes <= LONGEST_MINUTES:
         raise ScenarioError(f"--minutes {minutes:g}: write minutes above 0, at most {LONGEST_MINUTES:g}.")
-    if measurements and measurements < LEAST_MEASUREMENTS:
+    if measurements and measurements < MIN_MEASUREMENTS:
         raise ScenarioError(
-            f"--measurements {measurements}: a device needs at least {LEAST_MEASUREMENTS}; ten are a good few."
+            f"--measurements {measurements}: a device needs at least {MIN_MEASUREMENTS}; ten are a good few."
         )
     return measurements or _UNLIMITED
 
 
-def _formats(backend: Backend, asked: Sequence[str]) -> tuple[str, ...]:
+def _formats(backend: Backend, requested: Sequence[str]) -> tuple[str, ...]:
     known = backend.formats()
-    if unknown := [format for format in asked if format not in known]:
+    if unknown := [format for format in requested if format not in known]:
         raise ScenarioError(
             f"--formats {', '.join(unknown)}: {backend.name} multiplies in {', '.join(known)} on this machine."
         )
-    return tuple(dict.fromkeys(asked)) or known
+    return tuple(dict.fromkeys(requested)) or known
 
 
 @contextmanager
@@ -160,7 +162,13 @@ def _team(backend: Backend, *, is_wanted: bool) -> Generator[Team | None]:
 
 
 def _written(
-    out: Path, table: Path | None, backend: Backend, search: Search, watch: Watch, quiet: Quiet, levels: Levels
+    out: Path,
+    table: Path | None,
+    backend: Backend,
+    search: Search,
+    watch: LoadMonitor,
+    quiet: QuietSampler,
+    levels: Levels,
 ) -> DeviceAnswer:
     """The device file, the table if one is wanted, and the answer."""
     verdict, now = watch.verdict(), conditions()
@@ -171,22 +179,22 @@ def _written(
     own = search.calibrations(verdict.widen_ratio, because)
     device = replace(search.unknowns.device, calibrations=own)
     facts = facts_of(device, backend, run)
-    told: Mapping[str, Any] = {
+    recorded: Mapping[str, Any] = {
         "backend": backend.name, "measured_on": today, "num_measurements": count,
         "uncertainty_frac": round(search.uncertainty() * verdict.widen_ratio, 4), **now.to_json(),
         "widen_ratio": round(verdict.widen_ratio, 4), "disturbed_by": verdict.words, **levels.to_json(),
         "not_told": (*now.missing, *verdict.missing, *facts.absent),
     }  # fmt: skip
     known = known_device(backend)
-    write_device(out, device, facts.said, told, run, measured_as=known.name if known else "")
+    write_device(out, device, facts.stated, recorded, run, measured_as=known.name if known else "")
     rows = [row_of(m.work, str(out), run.title, **_cells(m)) for m in search.measured]
     if table:
         write_atomically(table, table_text(rows, COLUMNS))
     return DeviceAnswer(
-        file=str(out), device=device.name, backend=backend.name, conditions=told,
-        uncertainty_frac=told["uncertainty_frac"], quiet_ratio=max(quiet.slowness, default=1.0),
+        file=str(out), device=device.name, backend=backend.name, conditions=recorded,
+        uncertainty_frac=recorded["uncertainty_frac"], quiet_ratio=max(quiet.slowness, default=1.0),
         rows=tuple(MeasuredRow.of(m) for m in search.measured),
-        facts={name: fact.value for name, fact in facts.said.items()}, notes=verdict.words,
+        facts={name: fact.value for name, fact in facts.stated.items()}, notes=verdict.words,
     )  # fmt: skip
 
 

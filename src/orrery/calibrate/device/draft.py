@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from orrery.base.errors import OutOfRange, UnknownName
-from orrery.calibrate.measure.backends.backend import Backend, Refusal
+from orrery.calibrate.measure.backends.backend import Backend, Unsupported
 from orrery.calibrate.measure.probes import Stream
-from orrery.calibrate.measure.quiet import Quiet
+from orrery.calibrate.measure.quiet import QuietSampler
 from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device, Link
 from orrery.kernels.ops import Gemm
@@ -27,7 +27,7 @@ Anchors = Mapping[str, float]
 """``product_s`` of the anchor's product and ``stream_s`` of its stream."""
 
 
-def anchors(backend: Backend, format: str, quiet: Quiet, *, budget_s: float) -> Anchors:
+def anchors(backend: Backend, format: str, quiet: QuietSampler, *, budget_s: float) -> Anchors:
     """Time the two anchors; OutOfRange where the machine cannot do them."""
     side = ANCHOR_SIDE[backend.device_kind]
     found: dict[str, float] = {}
@@ -36,7 +36,7 @@ def anchors(backend: Backend, format: str, quiet: Quiet, *, budget_s: float) -> 
         ("stream_s", Stream(footprint_bytes=ANCHOR_BYTES[backend.device_kind], kind="read")),
     ):
         got = quiet.time(backend, probe, budget_s=budget_s)
-        if isinstance(got, Refusal):
+        if isinstance(got, Unsupported):
             raise OutOfRange(f"{backend.name} cannot measure this device's roofs: {got.reason}.")
         found[name] = got[0].time_s
     return found

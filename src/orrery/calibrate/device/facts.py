@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orrery.base.errors import OrreryError
 from orrery.base.sources import Basis, Fact, Source
 from orrery.calibrate.device.draft import ANCHOR_BYTES, ANCHOR_SIDE, HEADROOM
-from orrery.calibrate.measure.backends.backend import Backend, Refusal
+from orrery.calibrate.measure.backends.backend import Backend, Unsupported
 from orrery.calibrate.measure.power import mean_power_w, meters
 from orrery.hardware.device import Device
 from orrery.kernels.ops import Gemm
@@ -20,7 +20,7 @@ POWER_S = 1.0
 class Facts:
     """Facts by name, and what could not be read."""
 
-    said: Mapping[str, Fact]
+    stated: Mapping[str, Fact]
     absent: tuple[str, ...]
 
 
@@ -45,7 +45,7 @@ def facts_of(device: Device, backend: Backend, run: Source) -> Facts:
         )  # fmt: skip
     found |= {fact.name: fact for fact in power}
     order = {fact.name: i for i, fact in enumerate(_assumed(device))}
-    return Facts(said=dict(sorted(found.items(), key=lambda item: order.get(item[0], -1))), absent=absent)
+    return Facts(stated=dict(sorted(found.items(), key=lambda item: order.get(item[0], -1))), absent=absent)
 
 
 def _measured(name: str, value: float, run: Source, at: str) -> Fact:
@@ -61,7 +61,7 @@ def _power(backend: Backend, run: Source) -> tuple[list[Fact], tuple[str, ...]]:
         return [], here.absent
     side = ANCHOR_SIDE[backend.device_kind]
     busy = backend.prepare(Gemm(m=side, n=side, k=side, format=backend.formats()[0], is_cold=False))
-    if isinstance(busy, Refusal):
+    if isinstance(busy, Unsupported):
         return [], here.absent
 
     def work() -> None:

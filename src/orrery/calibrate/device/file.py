@@ -61,7 +61,7 @@ def write_device(
         tomli_w.dumps({
             "sources": {key: {k: v for k, v in (("title", s.title), ("url", s.url), ("retrieved", s.retrieved)) if v}
                         for key, s in sources.items()},
-            "conditions": _told(conditions),
+            "conditions": _describe(conditions),
             **({"calibration": own} if own else {}),
         }),
     ])  # fmt: skip
@@ -92,12 +92,12 @@ def _entry(fact: Fact, source: str) -> str:
     return "{ " + ", ".join(tomli_w.dumps({key: word}).strip() for key, word in words.items()) + " }"
 
 
-def _told(conditions: Mapping[str, Any]) -> dict[str, Any]:
+def _describe(conditions: Mapping[str, Any]) -> dict[str, Any]:
     """Without what is not known, which TOML has no word for."""
     out: dict[str, Any] = {}
     for key, value in conditions.items():
         if isinstance(value, Mapping):
-            out[key] = _told(value)  # pyright: ignore[reportUnknownArgumentType]
+            out[key] = _describe(value)  # pyright: ignore[reportUnknownArgumentType]
         elif isinstance(value, tuple | list):
             out[key] = list(value)  # pyright: ignore[reportUnknownArgumentType]
         elif value is not None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orrery.calibrate.measure.backends.backend import Backend, Refusal
+from orrery.calibrate.measure.backends.backend import Backend, Unsupported
 from orrery.calibrate.measure.probes import Launch, Probe, Stream
-from orrery.calibrate.measure.quiet import Quiet
+from orrery.calibrate.measure.quiet import QuietSampler
 
 FOOTPRINTS = tuple(2**i for i in range(14, 29, 2))
 """16 KiB, which any first-level cache holds, to 256 MiB, which few last-level ones do."""
@@ -26,7 +26,7 @@ class Levels:
         return {"stream_bytes_per_s": dict(self.stream_bytes_per_s), "launch_s": self.launch_s}
 
 
-def levels_of(backend: Backend, quiet: Quiet) -> Levels:
+def levels_of(backend: Backend, quiet: QuietSampler) -> Levels:
     """Measured now; a footprint that cannot be measured is left out."""
     rates: dict[str, float] = {}
     for footprint in FOOTPRINTS:
@@ -35,6 +35,6 @@ def levels_of(backend: Backend, quiet: Quiet) -> Levels:
     return Levels(stream_bytes_per_s=rates, launch_s=float(f"{_time_s(backend, quiet, Launch()):.4g}"))
 
 
-def _time_s(backend: Backend, quiet: Quiet, probe: Probe) -> float:
+def _time_s(backend: Backend, quiet: QuietSampler, probe: Probe) -> float:
     got = quiet.time(backend, probe, budget_s=EACH_S)
-    return 0.0 if isinstance(got, Refusal) else got[0].time_s
+    return 0.0 if isinstance(got, Unsupported) else got[0].time_s

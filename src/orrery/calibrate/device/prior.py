@@ -52,15 +52,15 @@ def _of_a_cpu(backend: Backend, formats: Sequence[str]) -> Iterator[Calibration]
 def _of_a_gpu(device: Device, backend: Backend, formats: Sequence[str]) -> Iterator[Calibration]:
     """The constants that this device's own measurements, its generation or all GPUs give."""
     for format in formats:
-        wanted = [lambda f=format: find(device, "gemm", f)]
+        lookups = [lambda f=format: find(device, "gemm", f)]
         if format in HIGHER_PRECISION:
-            wanted += [
+            lookups += [
                 lambda f=format, op=op: choose(device, op, f, f, "").calibration
                 for op in ("attention_prefill", "attention_decode")
             ]
         if format == "bf16":
-            wanted += [lambda kind=kind: find(device, f"elementwise_{kind}", "bf16", "vllm") for kind in ELEMENTWISE]
-        for look in wanted:
+            lookups += [lambda kind=kind: find(device, f"elementwise_{kind}", "bf16", "vllm") for kind in ELEMENTWISE]
+        for look in lookups:
             try:
                 known = look()
             except OutOfRange:

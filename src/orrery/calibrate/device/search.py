@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from orrery.base.cost import Spread
 from orrery.base.posterior import Posterior, most_telling, settle
-from orrery.calibrate.device.unknowns import Key, Unknowns
+from orrery.calibrate.device.unknowns import FitParameters, Key
 from orrery.calibrate.device.work import Work
 from orrery.calibrate.measure.clock import Timed
 from orrery.hardware.calibration import Calibration
 
 Floats = NDArray[np.float64]
 
-LEAST_NOISE = 0.03
+MIN_NOISE = 0.03
 """Relative noise of a timing that repeats itself perfectly: the same call an hour later is not closer than that."""
 
 EXPECTED_MISFIT_ROWS = 5.0
@@ -40,7 +40,7 @@ class Measured:
 class Search:
     """Measurements so far, and what they leave unknown of the constants."""
 
-    unknowns: Unknowns
+    unknowns: FitParameters
     pool: Sequence[Work]
     measured: list[Measured] = field(default_factory=list[Measured])
     believed: Posterior = field(init=False)
@@ -56,7 +56,7 @@ class Search:
             return None
         _, slopes = self.unknowns.predict(self.pool, self.believed.mean)
         weight = np.sqrt([work.weight_frac for work in self.pool])[:, None]
-        noise = np.array([np.hypot(self.misfit(self.pool[i].key), LEAST_NOISE) for i in left])
+        noise = np.array([np.hypot(self.misfit(self.pool[i].key), MIN_NOISE) for i in left])
         best, _ = most_telling(self.believed, slopes[left], slopes * weight, noise)
         return self.pool[left[best]]
 
@@ -88,7 +88,7 @@ class Search:
         law = np.array([self.misfit(m.work.key) for m in self.measured])
         own = np.array([m.timed.spread_frac / np.sqrt(max(1, m.timed.num_samples)) for m in self.measured])
         unrest = np.log([m.slowness_ratio for m in self.measured])
-        return np.hypot(np.hypot(law, unrest), np.maximum(own, LEAST_NOISE))
+        return np.hypot(np.hypot(law, unrest), np.maximum(own, MIN_NOISE))
 
     def misfit(self, key: Key) -> float:
         """The law's own error (one sigma, log) on machines that it was fitted to."""

@@ -49,7 +49,7 @@ def nature_of(constant: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Unknowns:
+class FitParameters:
     """Constants of some calibrations of a device, as a vector of logarithms; ``prior`` is what is believed at first."""
 
     device: Device
@@ -103,11 +103,11 @@ class Unknowns:
             index = {name: i for i, name in enumerate(self.names)}
             constants = self.device.calibrations[work.key].constants
             found = host.amounts(work.op, self.device, constants)
-            kept = [name for name, amount in found.items() if float(amount) > 0]
+            retained = [name for name, amount in found.items() if float(amount) > 0]
             known = self._sums[id(work)] = _Sum(
-                work=work, unknowns=np.array([index[work.key, name] for name in kept], dtype=np.int64),
-                amounts=np.array([float(found[name]) for name in kept]),
-                signs=np.array([1.0 if name.endswith("_s") else -1.0 for name in kept]),
+                work=work, unknowns=np.array([index[work.key, name] for name in retained], dtype=np.int64),
+                amounts=np.array([float(found[name]) for name in retained]),
+                signs=np.array([1.0 if name.endswith("_s") else -1.0 for name in retained]),
             )  # fmt: skip
         return known
 
@@ -130,7 +130,7 @@ class _Sum:
     signs: Floats
 
 
-def unknowns_of(device: Device, keys: Sequence[Key]) -> Unknowns:
+def unknowns_of(device: Device, keys: Sequence[Key]) -> FitParameters:
     """The constants behind ``keys`` on ``device``, believed to be what its calibrations say."""
     names = tuple(
         (key, name)
@@ -142,4 +142,4 @@ def unknowns_of(device: Device, keys: Sequence[Key]) -> Unknowns:
     natures = np.array([nature_of(name) for _, name in names])
     shared = SHARED**2 * (natures[:, None] == natures[None, :])
     covariance = shared + OWN**2 * np.eye(len(names))
-    return Unknowns(device=device, names=names, prior=Posterior(mean=mean, covariance=covariance))
+    return FitParameters(device=device, names=names, prior=Posterior(mean=mean, covariance=covariance))

@@ -13,18 +13,18 @@ import numpy as np
 AGREE_FRAC = 0.05
 """Two samples in a row that differ by less are warm."""
 
-MOST_WARM_SAMPLES = 10
-MOST_GROWTH = 100
+MAX_WARM_SAMPLES = 10
+MAX_GROWTH = 100
 """How many times longer a sample becomes at once, while it is too short."""
 
 RESOLVED_RATIO = 100.0
 """A sample lasts so many times the clock's step, so that the step is below a hundredth of it."""
 
-LEAST_AT_ALL = 3
+MIN_AT_ALL = 3
 OVERRUN_RATIO = 4.0
-"""A call so slow that ``least_samples`` would take more than this many budgets is sampled ``LEAST_AT_ALL`` times."""
+"""A call so slow that ``least_samples`` would take more than this many budgets is sampled ``MIN_AT_ALL`` times."""
 
-MOST_SAMPLES = 200
+MAX_SAMPLES = 200
 """A sample lasts at least this part of the budget: short enough to fall between two interruptions."""
 
 NORMAL, NORMAL_QUARTILES = 1.4826, 1.349
@@ -33,10 +33,10 @@ NORMAL, NORMAL_QUARTILES = 1.4826, 1.349
 OUTLIER_RATIO = 3.5
 """Samples further from the median than so many robust deviations are dropped, as Iglewicz and Hoaglin (1993) advise."""
 
-LEAST_FOR_OUTLIERS = 5
+MIN_FOR_OUTLIERS = 5
 """Of fewer samples none is called an outlier."""
 
-LEAST_SCALE_FRAC = 1.0 / RESOLVED_RATIO
+MIN_SCALE_FRAC = 1.0 / RESOLVED_RATIO
 """The least robust deviation for that: what differs by less than the clock's step is no outlier."""
 
 
@@ -114,10 +114,10 @@ def time_samples(
     Samples are taken until the budget is spent, and never fewer than ``least_samples`` unless they are far too slow.
     """
     first_s = first_s or sample(1)
-    long_s = max(RESOLVED_RATIO * step_s, budget_s / MOST_SAMPLES)
+    long_s = max(RESOLVED_RATIO * step_s, budget_s / MAX_SAMPLES)
     repeats, spent_s = _warm_up(sample, long_s, budget_s)
     samples: list[float] = []
-    while len(samples) < (least_samples if spent_s < OVERRUN_RATIO * budget_s else LEAST_AT_ALL) or spent_s < budget_s:
+    while len(samples) < (least_samples if spent_s < OVERRUN_RATIO * budget_s else MIN_AT_ALL) or spent_s < budget_s:
         took_s = sample(repeats)
         spent_s += took_s
         samples.append(took_s / repeats)
@@ -127,16 +127,16 @@ def time_samples(
 def summarise(samples: list[float], first_s: float) -> Timed:
     """The median of the samples, without those that stand apart."""
     middle = median(samples)
-    furthest = OUTLIER_RATIO * max(deviation(samples), LEAST_SCALE_FRAC * middle)
-    is_judged = len(samples) >= LEAST_FOR_OUTLIERS
-    kept = [s for s in samples if abs(s - middle) <= furthest] if is_judged else samples
-    time_s = median(kept)
+    furthest = OUTLIER_RATIO * max(deviation(samples), MIN_SCALE_FRAC * middle)
+    is_judged = len(samples) >= MIN_FOR_OUTLIERS
+    retained = [s for s in samples if abs(s - middle) <= furthest] if is_judged else samples
+    time_s = median(retained)
     return Timed(
         time_s=time_s,
         fastest_s=min(samples),
-        spread_frac=deviation(kept) / time_s if time_s > 0 else 0.0,
-        num_samples=len(kept),
-        num_outliers=len(samples) - len(kept),
+        spread_frac=deviation(retained) / time_s if time_s > 0 else 0.0,
+        num_samples=len(retained),
+        num_outliers=len(samples) - len(retained),
         first_s=first_s,
     )
 
@@ -154,11 +154,11 @@ def deviation(samples: list[float]) -> float:
 def _warm_up(sample: Callable[[int], float], long_s: float, budget_s: float) -> tuple[int, float]:
     """How many calls make a sample of ``long_s``, once two in a row agree (or the cap is reached); the time it took."""
     repeats, spent_s, before_s = 1, 0.0, float("inf")
-    for _ in range(MOST_WARM_SAMPLES):
+    for _ in range(MAX_WARM_SAMPLES):
         took_s = sample(repeats)
         spent_s += took_s
         while took_s < long_s:
-            repeats *= max(2, min(MOST_GROWTH, math.ceil(long_s / max(took_s, long_s / MOST_GROWTH))))
+            repeats *= max(2, min(MAX_GROWTH, math.ceil(long_s / max(took_s, long_s / MAX_GROWTH))))
             took_s = sample(repeats)
             spent_s += took_s
         each_s = took_s / repeats

@@ -25,7 +25,7 @@ UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 SYSTEM = Source(title="What this machine's system says")
 
 
-def told(name: str, value: float | str, at: str, source: Source = SYSTEM) -> Fact:
+def make_fact(name: str, value: float | str, at: str, source: Source = SYSTEM) -> Fact:
     """A fact as it was read, and where."""
     return Fact(name=name, value=value, basis=Basis.STATED, source=source, at=at)
 
@@ -33,7 +33,7 @@ def told(name: str, value: float | str, at: str, source: Source = SYSTEM) -> Fac
 def host_facts() -> Mapping[str, Fact]:
     """Of the processor that runs this process, as one device; what the system does not tell is left out."""
     found = (
-        cpu_title(), _vendor(), told("kind", "cpu", "by nature"), memory_capacity(), _compute_units(), cpu_clock(),
+        cpu_title(), _vendor(), make_fact("kind", "cpu", "by nature"), memory_capacity(), _compute_units(), cpu_clock(),
         last_level_cache(),
     )  # fmt: skip
     return {fact.name: fact for fact in found if fact}
@@ -42,8 +42,8 @@ def host_facts() -> Mapping[str, Fact]:
 def _compute_units() -> Fact:
     cores, quota = float(num_cores()), quota_cores()
     if quota is not None and quota < cores:
-        return told("num_compute_units", max(1.0, float(int(quota))), "the container's share of processor time")
-    return told("num_compute_units", cores, "cores that this process may use")
+        return make_fact("num_compute_units", max(1.0, float(int(quota))), "the container's share of processor time")
+    return make_fact("num_compute_units", cores, "cores that this process may use")
 
 
 def num_cores() -> int:
@@ -76,17 +76,17 @@ def memory_capacity(root: Path = SYS / "fs/cgroup") -> Fact:
     for file in ("memory.max", "memory/memory.limit_in_bytes"):
         limit = _first(root / file)
         if limit.isdigit() and float(limit) < total:
-            return told("memory_capacity_bytes", float(limit), f"control group, {file}")
-    return told("memory_capacity_bytes", total, "psutil.virtual_memory")
+            return make_fact("memory_capacity_bytes", float(limit), f"control group, {file}")
+    return make_fact("memory_capacity_bytes", total, "psutil.virtual_memory")
 
 
 def cpu_title() -> Fact:
     """The processor's name."""
     if name := _cpuinfo().get("model name"):
-        return told("title", name, "/proc/cpuinfo, model name")
+        return make_fact("title", name, "/proc/cpuinfo, model name")
     if name := sysctl("machdep.cpu.brand_string"):
-        return told("title", name, "sysctl machdep.cpu.brand_string")
-    return told("title", platform.processor() or platform.machine() or "unknown processor", "platform.processor")
+        return make_fact("title", name, "sysctl machdep.cpu.brand_string")
+    return make_fact("title", platform.processor() or platform.machine() or "unknown processor", "platform.processor")
 
 
 def cpu_clock() -> Fact | None:
@@ -97,9 +97,9 @@ def cpu_clock() -> Fact | None:
         frequency = None
     for clock_mhz, which in ((frequency.max, "max"), (frequency.current, "current")) if frequency else ():
         if clock_mhz and clock_mhz > 100.0:
-            return told("compute_clock_hz", clock_mhz * 1e6, f"psutil.cpu_freq, {which}")
-    if said := re.search(r"@ ([\d.]+)\s*GHz", str(cpu_title().value)):
-        return told("compute_clock_hz", float(said[1]) * 1e9, "the processor's name")
+            return make_fact("compute_clock_hz", clock_mhz * 1e6, f"psutil.cpu_freq, {which}")
+    if text := re.search(r"@ ([\d.]+)\s*GHz", str(cpu_title().value)):
+        return make_fact("compute_clock_hz", float(text[1]) * 1e9, "the processor's name")
     return None
 
 
@@ -115,10 +115,10 @@ def last_level_cache(root: Path = SYS / "devices/system/cpu") -> Fact | None:
                 levels.setdefault(int(level), {})[shared] = int(size[1]) * UNITS.get(size[2], 1)
     if levels:
         last = max(levels)
-        return told("last_level_cache_bytes", float(sum(levels[last].values())), f"{root}, level {last}")
+        return make_fact("last_level_cache_bytes", float(sum(levels[last].values())), f"{root}, level {last}")
     for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize"):
         if (size := sysctl(name)).isdigit() and int(size) > 0:
-            return told("last_level_cache_bytes", float(size), f"sysctl {name}")
+            return make_fact("last_level_cache_bytes", float(size), f"sysctl {name}")
     return None
 
 
@@ -138,10 +138,10 @@ def _vendor() -> Fact | None:
     first = _cpuinfo()
     for key in ("vendor_id", "CPU implementer"):
         if word := first.get(key):
-            return told("vendor", VENDORS.get(word, word), f"/proc/cpuinfo, {key}")
+            return make_fact("vendor", VENDORS.get(word, word), f"/proc/cpuinfo, {key}")
     title = str(cpu_title().value)
     if maker := next((m for m in ("Apple", "Intel", "AMD", "Qualcomm") if m.casefold() in title.casefold()), None):
-        return told("vendor", maker, cpu_title().at)
+        return make_fact("vendor", maker, cpu_title().at)
     return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from orrery.calibrate.measure.backends.backend import Backend, Refusal, time_prepared
+from orrery.calibrate.measure.backends.backend import Backend, Unsupported, time_prepared
 from orrery.calibrate.measure.clock import Timed
 from orrery.calibrate.measure.probes import Probe
 from orrery.calibrate.measure.watch import Canary
@@ -29,7 +29,7 @@ PAUSE_S = 0.02
 
 
 @dataclass(slots=True)
-class Quiet:
+class QuietSampler:
     """Takes measurements, each in a quiet moment if there is one."""
 
     canary: Canary
@@ -66,10 +66,10 @@ class Quiet:
                 self.slowness.append(best[1])
                 return best[0], best[1]
 
-    def time(self, backend: Backend, probe: Probe, *, budget_s: float) -> tuple[Timed, float] | Refusal:
+    def time(self, backend: Backend, probe: Probe, *, budget_s: float) -> tuple[Timed, float] | Unsupported:
         """How long ``probe`` takes on ``backend``, measured as ``take`` measures; or why it cannot be."""
         prepared = backend.prepare(probe)
-        if isinstance(prepared, Refusal):
+        if isinstance(prepared, Unsupported):
             return prepared
         return self.take(partial(time_prepared, backend, prepared, budget_s=budget_s))
 

@@ -81,8 +81,8 @@ def _loaded(word: str) -> tuple[str, ...]:
 
 def _blas() -> str:
     shown = cast("dict[str, Any]", np.show_config(mode="dicts") or {})
-    told = shown.get("Build Dependencies", {}).get("blas", {})
-    return f"{told.get('name', 'unknown BLAS')} {told.get('version', '')}".strip()
+    readings = shown.get("Build Dependencies", {}).get("blas", {})
+    return f"{readings.get('name', 'unknown BLAS')} {readings.get('version', '')}".strip()
 
 
 def _version(package: str) -> str | None:
@@ -94,10 +94,10 @@ def _version(package: str) -> str | None:
 
 def _clocks() -> tuple[float | None, float | None]:
     try:
-        told = psutil.cpu_freq()
+        readings = psutil.cpu_freq()
     except (OSError, RuntimeError, AttributeError):
         return None, None
-    return (told.current * 1e6 or None, told.max * 1e6 or None) if told else (None, None)
+    return (readings.current * 1e6 or None, readings.max * 1e6 or None) if readings else (None, None)
 
 
 def _governor() -> str | None:

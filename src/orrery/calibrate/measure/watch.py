@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 
 from orrery.base.errors import OrreryError
-from orrery.calibrate.measure.backends.backend import Backend, Refusal
+from orrery.calibrate.measure.backends.backend import Backend, Unsupported
 from orrery.calibrate.measure.clock import deviation
 from orrery.calibrate.measure.facts import affinity, is_virtual
 from orrery.calibrate.measure.probes import Probe, Stream
@@ -119,7 +119,7 @@ class Canary:
         return samples[1:]
 
 
-class Watch:
+class LoadMonitor:
     """Readings before, between and after measurements, and what they mean."""
 
     def __init__(self, canary: Canary, spent: Callable[[], Spent] | None = None) -> None:
@@ -224,8 +224,8 @@ def time_spent() -> Spent:
 def _own_s() -> float:
     """Of this process, of its children, and of children that have ended."""
     this = psutil.Process()
-    told = this.cpu_times()
-    ours = told.user + told.system + told.children_user + told.children_system
+    readings = this.cpu_times()
+    ours = readings.user + readings.system + readings.children_user + readings.children_system
     for child in this.children(recursive=True):
         try:
             times = child.cpu_times()
@@ -237,7 +237,7 @@ def _own_s() -> float:
 
 def _call(backend: Backend, probe: Probe) -> Callable[[], object]:
     prepared = backend.prepare(probe)
-    if isinstance(prepared, Refusal):
+    if isinstance(prepared, Unsupported):
         raise OrreryError(f"The canary cannot run on {backend.name}: {prepared.reason}.")
     return prepared.call
 

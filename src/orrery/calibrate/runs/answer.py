@@ -15,7 +15,7 @@ KNOWN, OPEN = 0.5, 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ConstantUpdate:
     """One constant: what it was, what it is, and how much the runs tell of it.
 
     ``left`` is the share of the prior's standard deviation (of the logarithm) that the runs leave.
@@ -54,7 +54,7 @@ class RunsAnswer:
     subject: Subject
     num_runs: int
     num_measurements: int
-    constants: tuple[Told, ...]
+    constants: tuple[ConstantUpdate, ...]
     scores: Mapping[str, tuple[Score, Score]]  # by metric: before, after; each run left out in turn
     spreads: Mapping[str, Mapping[str, float]]
     share_frac: float  # of the correction that other predictions' intervals allow

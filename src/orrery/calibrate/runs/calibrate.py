@@ -9,13 +9,13 @@ import numpy as np
 
 from orrery.base.arguments import typed
 from orrery.base.errors import ScenarioError
-from orrery.calibrate.runs import elsewhere, file
-from orrery.calibrate.runs.alike import Contradiction, contradictions, groups_of
-from orrery.calibrate.runs.answer import OPEN, Predicted, RunsAnswer, Told
+from orrery.calibrate.runs import file, reference_predictions
+from orrery.calibrate.runs.answer import OPEN, ConstantUpdate, Predicted, RunsAnswer
 from orrery.calibrate.runs.fit import Fitted, Predicts, errors_of, fit, keep, known_share
 from orrery.calibrate.runs.left_out import LeftOut, leave_out
 from orrery.calibrate.runs.problem import Floats, Runs
 from orrery.calibrate.runs.read import NOTE, RUN, read_runs
+from orrery.calibrate.runs.repeated_runs import Contradiction, contradictions, groups_of
 from orrery.calibrate.runs.serving import ServingRuns
 from orrery.calibrate.runs.spread import spreads
 from orrery.calibrate.runs.training import TrainingRuns
@@ -55,14 +55,19 @@ class _Told:
 class _Settled:
     """One fit and its check; ``told`` also names what was not identified."""
 
-    told: tuple[Told, ...]
+    updates: tuple[ConstantUpdate, ...]
     left_out: LeftOut
     share: float
 
 
 @typed
 def calibrate_runs(
-    paths: Sequence[Path | str], *, name: str, replace: bool = False, on_progress: Progress | None = None, **said: str
+    paths: Sequence[Path | str],
+    *,
+    name: str,
+    replace: bool = False,
+    on_progress: Progress | None = None,
+    **user_settings: str,
 ) -> RunsAnswer:
     """Correct the few constants that measured runs identify, and write them to ``NAME.toml`` where that helps.
 
@@ -72,7 +77,7 @@ def calibrate_runs(
     help runs that were left out of it.
     """
     path = file.path_of(name, replace=replace)
-    table = read_runs(paths, said)
+    table = read_runs(paths, user_settings)
     runs = _runs(table)
     tell = _Told(total=PREDICTIONS_PER_RUN * len(runs.table), on_progress=on_progress)
     groups = groups_of(runs.table)
@@ -83,13 +88,13 @@ def calibrate_runs(
         )
     against, weights = contradictions(runs.table, runs.cells, groups)
     settled = _settle(runs, groups, weights, tell, runs.references())
-    told, notes = list(settled.told), _notes(table, runs, against, settled)
+    updates, notes = list(settled.updates), _notes(table, runs, against, settled)
     is_better = settled.left_out.is_better
     day = max((d for d in runs.table.columns.get("measured_date", ()) if d), default=date.today().isoformat())
     intervals = spreads(runs, settled.left_out.after)
-    is_written = is_better and any(t.left <= OPEN for t in told)
+    is_written = is_better and any(t.left <= OPEN for t in updates)
     if is_written:
-        file.write(path, runs.subject, told, intervals, len(runs.table), day, notes)
+        file.write(path, runs.subject, updates, intervals, len(runs.table), day, notes)
     else:
         notes.append(
             "Nothing was written: runs that were left out are not predicted better than by the shipped constants, by "
@@ -99,7 +104,7 @@ def calibrate_runs(
         on_progress(tell.total, tell.total)
     return RunsAnswer(
         name=path.stem, written=path if is_written else None, subject=runs.subject, num_runs=len(runs.table),
-        num_measurements=len(runs.cells), constants=tuple(told), scores=settled.left_out.scores(runs.cells),
+        num_measurements=len(runs.cells), constants=tuple(updates), scores=settled.left_out.scores(runs.cells),
         spreads=intervals, share_frac=settled.share, predicted=_predicted(runs, settled.left_out), notes=tuple(notes),
     )  # fmt: skip
 
@@ -119,26 +124,30 @@ def _runs(table: Table) -> Runs:
 
 def _settle(
     problem: Predicts, groups: Sequence[int], weights: Floats, tell: Callable[[], None],
-    references: Sequence[elsewhere.Reference],
+    references: Sequence[reference_predictions.Reference],
 ) -> _Settled:  # fmt: skip
     """Fit, keep what the runs identify, go as far as other predictions allow, and check on runs left out."""
     before = errors_of(problem, problem.start, tell)
     whole = fit(problem, problem.constants, weights, tell)
     left = known_share(whole)
-    kept = keep(whole, left <= OPEN)
+    retained = keep(whole, left <= OPEN)
     share = 1.0
-    if kept.names and references:
-        own = elsewhere.furthest_move(before, whole.error)
-        share = elsewhere.part_of_the_way(references, own, lambda s: kept.values(problem.start, kept.towards(s)))
-    left_out = leave_out(problem, kept, before, groups, share, tell)
-    return _Settled(told=_told(problem, whole, left, kept, share), left_out=left_out, share=share)
+    if retained.names and references:
+        own = reference_predictions.furthest_move(before, whole.error)
+        share = reference_predictions.part_of_the_way(
+            references, own, lambda s: retained.values(problem.start, retained.towards(s))
+        )
+    left_out = leave_out(problem, retained, before, groups, share, tell)
+    return _Settled(updates=_constant_updates(problem, whole, left, retained, share), left_out=left_out, share=share)
 
 
-def _told(problem: Predicts, whole: Fitted, left: Floats, kept: Fitted, share: float) -> tuple[Told, ...]:
-    values = kept.values(problem.start, kept.towards(share))
+def _constant_updates(
+    problem: Predicts, whole: Fitted, left: Floats, retained: Fitted, share: float
+) -> tuple[ConstantUpdate, ...]:
+    values = retained.values(problem.start, retained.towards(share))
     sd = np.sqrt(np.diag(whole.posterior.covariance))
     return tuple(
-        Told(name=c.name, before=problem.start[c.name], after=values[c.name], sd_log=float(s), left=float(x),
+        ConstantUpdate(name=c.name, before=problem.start[c.name], after=values[c.name], sd_log=float(s), left=float(x),
              needs=c.needs)
         for c, s, x in zip(problem.constants, sd, left, strict=True)
     )  # fmt: skip

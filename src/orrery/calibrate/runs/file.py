@@ -9,7 +9,7 @@ import tomli_w
 from orrery.base.errors import ScenarioError
 from orrery.base.files import write_atomically
 from orrery.base.user_file import user_path
-from orrery.calibrate.runs.answer import OPEN, Told
+from orrery.calibrate.runs.answer import OPEN, ConstantUpdate
 from orrery.calibrate.runs.problem import Subject
 
 SUFFIX = ".toml"
@@ -29,11 +29,16 @@ def path_of(name: str, *, replace: bool) -> Path:
 
 
 def write(
-    path: Path, subject: Subject, told: Sequence[Told], spreads: Mapping[str, Mapping[str, float]], num_runs: int,
-    day: str, notes: Sequence[str],
-) -> None:  # fmt: skip
+    path: Path,
+    subject: Subject,
+    updates: Sequence[ConstantUpdate],
+    spreads: Mapping[str, Mapping[str, float]],
+    num_runs: int,
+    day: str,
+    notes: Sequence[str],
+) -> None:
     """Write what moved, and the conditions."""
-    moved = [t for t in told if t.left <= OPEN]
+    moved = [t for t in updates if t.left <= OPEN]
     at = f"{num_runs} runs of {', '.join(subject.models)} on {subject.device}, {day}"
     content: dict[str, Any] = {
         "kind": subject.kind, "base": subject.base, "version": subject.version, "precision": subject.precision,
@@ -43,7 +48,7 @@ def write(
         "spread": {key: dict(value) for key, value in spreads.items()},
         "conditions": {
             "basis": "measured", "runs": num_runs, "models": list(subject.models), "tools": list(subject.tools),
-            "date": day, "stays_as_shipped": [t.name for t in told if t.left > OPEN],
+            "date": day, "stays_as_shipped": [t.name for t in updates if t.left > OPEN],
             "sd_log": {t.name: float(f"{t.sd_log:.3g}") for t in moved}, "notes": list(notes),
         },
     }  # fmt: skip

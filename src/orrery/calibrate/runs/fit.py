@@ -161,24 +161,24 @@ def linear(error: Floats, slopes: Floats, x: Floats) -> Callable[[Floats], tuple
     return lambda y: (error + slopes @ (y - x), slopes)
 
 
-def without(fitted: Fitted, kept: np.ndarray) -> Floats:
+def without(fitted: Fitted, retained: np.ndarray) -> Floats:
     """Where the constants settle with some cells left out, along the slopes at the whole's optimum."""
     x = fitted.posterior.mean
-    lines = linear(fitted.error[kept], fitted.slopes[kept], x)
-    return settle(lines, fitted.prior, fitted.noise[kept]).mean
+    lines = linear(fitted.error[retained], fitted.slopes[retained], x)
+    return settle(lines, fitted.prior, fitted.noise[retained]).mean
 
 
-def keep(fitted: Fitted, kept: np.ndarray) -> Fitted:
+def keep(fitted: Fitted, retained: np.ndarray) -> Fitted:
     """The same with the other constants at their prior mean, along the slopes at the whole's optimum."""
     x, prior = fitted.posterior.mean, fitted.prior
-    error = fitted.error + fitted.slopes[:, ~kept] @ (prior.mean - x)[~kept]
-    narrow = Posterior(mean=prior.mean[kept], covariance=prior.covariance[np.ix_(kept, kept)])
-    slopes = fitted.slopes[:, kept]
-    found = settle(linear(error, slopes, x[kept]), narrow, fitted.noise) if kept.any() else narrow
+    error = fitted.error + fitted.slopes[:, ~retained] @ (prior.mean - x)[~retained]
+    narrow = Posterior(mean=prior.mean[retained], covariance=prior.covariance[np.ix_(retained, retained)])
+    slopes = fitted.slopes[:, retained]
+    found = settle(linear(error, slopes, x[retained]), narrow, fitted.noise) if retained.any() else narrow
     return Fitted(
-        names=tuple(n for n, is_kept in zip(fitted.names, kept, strict=True) if is_kept),
-        low=fitted.low[kept], high=fitted.high[kept], prior=narrow, posterior=found,
-        error=error + slopes @ (found.mean - x[kept]), slopes=slopes, noise=fitted.noise,
+        names=tuple(n for n, is_kept in zip(fitted.names, retained, strict=True) if is_kept),
+        low=fitted.low[retained], high=fitted.high[retained], prior=narrow, posterior=found,
+        error=error + slopes @ (found.mean - x[retained]), slopes=slopes, noise=fitted.noise,
     )  # fmt: skip
 
 

@@ -10,18 +10,18 @@ from pkgutil import iter_modules
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log
 
-Said = Mapping[str, str]
+UserSettings = Mapping[str, str]
 """What the user says of the runs: column of a measured table -> cell."""
 
 
 @dataclass(slots=True)
-class Found:
+class ParsedRun:
     """One run: its cells, and what a reader must know about it."""
 
     cells: dict[str, str] = field(default_factory=dict[str, str])
     notes: list[str] = field(default_factory=list[str])
 
-    def say(self, column: str, value: float | str) -> None:
+    def add_note(self, column: str, value: float | str) -> None:
         """Fill a cell; a number that is not finite, or blank text, leaves it blank."""
         if isinstance(value, str):
             if value:
@@ -36,7 +36,7 @@ class Reader:
 
     name: str
     recognise: Callable[[Log], bool]
-    read: Callable[[Sequence[Log], Said], list[Found]]
+    read: Callable[[Sequence[Log], UserSettings], list[ParsedRun]]
 
 
 @cache
@@ -72,21 +72,23 @@ def check_duration(where: str, duration_s: float) -> None:
         raise ScenarioError(f"{where}: states {got}; the file is incomplete, or the run never started.")
 
 
-def needed(said: Said, where: str, columns: Mapping[str, str]) -> dict[str, float]:
+def needed(user_settings: UserSettings, where: str, columns: Mapping[str, str]) -> dict[str, float]:
     """Numbers that a file does not hold and the user must say: column -> flag with an example."""
-    missing = [flag for column, flag in columns.items() if not said.get(column)]
+    missing = [flag for column, flag in columns.items() if not user_settings.get(column)]
     if missing:
         raise ScenarioError(f"{where}: this tool does not write down how it was run; add {', '.join(missing)}.")
     out: dict[str, float] = {}
     for column in columns:
         try:
-            out[column] = float(said[column])
+            out[column] = float(user_settings[column])
         except ValueError:
-            raise ScenarioError(f"{columns[column].split(' ')[0]}: got {said[column]!r}; write a number.") from None
+            raise ScenarioError(
+                f"{columns[column].split(' ')[0]}: got {user_settings[column]!r}; write a number."
+            ) from None
     return out
 
 
-def arrivals(run: Found, concurrency: float, rate_per_s: float, in_flight: float = math.nan) -> None:
+def arrivals(run: ParsedRun, concurrency: float, rate_per_s: float, in_flight: float = math.nan) -> None:
     """Write down how requests arrived: a fixed number in flight, a rate, or (neither) all at once.
 
     With both a limit and a rate it was a closed loop where the limit was nearly filled on average, else open.
@@ -96,10 +98,10 @@ def arrivals(run: Found, concurrency: float, rate_per_s: float, in_flight: float
         has_rate = not in_flight >= 0.9 * concurrency
         run.notes.append(f"had a rate and a limit; taken as {'open, at the rate' if has_rate else 'a closed loop'}")
     if has_rate:
-        run.say("mode", "open")
-        run.say("request_rate_per_s", rate_per_s)
+        run.add_note("mode", "open")
+        run.add_note("request_rate_per_s", rate_per_s)
     elif has_limit:
-        run.say("mode", "closed")
-        run.say("concurrency", concurrency)
+        run.add_note("mode", "closed")
+        run.add_note("concurrency", concurrency)
     else:
-        run.say("mode", "offline")
+        run.add_note("mode", "offline")

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 
 from orrery.base.errors import OrreryError, ScenarioError
-from orrery.calibrate.runs.elsewhere import serving_references
 from orrery.calibrate.runs.problem import Cell, Constant, Constants, Reference, Subject
 from orrery.calibrate.runs.read import TOOL
-from orrery.calibrate.runs.said import one_of
+from orrery.calibrate.runs.reference_predictions import serving_references
+from orrery.calibrate.runs.user_settings import one_of
 from orrery.catalog.engines import ASSUMED_HOST, era_of
 from orrery.evidence.metrics import METRICS, base_metric
 from orrery.evidence.row import Row

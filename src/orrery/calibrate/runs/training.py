@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.calibrate.runs.elsewhere import training_references
 from orrery.calibrate.runs.problem import Cell, Constant, Constants, Ints, Reference, Subject
 from orrery.calibrate.runs.read import TOOL
-from orrery.calibrate.runs.said import one_of
+from orrery.calibrate.runs.reference_predictions import training_references
+from orrery.calibrate.runs.user_settings import one_of
 from orrery.catalog.frameworks import ASSUMED
 from orrery.evidence.answers import Answers
 from orrery.evidence.tables import Table
@@ -81,8 +81,8 @@ class TrainingRuns:
         self.declined: dict[int, str] = dict(answers.declined)
         if not self.runs:
             reasons = Counter(self.declined.values()).most_common(3)
-            said = "; ".join(f"{n} x {reason}" for reason, n in reasons) or "none states a time or a peak of memory"
-            raise ScenarioError(f"No run can be predicted: {said}")
+            text = "; ".join(f"{n} x {reason}" for reason, n in reasons) or "none states a time or a peak of memory"
+            raise ScenarioError(f"No run can be predicted: {text}")
         self.table = table.take([run.member.number for run in self.runs])
         self.constants = CONSTANTS
         self.subject = _subject(self.table, self.runs)

@@ -120,15 +120,15 @@ class Suite:
     loads_frac: tuple[float, ...] = (0.3, 0.6, 0.85)  # of the capacity that the prediction states
 
 
-MOST_ROWS, LEAST_SIDE, MOST_SIDE, GRANULE, ODD_FRAC = 512, 64, 4096, 16, 0.2
+MAX_ROWS, MIN_SIDE, MAX_SIDE, GRANULE, ODD_FRAC = 512, 64, 4096, 16, 0.2
 """Drawn products: m up to the first, n and k between the next two, multiples of the granule but for an odd share."""
 
 
 def drawn_products(count: int, seed: int = 0) -> tuple[Product, ...]:
     """Products of any shape, evenly in the logarithms of their sides; more of them never change the first ones."""
     random = stream(seed, "products").random((count, 4))
-    rows = np.rint(MOST_ROWS ** random[:, 0]).astype(int)
-    sides = np.rint(LEAST_SIDE * (MOST_SIDE / LEAST_SIDE) ** random[:, 1:3]).astype(int)
+    rows = np.rint(MAX_ROWS ** random[:, 0]).astype(int)
+    sides = np.rint(MIN_SIDE * (MAX_SIDE / MIN_SIDE) ** random[:, 1:3]).astype(int)
     even = (random[:, 3] >= ODD_FRAC)[:, None]
     sides = np.where(even, sides // GRANULE * GRANULE, sides | 1)
     return tuple(Product(m=m, n=n, k=k) for m, (n, k) in zip(rows.tolist(), sides.tolist(), strict=True))

@@ -24,7 +24,7 @@ from orrery.calibrate.measure import numpy_kernels as kernels
 from orrery.calibrate.measure.backends.on_numpy import NumpyBackend
 from orrery.calibrate.measure.clock import time_call
 from orrery.calibrate.measure.exchange.team import Team
-from orrery.calibrate.measure.quiet import PATIENCE_S, Quiet
+from orrery.calibrate.measure.quiet import PATIENCE_S, QuietSampler
 from orrery.calibrate.measure.state import num_blas_threads
 from orrery.calibrate.measure.watch import Canary
 from orrery.calibrate.truth.cases import Case, Decode, Exchange, Load, Network, Prefill, Product
@@ -39,10 +39,10 @@ FORMATS = {"weights_format": "fp32", "activations_format": "fp32", "kv_format": 
 
 COLLECTIVE, LIBRARY = "all_reduce", "tcp"
 
-PRODUCT_BUDGET_S, STEP_BUDGET_S, EXCHANGE_BUDGET_S, LEAST_SAMPLES = 0.05, 0.1, 0.05, 3
+PRODUCT_BUDGET_S, STEP_BUDGET_S, EXCHANGE_BUDGET_S, MIN_SAMPLES = 0.05, 0.1, 0.05, 3
 """Time for one round of one case, warm-up included, unless so many samples take longer."""
 
-MOST_SCHEDULES_RATIO = 5.0
+MAX_SCHEDULES_RATIO = 5.0
 """A server's run ends after so many times the schedule of its arrivals: the machine is busy, or was not predicted."""
 
 Metrics = dict[str, float]
@@ -56,7 +56,7 @@ def measure(
     device: str,
     configs: Path,
     rounds: int = 3,
-    quiet: Quiet | None = None,
+    quiet: QuietSampler | None = None,
     on_progress: Progress | None = None,
 ) -> list[Row]:
     """Run every case ``rounds`` times; one row a case. ``configs`` is the folder that ``write_configs`` filled.
@@ -81,9 +81,9 @@ def measure(
     ]
 
 
-def listening(patience_s: float = PATIENCE_S) -> Quiet:
+def listening(patience_s: float = PATIENCE_S) -> QuietSampler:
     """What waits for quiet moments of this machine, having listened to it."""
-    return Quiet(Canary.of(NumpyBackend()), patience_s)
+    return QuietSampler(Canary.of(NumpyBackend()), patience_s)
 
 
 def write_configs(networks: Iterable[Network], folder: Path) -> None:
@@ -102,7 +102,7 @@ class _Bench:
     """What cases share, made when the first one needs it: the weights of each network, and two processes."""
 
     opened: ExitStack
-    quiet: Quiet
+    quiet: QuietSampler
     models: dict[str, Transformer] = field(default_factory=dict[str, Transformer])
     pair: Team | None = None
 
@@ -123,7 +123,7 @@ class _Bench:
     def _load(self, case: Load) -> Metrics:
         """Nothing where the machine did not keep up: what happened to finish says little about what did not."""
         requests = case.requests()
-        most_s = MOST_SCHEDULES_RATIO * float(requests.arrive_s[-1])
+        most_s = MAX_SCHEDULES_RATIO * float(requests.arrive_s[-1])
         served = serve(self._model(case.server.network), requests, case.server.limits, most_s=most_s)
         return served.metrics() if np.isfinite(served.finish_s).all() else {}
 
@@ -131,7 +131,7 @@ class _Bench:
         if self.pair is None:
             self.pair = self.opened.enter_context(Team(LIBRARY))
         take = partial(
-            self.pair.time, COLLECTIVE, case.message_bytes, budget_s=EXCHANGE_BUDGET_S, least_samples=LEAST_SAMPLES
+            self.pair.time, COLLECTIVE, case.message_bytes, budget_s=EXCHANGE_BUDGET_S, least_samples=MIN_SAMPLES
         )  # fmt: skip
         return {"time_s": self.quiet.take(take)[0].time_s}
 
@@ -168,7 +168,7 @@ class _Bench:
         return self._time_s(step, STEP_BUDGET_S)
 
     def _time_s(self, call: Callable[[], object], budget_s: float) -> float:
-        take = partial(time_call, call, budget_s=budget_s, least_samples=LEAST_SAMPLES)
+        take = partial(time_call, call, budget_s=budget_s, least_samples=MIN_SAMPLES)
         return self.quiet.take(take)[0].time_s
 
 

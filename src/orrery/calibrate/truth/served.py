@@ -43,8 +43,10 @@ class Served:
     @property
     def finish_s(self) -> Floats:
         """When each request's last token came; ``nan`` for those that the run left unfinished."""
-        wanted = self.requests.output_tokens.tolist()
-        return np.array([t[-1] if t.size == n else np.nan for t, n in zip(self.token_times_s, wanted, strict=True)])
+        requested_tokens = self.requests.output_tokens.tolist()
+        return np.array(
+            [t[-1] if t.size == n else np.nan for t, n in zip(self.token_times_s, requested_tokens, strict=True)]
+        )
 
     @property
     def latencies_s(self) -> dict[str, Floats]:

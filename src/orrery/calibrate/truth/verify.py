@@ -34,7 +34,7 @@ GROUPS: Mapping[str, tuple[type, str]] = {
 """What is tried -> its cases, and what that is."""
 
 METRICS = ("time_s", "ttft_s", "tpot_s")
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +94,13 @@ class Verified:
 def verify_device(
     device: Path | str, *, suite: str = "quick", groups: Sequence[str] = (), table: Path | str = "",
     replace_file: bool = False,
-    patience_s: float = PATIENCE_S, on_progress: Told = lambda done, total: None,
+    patience_s: float = PATIENCE_S, on_progress: Progress = lambda done, total: None,
 ) -> Verified:  # fmt: skip
     """Predict the cases of a suite on a calibrated ``device`` file, then run them here with NumPy.
 
     ``groups`` names some of ``GROUPS`` (all, if empty); ``table`` a CSV file for the measured rows.
     """
-    asked = _suite(suite)
+    suite_cases = _suite(suite)
     if table:
         refuse_table(Path(table), is_replaced=replace_file)
     chosen = _groups(groups)
@@ -108,15 +108,18 @@ def verify_device(
         raise ScenarioError(f"{device} was not measured with NumPy; run orrery calibrate device --backend numpy.")
     with tempfile.TemporaryDirectory() as folder:
         configs = Path(folder)
-        write_configs({s.network.name: s.network for s in (*asked.steps, *asked.servers)}.values(), configs)
-        cases = [case for case in _cases(asked, str(device), configs) if _group(case) in chosen]
+        write_configs({s.network.name: s.network for s in (*suite_cases.steps, *suite_cases.servers)}.values(), configs)
+        cases = [case for case in _cases(suite_cases, str(device), configs) if _group(case) in chosen]
         predicted = _predictions(cases, str(device), configs)
         found: list[dict[str, Any]] = []
         brief = [case for case in cases if not isinstance(case, Load)]
         loads = [case for case in cases if isinstance(case, Load)]
         quiet = listening(patience_s)
-        total = len(brief) * asked.rounds + len(loads) * asked.load_rounds
-        for part, rounds, before in ((brief, asked.rounds, 0), (loads, asked.load_rounds, len(brief) * asked.rounds)):
+        total = len(brief) * suite_cases.rounds + len(loads) * suite_cases.load_rounds
+        for part, rounds, before in (
+            (brief, suite_cases.rounds, 0),
+            (loads, suite_cases.load_rounds, len(brief) * suite_cases.rounds),
+        ):
             if part:
                 found += measure(
                     part, device=str(device), configs=configs, rounds=rounds, quiet=quiet,
@@ -136,10 +139,10 @@ def _suite(name: str) -> Suite:
     return SUITES[name]
 
 
-def _groups(asked: Sequence[str]) -> tuple[str, ...]:
-    if unknown := [group for group in asked if group not in GROUPS]:
+def _groups(suite_cases: Sequence[str]) -> tuple[str, ...]:
+    if unknown := [group for group in suite_cases if group not in GROUPS]:
         raise ScenarioError(f"--only {', '.join(unknown)}: write some of {', '.join(GROUPS)}.")
-    return tuple(asked) or tuple(GROUPS)
+    return tuple(suite_cases) or tuple(GROUPS)
 
 
 def _group(case: Case) -> str:
@@ -217,8 +220,8 @@ def _rows(
     """One row a case and metric; a load that did not come to an end has none."""
     measured = {id(case): row for case, row in zip(order, found, strict=True)}
     rows: list[VerifiedRow] = []
-    for case, said in zip(cases, predicted, strict=True):
-        for metric, (value, low, high) in said.items():
+    for case, text in zip(cases, predicted, strict=True):
+        for metric, (value, low, high) in text.items():
             if (truth := measured[id(case)].get(metric)) is not None:
                 rows.append(VerifiedRow(
                     group=_group(case), case=_words(case), metric=metric, predicted_s=value, measured_s=float(truth),

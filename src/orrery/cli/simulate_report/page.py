@@ -24,7 +24,7 @@ PER_REQUEST = frozenset({
 })  # fmt: skip
 """Columns with a value a request: drawn as curves, never embedded."""
 
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 """Of one curve; longer ones are thinned evenly."""
 
 
@@ -58,16 +58,16 @@ def _script() -> str:
 
 def _embedded(value: Any) -> str:
     """JSON that can stand inside a script element: no ``<`` and no line separator of JavaScript's own."""
-    said = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The result without its columns, with curves of at most ``MOST_POINTS`` points."""
-    kept = {name: _thinned(value) for name, value in result.items() if name not in PER_REQUEST}
-    if "latency_curves" not in kept and (curves := _curves(result)):
-        kept["latency_curves"] = curves
-    return kept
+    """The result without its columns, with curves of at most ``MAX_POINTS`` points."""
+    retained = {name: _thinned(value) for name, value in result.items() if name not in PER_REQUEST}
+    if "latency_curves" not in retained and (curves := _curves(result)):
+        retained["latency_curves"] = curves
+    return retained
 
 
 def _thinned(value: Any) -> Any:
@@ -77,7 +77,7 @@ def _thinned(value: Any) -> Any:
         return {str(key): _thinned(inner) for key, inner in named.items()}
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        step = math.ceil(len(items) / MOST_POINTS) or 1
+        step = math.ceil(len(items) / MAX_POINTS) or 1
         return [_thinned(item) for item in items[::step]]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

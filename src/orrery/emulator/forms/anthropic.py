@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from orrery.emulator.forms.form import Usage
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
 
 REASONS = {"stop": "end_turn", "length": "max_tokens", "": ""}
 
@@ -47,7 +47,7 @@ class Message:
         last = {"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage.completion_tokens}}
         return _named({"type": "content_block_stop", "index": 0}) + _named(last) + _named({"type": "message_stop"})
 
-    def failure(self, refusal: Refusal) -> bytes:
+    def failure(self, refusal: RequestError) -> bytes:
         """The error as an event."""
         return _named(refusal.to_anthropic())
 

@@ -17,8 +17,8 @@ from orrery.emulator.prompts import Tokens
 
 def vector(tokens: Tokens, size: int) -> NDArray[np.float32]:
     """The vector of an input."""
-    said = b"\n".join(x if isinstance(x, bytes) else str(x).encode() for x in tokens)
-    found = np.random.default_rng([crc32(said), len(said)]).standard_normal(size, dtype=np.float32)
+    text = b"\n".join(x if isinstance(x, bytes) else str(x).encode() for x in tokens)
+    found = np.random.default_rng([crc32(text), len(text)]).standard_normal(size, dtype=np.float32)
     return (found / np.linalg.norm(found)).astype(np.float32)
 
 
@@ -35,11 +35,11 @@ class Embeddings:
             {"index": k, "object": "embedding", "embedding": self._written(vector(tokens, self._size))}
             for k, tokens in enumerate(self._inputs)
         ]
-        told = {
+        usage_json = {
             "prompt_tokens": usage.prompt_tokens, "total_tokens": usage.prompt_tokens, "completion_tokens": 0,
             "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
         }  # fmt: skip
-        return {**self._about, "data": data, "usage": told}
+        return {**self._about, "data": data, "usage": usage_json}
 
     def _written(self, found: NDArray[np.float32]) -> Any:
         return b64encode(found.astype("<f4").tobytes()).decode() if self._is_packed else found.tolist()

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
 
 END = b"data: [DONE]\n\n"
 
@@ -26,7 +26,7 @@ class Usage:
         }  # fmt: skip
 
 
-class Whole(Protocol):
+class CompleteResponse(Protocol):
     """One request's answers in one body."""
 
     def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> Any:
@@ -34,7 +34,7 @@ class Whole(Protocol):
         ...
 
 
-class Form(Whole, Protocol):
+class Form(CompleteResponse, Protocol):
     """The same, and as a stream. Texts hold nothing that JSON would escape."""
 
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
@@ -49,7 +49,7 @@ class Form(Whole, Protocol):
         """What follows the last text."""
         ...
 
-    def failure(self, refusal: Refusal) -> bytes:
+    def failure(self, refusal: RequestError) -> bytes:
         """An error in the middle of a stream."""
         ...
 

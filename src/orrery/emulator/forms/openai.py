@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from orrery.emulator.forms.form import END, Usage, event
-from orrery.emulator.refusal import Refusal
+from orrery.emulator.refusal import RequestError
 
 GAP = b"\0"
 """Where a chunk's text goes; no JSON holds it."""
@@ -28,9 +28,9 @@ class _Chunked:
 
     def _chunk(self, index: int, middle: bytes, reason: str, usage: Usage | None) -> bytes:
         ends = f'"{reason}"'.encode() if reason else b"null"
-        told = b',"usage":' + msgspec.json.encode(usage.to_json()) if usage else b""
+        usage_json = b',"usage":' + msgspec.json.encode(usage.to_json()) if usage else b""
         return b'%b,"choices":[{"index":%d,%b,"logprobs":null,"finish_reason":%b}]%b}\n\n' % (
-            self._head, index, middle, ends, told,
+            self._head, index, middle, ends, usage_json,
         )  # fmt: skip
 
     def piece(self, index: int, text: str, reason: str, usage: Usage | None) -> bytes:
@@ -48,7 +48,7 @@ class _Chunked:
         last = event({**self._about(self.kind), "choices": [], "usage": usage.to_json()}) if tells_usage else b""
         return last + END
 
-    def failure(self, refusal: Refusal) -> bytes:
+    def failure(self, refusal: RequestError) -> bytes:
         """The error as an event, and the end."""
         return event(refusal.to_json()) + END
 
@@ -61,8 +61,8 @@ class Chat(_Chunked):
 
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
         """Who speaks, once for each answer."""
-        role, told = b'"delta":{"role":"assistant","content":""}', usage if tells_usage_always else None
-        return b"".join(self._chunk(index, role, "", told) for index in range(num_choices))
+        role, usage_json = b'"delta":{"role":"assistant","content":""}', usage if tells_usage_always else None
+        return b"".join(self._chunk(index, role, "", usage_json) for index in range(num_choices))
 
     def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
         """All answers at once."""

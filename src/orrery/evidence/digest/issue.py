@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from orrery.evidence.digest.subscription import Frequency, Wanted
+from orrery.evidence.digest.subscription import Frequency, SubscriptionFilter
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_id
 from orrery.evidence.find.fields import columns
 from orrery.evidence.find.made import document_of_entry
 from orrery.evidence.find.terms import terms
-from orrery.evidence.understanding.meaning import Deployment, Meaning
+from orrery.evidence.understanding.meaning import Deployment, DeploymentEffect
 from orrery.evidence.understanding.trending import DAYS, Trend, trending
 
-MOST_ITEMS = 15
+MAX_ITEMS = 15
 """Of one issue; the last line says how many more there are."""
 
 
@@ -23,7 +23,7 @@ class Item:
 
     trend: Trend
     because: tuple[str, ...]
-    meanings: tuple[Meaning, ...] = ()
+    meanings: tuple[DeploymentEffect, ...] = ()
 
     @property
     def link(self) -> str:
@@ -33,7 +33,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Issue:
+class DigestIssue:
     """What one reader gets for one period."""
 
     since: date
@@ -60,46 +60,51 @@ def period(frequency: Frequency, today: date) -> str:
 
 
 def compose(
-    store: Store, until: date, wanted: Wanted, *, without: Collection[str] = (), deployment: Deployment | None = None,
-    most: int = MOST_ITEMS,
-) -> Issue:  # fmt: skip
+    store: Store,
+    until: date,
+    selection: SubscriptionFilter,
+    *,
+    without: Collection[str] = (),
+    deployment: Deployment | None = None,
+    most: int = MAX_ITEMS,
+) -> DigestIssue:
     """The issue for what is wanted, up to a day; papers ``without`` were sent before."""
-    trends = trending(store, until, wanted.frequency)
-    return chosen(trends, until, wanted, without=without, deployment=deployment, most=most)
+    trends = trending(store, until, selection.frequency)
+    return chosen(trends, until, selection, without=without, deployment=deployment, most=most)
 
 
 def chosen(
-    trends: Sequence[Trend], until: date, wanted: Wanted, *, without: Collection[str] = (),
-    deployment: Deployment | None = None, most: int = MOST_ITEMS,
-) -> Issue:  # fmt: skip
+    trends: Sequence[Trend], until: date, selection: SubscriptionFilter, *, without: Collection[str] = (),
+    deployment: Deployment | None = None, most: int = MAX_ITEMS,
+) -> DigestIssue:  # fmt: skip
     """The issue made of the papers of its period. A paper that got its id since it was sent is known by its title."""
     fresh = [t for t in trends if t.entry.id not in without and title_id(t.entry.title) not in without]
-    fitting = [(t, why) for t in fresh if (why := tuple(_reasons(t, wanted))) or not _is_choosy(wanted)]
+    fitting = [(t, why) for t in fresh if (why := tuple(_reasons(t, selection))) or not _is_choosy(selection)]
     items = tuple(
         Item(trend=t, because=why, meanings=deployment.meanings(t.understood) if deployment else ())
         for t, why in fitting[:most]
     )
-    since = until - timedelta(days=DAYS[wanted.frequency] - 1)
-    return Issue(since=since, until=until, items=items, num_more=max(0, len(fitting) - most))
+    since = until - timedelta(days=DAYS[selection.frequency] - 1)
+    return DigestIssue(since=since, until=until, items=items, num_more=max(0, len(fitting) - most))
 
 
-def _is_choosy(wanted: Wanted) -> bool:
-    return bool(wanted.layers or wanted.techniques or wanted.searches)
+def _is_choosy(selection: SubscriptionFilter) -> bool:
+    return bool(selection.layers or selection.techniques or selection.searches)
 
 
-def _reasons(trend: Trend, wanted: Wanted) -> Iterator[str]:
+def _reasons(trend: Trend, selection: SubscriptionFilter) -> Iterator[str]:
     """Why a reader wants a paper: its layer, a technique that it resembles, or a saved search that it answers."""
-    told = trend.understood
-    if told.layer in wanted.layers:
-        yield f"layer {told.layer} ({told.layer_confidence_frac:.0%} sure)"
-    for name, sure in told.techniques:
-        if name in wanted.techniques:
+    classification = trend.understood
+    if classification.layer in selection.layers:
+        yield f"layer {classification.layer} ({classification.layer_confidence_frac:.0%} sure)"
+    for name, sure in classification.techniques:
+        if name in selection.techniques:
             yield f"resembles {name} ({sure:.0%} sure)"
-    if wanted.searches:
-        there = {term for column in columns(document_of_entry(trend.entry, told)).values() for term in column}
-        yield from (f"has all words of {search!r}" for search in wanted.searches if _answers(search, there))
+    if selection.searches:
+        there = {term for column in columns(document_of_entry(trend.entry, classification)).values() for term in column}
+        yield from (f"has all words of {search!r}" for search in selection.searches if _answers(search, there))
 
 
 def _answers(search: str, there: Collection[str]) -> bool:
-    asked: Sequence[str] = terms(search)
-    return bool(asked) and all(term in there for term in asked)
+    query_terms: Sequence[str] = terms(search)
+    return bool(query_terms) and all(term in there for term in query_terms)

@@ -113,25 +113,25 @@ class Connection:
         content = letter.as_bytes(policy=LETTER)
         self._wait(PATIENCE_S)
         try:
-            for code, said in (
+            for code, text in (
                 self._client.mail(letter["From"].addresses[0].addr_spec),
                 self._client.rcpt(letter["To"].addresses[0].addr_spec),
             ):
                 if code not in (250, 251):
                     self._client.rset()
-                    return "refused", f"{code} {said.decode(errors='replace')}"
+                    return "refused", f"{code} {text.decode(errors='replace')}"
         except (smtplib.SMTPException, OSError) as error:
             return "refused", str(error)
         try:
             self._wait(LETTER_PATIENCE_S)
-            code, said = self._client.data(content)
+            code, text = self._client.data(content)
         except smtplib.SMTPDataError as error:  # it refused before it took any of the letter
             with suppress(smtplib.SMTPException, OSError):
                 self._client.rset()
             return "refused", str(error)
         except (smtplib.SMTPException, OSError) as error:
             return "unsure", str(error)
-        return ("sent" if code == 250 else "refused"), f"{code} {said.decode(errors='replace')}"
+        return ("sent" if code == 250 else "refused"), f"{code} {text.decode(errors='replace')}"
 
     def _wait(self, patience_s: float) -> None:
         """For answers from now on."""

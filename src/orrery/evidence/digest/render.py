@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from orrery.evidence.amounts import amount
-from orrery.evidence.digest.issue import Issue, Item
+from orrery.evidence.digest.issue import DigestIssue, Item
 from orrery.evidence.feed.extra import load
 
 WIDTH = 78
@@ -22,14 +22,16 @@ ATOM = "http://www.w3.org/2005/Atom"
 
 def lines_of(item: Item) -> Iterator[tuple[str, str]]:
     """What is said of a paper below its title: a word and a sentence each."""
-    entry, told = item.trend.entry, item.trend.understood
+    entry, classification = item.trend.entry, item.trend.understood
     who = entry.organisation or (f"{entry.num_authors} authors" if entry.num_authors else "")
     if who or entry.published:
         yield "from", ", ".join(x for x in (who, f"{entry.published:%d %B %Y}" if entry.published else "") if x)
-    if told.layer:
-        like = ", ".join(name for name, _ in told.techniques)
-        yield "about", f"{told.layer}{f', like {like}' if like else ''}"
-    claims = (f"{c.metric.replace('_', ' ')} {_amount(c.low, c.high, c.unit, c.reading)}" for c in told.claims)
+    if classification.layer:
+        like = ", ".join(name for name, _ in classification.techniques)
+        yield "about", f"{classification.layer}{f', like {like}' if like else ''}"
+    claims = (
+        f"{c.metric.replace('_', ' ')} {_amount(c.low, c.high, c.unit, c.reading)}" for c in classification.claims
+    )
     yield from (("claims", claim) for claim in list(dict.fromkeys(claims))[:CLAIMS])
     for meaning in item.meanings:
         yield "for you", str(meaning)
@@ -42,14 +44,14 @@ def _amount(low: float, high: float, unit: str, reading: str) -> str:
     return ends if reading == "value" else f"{reading} {ends}"
 
 
-def as_text(issue: Issue, links: Mapping[str, str] | None = None) -> str:
+def as_text(issue: DigestIssue, links: Mapping[str, str] | None = None) -> str:
     """The issue for a terminal or the plain part of a letter; ``links`` stand at its end."""
     out = [issue.title, "=" * len(issue.title), ""]
     for i, item in enumerate(issue.items, 1):
         out.append(fill(f"{i}. {item.trend.entry.title}", WIDTH, subsequent_indent="   "))
         if item.link:
             out.append(f"   {item.link}")
-        out += [_wrapped(f"{word}: {said}") for word, said in lines_of(item)]
+        out += [_wrapped(f"{word}: {text}") for word, text in lines_of(item)]
         out += ["", _wrapped(shorten(item.trend.entry.abstract, ABSTRACT, placeholder=" …")), ""]
     out += _end(issue)
     out += [f"{word}: {link}" for word, link in (links or {}).items()]
@@ -60,20 +62,20 @@ def _wrapped(text: str) -> str:
     return fill(text, WIDTH, initial_indent="   ", subsequent_indent="   ", break_long_words=False)
 
 
-def _end(issue: Issue) -> list[str]:
+def _end(issue: DigestIssue) -> list[str]:
     if not issue.items:
         return ["Nothing new that you asked for.", ""]
     return [f"And {issue.num_more} more: orrery papers trending", ""] if issue.num_more else []
 
 
-def as_html(issue: Issue, links: Mapping[str, str] | None = None) -> str:
+def as_html(issue: DigestIssue, links: Mapping[str, str] | None = None) -> str:
     """The issue as a page that stands alone: no pictures, scripts or fonts from elsewhere; everything escaped."""
     items = [
         {"title": item.trend.entry.title, "link": _web(item.link), "lines": list(lines_of(item)),
          "abstract": shorten(item.trend.entry.abstract, ABSTRACT, placeholder=" …")}
         for item in issue.items
     ]  # fmt: skip
-    return template("letter.html").render(title=issue.title, items=items, end=_end(issue)[:1], links=links or {})
+    return template("email.html").render(title=issue.title, items=items, end=_end(issue)[:1], links=links or {})
 
 
 def _web(link: str) -> str:
@@ -89,7 +91,7 @@ def template(name: str) -> Any:
     return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined).get_template(name)
 
 
-def as_atom(issue: Issue, address: str = "") -> str:
+def as_atom(issue: DigestIssue, address: str = "") -> str:
     """The issue as an Atom feed [rfc-4287]; ``address`` is where the feed itself is found."""
     Xml.register_namespace("", ATOM)
     feed = Xml.Element(f"{{{ATOM}}}feed")
@@ -111,8 +113,8 @@ def as_atom(issue: Issue, address: str = "") -> str:
             _child(made, "link", rel="alternate", href=item.link)
         for name in entry.authors:
             _child(_child(made, "author"), "name", name)
-        said = [f"{word}: {what}" for word, what in lines_of(item)]
-        _child(made, "summary", "\n".join([*said, "", entry.abstract]))
+        text = [f"{word}: {what}" for word, what in lines_of(item)]
+        _child(made, "summary", "\n".join([*text, "", entry.abstract]))
     Xml.indent(feed)
     return Xml.tostring(feed, encoding="unicode", xml_declaration=True) + "\n"
 

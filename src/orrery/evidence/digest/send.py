@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from orrery.evidence.digest.issue import Issue, chosen, period
-from orrery.evidence.digest.letter import Sender, digest_letter
+from orrery.evidence.digest.email_message import Sender, digest_letter
+from orrery.evidence.digest.issue import DigestIssue, chosen, period
 from orrery.evidence.digest.post import Connection
 from orrery.evidence.digest.subscription import Frequency, Subscription, Subscriptions
 from orrery.evidence.digest.tokens import Tokens
@@ -31,7 +31,7 @@ class Sent:
     period: str
     outcome: Outcome
     num_papers: int
-    said: str = ""  # by the server
+    text: str = ""  # by the server
 
 
 def send_due(
@@ -42,30 +42,30 @@ def send_due(
     subscriptions, tokens = Subscriptions(store, clock), Tokens(store, clock)
     trends: dict[Frequency, list[Trend]] = {}
     for reader in subscriptions.all("active"):
-        name = period(reader.wanted.frequency, today)
+        name = period(reader.selection.frequency, today)
         if not _is_due(store, reader, name):
             continue
-        often = reader.wanted.frequency
+        often = reader.selection.frequency
         if often not in trends:
             trends[often] = trending(store, today, often)
         before = _sent_before(store, reader)
-        issue = chosen(trends[often], today, reader.wanted, without=before, deployment=deployment)
+        issue = chosen(trends[often], today, reader.selection, without=before, deployment=deployment)
         if not issue.items:
             yield Sent(address=reader.address, period=name, outcome="empty", num_papers=0)
             continue
         letter = digest_letter(issue, reader, name, sender, tokens)
         if not _begin(store, reader, name, issue, str(letter["Message-ID"]), clock()):
             continue  # another process has it
-        handed, said = connection.hand_over(letter)
-        _end(store, reader, name, handed, said)
-        yield Sent(address=reader.address, period=name, outcome=handed, num_papers=len(issue.items), said=said)
+        handed, text = connection.hand_over(letter)
+        _end(store, reader, name, handed, text)
+        yield Sent(address=reader.address, period=name, outcome=handed, num_papers=len(issue.items), text=text)
 
 
 def unsure(store: Store) -> tuple[tuple[str, str], ...]:
     """Addresses and periods of letters that may or may not have arrived, each told once."""
-    asked = "from letters join subscriptions on subscription = id where letters.state = 'on its way'"
+    from_clause = "from letters join subscriptions on subscription = id where letters.state = 'on its way'"
     with store.transaction():
-        rows = store.rows(f"select address, period {asked}")
+        rows = store.rows(f"select address, period {from_clause}")
         store.execute("update letters set state = 'unsure' where state = 'on its way'")
     return tuple((row["address"], row["period"]) for row in rows)
 
@@ -81,7 +81,7 @@ def _sent_before(store: Store, reader: Subscription) -> frozenset[str]:
     return frozenset(id for row in rows for id in json.loads(row["entries"]))
 
 
-def _begin(store: Store, reader: Subscription, name: str, issue: Issue, message_id: str, now_s: float) -> bool:
+def _begin(store: Store, reader: Subscription, name: str, issue: DigestIssue, message_id: str, now_s: float) -> bool:
     """Say that the letter is on its way, unless it is or was; on disk before anything is sent."""
     entries = json.dumps([item.trend.entry.id for item in issue.items])
     with store.transaction():
@@ -94,9 +94,9 @@ def _begin(store: Store, reader: Subscription, name: str, issue: Issue, message_
     return True
 
 
-def _end(store: Store, reader: Subscription, name: str, handed: str, said: str) -> None:
+def _end(store: Store, reader: Subscription, name: str, handed: str, text: str) -> None:
     state = {"sent": "sent", "refused": "refused", "unsure": "on its way"}[handed]
     store.execute(
         "update letters set state = ?, said = ? where subscription = ? and period = ?",
-        (state, said[:500], reader.id, name),
+        (state, text[:500], reader.id, name),
     )

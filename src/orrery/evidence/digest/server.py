@@ -12,10 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from orrery.base.errors import OrreryError
 from orrery.base.listening import not_listening
-from orrery.evidence.digest.desk import Desk, Page, page
+from orrery.evidence.digest.subscription_handler import Page, SubscriptionHandler, page
 
-MOST_BODY_BYTES = 4096
-MOST_AT_ONCE = 32
+MAX_BODY_BYTES = 4096
+MAX_AT_ONCE = 32
 PATIENCE_S = 10.0
 """For the whole of a request's lines and body; and for a client to take the answer."""
 
@@ -27,9 +27,9 @@ HEADERS = {
 }  # fmt: skip
 
 
-def serve(desk: Desk, host: str = "127.0.0.1", port: int = 0) -> ThreadingHTTPServer:
+def serve(desk: SubscriptionHandler, host: str = "127.0.0.1", port: int = 0) -> ThreadingHTTPServer:
     """A server for the desk, bound and not yet running; ``serve_forever`` runs it."""
-    places = threading.BoundedSemaphore(MOST_AT_ONCE)
+    places = threading.BoundedSemaphore(MAX_AT_ONCE)
 
     class Bound(_Handler):
         at = desk
@@ -52,7 +52,7 @@ def serve(desk: Desk, host: str = "127.0.0.1", port: int = 0) -> ThreadingHTTPSe
 class _Handler(BaseHTTPRequestHandler):
     """What HTTP wants around the desk's answers."""
 
-    at: Desk
+    at: SubscriptionHandler
     server_version, sys_version = "orrery", ""
 
     def handle(self) -> None:
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """A form, or a mail program's one click."""
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or len(length) > 9 or int(length) > MOST_BODY_BYTES:
+        if not length.isdecimal() or len(length) > 9 or int(length) > MAX_BODY_BYTES:
             self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
         form = _fields(self.rfile.read(int(length)).decode(errors="replace"))
@@ -85,8 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _client(self) -> str:
         """Who asks: as a proxy on this machine says of its own client, else whoever is connected."""
         peer = str(self.client_address[0])
-        said = ",".join(self.headers.get_all("X-Forwarded-For", ())).rpartition(",")[2].strip()
-        return said[:64] if said and ip_address(peer.partition("%")[0]).is_loopback else peer
+        text = ",".join(self.headers.get_all("X-Forwarded-For", ())).rpartition(",")[2].strip()
+        return text[:64] if text and ip_address(peer.partition("%")[0]).is_loopback else peer
 
     def _answer(self, ask: Callable[[str, dict[str, str]], Page]) -> None:
         self._late.cancel()  # all of the request is here
@@ -123,7 +123,7 @@ class _Server(ThreadingHTTPServer):
     """A client that hangs up is no news."""
 
     daemon_threads = True
-    request_queue_size = 2 * MOST_AT_ONCE
+    request_queue_size = 2 * MAX_AT_ONCE
 
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exception(), OSError):

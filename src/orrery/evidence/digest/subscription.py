@@ -20,7 +20,7 @@ Frequency = Literal["day", "week", "month"]
 State = Literal["pending", "active", "ended"]
 
 FREQUENCIES: tuple[Frequency, ...] = ("day", "week", "month")
-MOST_CHOSEN = 20
+MAX_CHOSEN = 20
 """Layers, techniques or searches of one subscription."""
 
 LONGEST_ADDRESS, LONGEST_NAME, LONGEST_SEARCH = 254, 64, 200
@@ -45,7 +45,7 @@ create table secrets (name text primary key, value blob not null)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SubscriptionFilter:
     """What a reader asked for; with nothing chosen, everything."""
 
     layers: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Subscription:
 
     id: int
     address: str
-    wanted: Wanted
+    selection: SubscriptionFilter
     state: State
 
 
@@ -91,19 +91,19 @@ class Subscriptions:
         rows = self._store.rows("select * from subscriptions where address = ?", (checked_address(address),))
         return _subscription(rows[0]) if rows else None
 
-    def ask(self, address: str, wanted: Wanted, state: State) -> Subscription:
+    def ask(self, address: str, selection: SubscriptionFilter, state: State) -> Subscription:
         """Write down what an address wants.
 
         An active one that asks again changes nothing unless its owner does: who types somebody's address into a page
         must not be able to change what they get.
         """
         address = checked_address(address)
-        check_wanted(wanted)
+        check_selection(selection)
         with self._store.transaction():
             known = self.find(address)
             if known is None or known.state != "active" or state == "active":
-                lists = (json.dumps(x) for x in (wanted.layers, wanted.techniques, wanted.searches))
-                values = (address, *lists, wanted.frequency, state, self._clock())
+                lists = (json.dumps(x) for x in (selection.layers, selection.techniques, selection.searches))
+                values = (address, *lists, selection.frequency, state, self._clock())
                 self._store.execute(
                     "insert into subscriptions (address, layers, techniques, searches, frequency, state, made_at_s) "
                     "values (?, ?, ?, ?, ?, ?, ?) on conflict (address) do update set layers = excluded.layers, "
@@ -122,8 +122,8 @@ class Subscriptions:
 
 def _subscription(row: sqlite3.Row) -> Subscription:
     layers, techniques, searches = (tuple(json.loads(row[name])) for name in ("layers", "techniques", "searches"))
-    wanted = Wanted(layers=layers, techniques=techniques, searches=searches, frequency=row["frequency"])
-    return Subscription(id=row["id"], address=row["address"], wanted=wanted, state=row["state"])
+    selection = SubscriptionFilter(layers=layers, techniques=techniques, searches=searches, frequency=row["frequency"])
+    return Subscription(id=row["id"], address=row["address"], selection=selection, state=row["state"])
 
 
 def checked_address(address: str) -> str:
@@ -134,14 +134,14 @@ def checked_address(address: str) -> str:
     return f"{found[1]}@{found[2].lower()}"
 
 
-def check_wanted(wanted: Wanted) -> None:
+def check_selection(selection: SubscriptionFilter) -> None:
     """Refuse more than a reader can mean, and names that nothing has."""
-    check_layers(wanted.layers)
-    check_techniques(wanted.techniques)
+    check_layers(selection.layers)
+    check_techniques(selection.techniques)
     for name in ("layers", "techniques", "searches"):
-        chosen: tuple[str, ...] = getattr(wanted, name)
-        if len(chosen) > MOST_CHOSEN or any(not c.strip() or len(c) > LONGEST_SEARCH for c in chosen):
-            raise FeedError(f"{name}: write up to {MOST_CHOSEN}, none empty or longer than {LONGEST_SEARCH} letters.")
+        chosen: tuple[str, ...] = getattr(selection, name)
+        if len(chosen) > MAX_CHOSEN or any(not c.strip() or len(c) > LONGEST_SEARCH for c in chosen):
+            raise FeedError(f"{name}: write up to {MAX_CHOSEN}, none empty or longer than {LONGEST_SEARCH} letters.")
 
 
 def checked_frequency(text: str) -> Frequency:

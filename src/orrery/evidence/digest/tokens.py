@@ -39,21 +39,21 @@ class Tokens:
 
     def make(self, purpose: Purpose, subscription: int) -> str:
         """A token for a link."""
-        said = f"{purpose}.{subscription}.{int(self._clock() / DAY_S)}"
-        return base64.urlsafe_b64encode(said.encode() + b"." + self._sign(said)).decode().rstrip("=")
+        text = f"{purpose}.{subscription}.{int(self._clock() / DAY_S)}"
+        return base64.urlsafe_b64encode(text.encode() + b"." + self._sign(text)).decode().rstrip("=")
 
     def read(self, purpose: Purpose, token: str) -> int | None:
         """The subscription that a token is about; None where it was not made here, for this, or is too old."""
         try:
             raw = base64.urlsafe_b64decode(token[:LONGEST].encode("ascii") + b"=" * (-len(token) % 4))
-            said, signature = raw[:-17].decode("ascii"), raw[-16:]
-            word, number, day = said.split(".")
+            text, signature = raw[:-17].decode("ascii"), raw[-16:]
+            word, number, day = text.split(".")
         except (ValueError, binascii.Error):
             return None
-        if len(token) > LONGEST or not hmac.compare_digest(signature, self._sign(said)) or word != purpose:
+        if len(token) > LONGEST or not hmac.compare_digest(signature, self._sign(text)) or word != purpose:
             return None
         is_late = self._clock() / DAY_S - int(day) > CONFIRM_DAYS + 1
         return None if is_late and purpose == "confirm" else int(number)
 
-    def _sign(self, said: str) -> bytes:
-        return hmac.digest(self._key, said.encode(), hashlib.sha256)[:16]
+    def _sign(self, text: str) -> bytes:
+        return hmac.digest(self._key, text.encode(), hashlib.sha256)[:16]

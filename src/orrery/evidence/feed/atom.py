@@ -13,12 +13,12 @@ from orrery.evidence.feed.entry import Entry, Read, Skipped
 from orrery.evidence.feed.extra import FeedError, load
 from orrery.evidence.feed.text import arxiv_id, plain, title_id
 
-MOST_ENTRIES = 5000
+MAX_ENTRIES = 5000
 
 _ANNOUNCED = re.compile(r"^arXiv:\S+\s+Announce Type:\s*\S+\s*(?:Abstract:\s*)?", re.IGNORECASE)
 _END = re.compile(rb"</(?:[a-z0-9_.-]+:)?(?:feed|rss|rdf)\s*>")
 _REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,12})|([0-9]{1,12}));?", re.IGNORECASE)
-MOST_TOTAL_DIGITS = 12
+MAX_TOTAL_DIGITS = 12
 _REFUSED = (b"<!doctype", b"<!entity")
 Raw = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ def read_atom(document: bytes, source: str, content_type: str = "") -> Read:
     _refuse_definitions(document, source)
     headers = {"content-type": content_type} if content_type else {}
     feed = _parsed(document, source, headers)
-    raw: list[Raw] = list(feed.entries[:MOST_ENTRIES])
+    raw: list[Raw] = list(feed.entries[:MAX_ENTRIES])
     if not raw and not feed.get("version"):
         raise FeedError(f"{source}: is no Atom or RSS feed{_because(feed)}.")
     skipped: list[Skipped] = []
@@ -86,8 +86,8 @@ def _because(feed: Any) -> str:
 
 def _total(feed: Any) -> int | None:
     """Hits of the whole search."""
-    said = str(feed.feed.get("opensearch_totalresults", ""))
-    return int(said) if said.isdecimal() and len(said) <= MOST_TOTAL_DIGITS else None
+    text = str(feed.feed.get("opensearch_totalresults", ""))
+    return int(text) if text.isdecimal() and len(text) <= MAX_TOTAL_DIGITS else None
 
 
 def _entry(raw: Raw, source: str, skipped: list[Skipped]) -> Entry | None:

@@ -9,7 +9,7 @@ from orrery.evidence.feed.entry import Entry, Read, Skipped
 from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.text import plain, title_id, whole_arxiv_id
 
-MOST_ENTRIES = 5000
+MAX_ENTRIES = 5000
 Raw = Mapping[str, Any]
 
 
@@ -20,10 +20,10 @@ def read_daily(document: bytes, source: str) -> Read:
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise FeedError(f"{source}: is no list of daily papers (JSON): {plain(str(error))[:120]}.") from None
     if not isinstance(found, list):
-        said = cast(Raw, found).get("error") if isinstance(found, dict) else None
-        raise FeedError(f"{source}: is no list of daily papers{f': {plain(str(said))[:120]}' if said else ''}.")
+        text = cast(Raw, found).get("error") if isinstance(found, dict) else None
+        raise FeedError(f"{source}: is no list of daily papers{f': {plain(str(text))[:120]}' if text else ''}.")
     skipped: list[Skipped] = []
-    items = cast("list[Any]", found)[:MOST_ENTRIES]
+    items = cast("list[Any]", found)[:MAX_ENTRIES]
     entries = [e for i, item in enumerate(items, start=1) if (e := _entry(item, i, source, skipped))]
     return Read(entries=tuple(entries), skipped=tuple(skipped))
 

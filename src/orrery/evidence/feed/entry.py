@@ -60,7 +60,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Understood:
+class Classification:
     """What is made of an entry by rule and by a small classifier; every guess with its confidence."""
 
     layer: str = ""
@@ -69,7 +69,7 @@ class Understood:
     claims: tuple[NumericClaim, ...] = ()
 
 
-def entry_json(entry: Entry, understood: Understood | None = None, library_key: str = "") -> dict[str, Any]:
+def entry_json(entry: Entry, understood: Classification | None = None, library_key: str = "") -> dict[str, Any]:
     """A paper, and what is made of it, as plain data."""
     found = {k: v.isoformat() if isinstance(v, date) else v for k, v in asdict(entry).items()}
     made = {"understood": asdict(understood)} if understood else {}

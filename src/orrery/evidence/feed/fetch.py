@@ -8,7 +8,7 @@ from datetime import date
 from orrery.evidence.feed.entry import Entry, Read, Skipped
 from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.http import Document, Reader
-from orrery.evidence.feed.kept import Saved, save_entries
+from orrery.evidence.feed.saved_entries import Saved, save_entries
 from orrery.evidence.feed.sources import Question, Source, id_url, source_of
 from orrery.evidence.feed.store import Store
 
@@ -112,8 +112,8 @@ def _read(source: Source, document: Document, question: Question, page: int) -> 
 def _limited(read: Read, question: Question, num_before: int) -> Read:
     """Not more than was asked for, and nothing older."""
     since = question.since if question.source == "arxiv" else None  # the others list by day
-    kept = [e for e in read.entries if not _is_older(e, since)]
-    return replace(read, entries=tuple(kept[: max(0, question.most_papers - num_before)]))
+    saved = [e for e in read.entries if not _is_older(e, since)]
+    return replace(read, entries=tuple(saved[: max(0, question.most_papers - num_before)]))
 
 
 def _is_older(entry: Entry, since: date | None) -> bool:

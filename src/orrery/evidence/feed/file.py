@@ -10,13 +10,13 @@ from orrery.evidence.feed.entry import Read
 from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.page import read_page
 
-MOST_BYTES = 20_000_000
+MAX_BYTES = 20_000_000
 """Of one document; the longest list of a day has some three million."""
 
 
 def read_file(path: Path, today: date, page_year: int | None = None) -> Read:
     """The papers of a file."""
-    document = read_user_bytes(path, "saved page or feed", MOST_BYTES, FeedError)
+    document = read_user_bytes(path, "saved page or feed", MAX_BYTES, FeedError)
     return read_document(document, path.name, today, page_year)
 
 

@@ -14,23 +14,23 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from orrery.evidence.feed.extra import FeedError, load
-from orrery.evidence.feed.pace import Clock, Pace
+from orrery.evidence.feed.pace import Clock, RateLimiter
 
 USER_AGENT = f"orrery/{version('orrery-ai')} (reads lists of new papers; one request at a time)"
-MOST_BYTES = 20_000_000
-MOST_REDIRECTS = 5
+MAX_BYTES = 20_000_000
+MAX_REDIRECTS = 5
 TRIES = 4
 FIRST_BACKOFF_S = 4.0
-MOST_RETRY_AFTER_S = 120.0
+MAX_RETRY_AFTER_S = 120.0
 """Whoever asks for a longer pause is asked again another day."""
 
 SILENCE_S = 30.0
 """Without a byte for so long, a connection counts as lost."""
 
-MOST_S = 300.0
+MAX_S = 300.0
 """A document that trickles in for longer, head or body, is given up."""
 
-MOST_HEADER_CHARACTERS = 500
+MAX_HEADER_CHARACTERS = 500
 
 REDIRECTS = (301, 302, 303, 307, 308)
 TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -60,11 +60,11 @@ class _Failed(Exception):
 class Reader:
     """One connection at a time to whatever is asked for."""
 
-    pace: Pace
+    pace: RateLimiter
     clock: Clock = field(default_factory=Clock)
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = MAX_BYTES
     silence_s: float = SILENCE_S
-    most_s: float = MOST_S
+    most_s: float = MAX_S
 
     def get(self, url: str, etag: str = "", last_modified: str = "") -> Document:
         """The document, or that it has not changed. FeedError says why it cannot be had."""
@@ -81,7 +81,7 @@ class Reader:
     def _pause(self, url: str, failed: _Failed, attempt: int) -> None:
         """As long as the server asks for, else twice as long as the last time."""
         pause_s = failed.retry_after_s
-        if pause_s is not None and pause_s > MOST_RETRY_AFTER_S:
+        if pause_s is not None and pause_s > MAX_RETRY_AFTER_S:
             raise FeedError(f"{shown(url)}: {failed}; it asks to come back in {pause_s:.0f} s.")
         self.clock.wait_s(FIRST_BACKOFF_S * 2.0**attempt if pause_s is None else pause_s)
 
@@ -93,16 +93,16 @@ class Reader:
         }  # fmt: skip
         headers |= {"If-None-Match": etag} if etag else {}
         headers |= {"If-Modified-Since": last_modified} if last_modified else {}
-        asked = url
-        for _ in range(MOST_REDIRECTS + 1):
-            check_web(asked)
+        target = url
+        for _ in range(MAX_REDIRECTS + 1):
+            check_web(target)
             self.pace.wait()
-            with self._answer(asked, headers) as answer:
+            with self._answer(target, headers) as answer:
                 if answer.status_code in REDIRECTS and "location" in answer.headers:
-                    asked = _next(asked, answer.headers["location"])
+                    target = _next(target, answer.headers["location"])
                     continue
                 return self._document(url, answer)
-        raise FeedError(f"{shown(url)}: redirects more than {MOST_REDIRECTS} times.")
+        raise FeedError(f"{shown(url)}: redirects more than {MAX_REDIRECTS} times.")
 
     @contextmanager
     def _answer(self, url: str, headers: dict[str, str]) -> Generator[Any]:
@@ -206,9 +206,9 @@ def _unpacked(url: str, answer: Any, most_bytes: int) -> Iterator[tuple[int, byt
         raise _Failed("the answer broke off")
 
 
-def _sent_back(said: str) -> str:
+def _sent_back(text: str) -> str:
     """What a server wants to hear again the next time; nothing where it could not be said as it is."""
-    return said if said.isascii() and said.isprintable() and len(said) <= MOST_HEADER_CHARACTERS else ""
+    return text if text.isascii() and text.isprintable() and len(text) <= MAX_HEADER_CHARACTERS else ""
 
 
 @cache
@@ -241,12 +241,12 @@ def _next(url: str, location: str) -> str:
     return target
 
 
-def _retry_after_s(said: str) -> float | None:
+def _retry_after_s(text: str) -> float | None:
     """Seconds that a server asks to wait, written as such or as a date; None where it says nothing."""
-    if said.strip().isascii() and said.strip().isdecimal():
-        return float(said)
+    if text.strip().isascii() and text.strip().isdecimal():
+        return float(text)
     try:
-        return max(0.0, (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds())
+        return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError, OverflowError):
         return None
 

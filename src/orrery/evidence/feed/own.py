@@ -9,14 +9,14 @@ from orrery.base.user_file import read_user_bytes
 from orrery.evidence.library import own_papers_folder
 from orrery.evidence.paper_file import Paper, paper_keys, read_paper
 
-MOST_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 
 
 def add_paper(path: Path, library: Path | None, *, replaces: bool = False) -> tuple[Paper, Path]:
     """Copy a paper file into the reader's folder, whole or not at all, and say where it lies."""
-    content = read_user_bytes(path, "paper file (TOML)", MOST_BYTES, FactError)
+    content = read_user_bytes(path, "paper file (TOML)", MAX_BYTES, FactError)
     try:
         paper = read_paper(path)
     except (TypeError, AttributeError, KeyError, ValueError) as error:

@@ -14,7 +14,7 @@ class Clock:
 
 
 @dataclass(slots=True, kw_only=True)
-class Pace:
+class RateLimiter:
     """Requests at least ``interval_s`` apart."""
 
     interval_s: float

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import date
 
 from orrery.evidence.feed.entry import Entry, Read, Skipped
-from orrery.evidence.feed.text import MOST_CHARACTERS, plain, title_id
+from orrery.evidence.feed.text import MAX_CHARACTERS, plain, title_id
 
 ABSTRACT_CHARACTERS = 240
 """A line at least so long is an abstract, whatever ends it; the longest titles have some 200."""
 
-MOST_TITLE_CHARACTERS = 400
+MAX_TITLE_CHARACTERS = 400
 
-MOST_PAPERS = 5000
+MAX_PAPERS = 5000
 
 ENOUGH_YEARS = 5
 """Dates with a year that a page must show before its own year is taken to be the one after the latest of them."""
@@ -63,7 +63,7 @@ def _papers(lines: Sequence[str], source: str) -> tuple[list[tuple[str, str, _Be
     papers: list[tuple[str, str, _Below]] = []
     skipped: list[Skipped] = []
     title, at = "", _start(lines)
-    while at < len(lines) and len(papers) < MOST_PAPERS:
+    while at < len(lines) and len(papers) < MAX_PAPERS:
         line = lines[at]
         below, num_lines = _below(lines, at)
         if below:
@@ -108,7 +108,7 @@ def _joined(lines: Sequence[str], at: int) -> tuple[str, int]:
     end = at + 1
     while end < len(lines) and is_abstract(lines[end]) and not _below(lines, end)[0]:
         end += 1
-    return " ".join(lines[at:end])[:MOST_CHARACTERS], end
+    return " ".join(lines[at:end])[:MAX_CHARACTERS], end
 
 
 def _below(lines: Sequence[str], at: int) -> tuple[_Below | None, int]:
@@ -141,7 +141,7 @@ def _date_below(line: str) -> _Below | None:
 
 
 def _entry(title: str, abstract: str, below: _Below, source: str, today: date, own_year: int) -> Entry:
-    title = title[:MOST_TITLE_CHARACTERS]
+    title = title[:MAX_TITLE_CHARACTERS]
     return Entry(
         id=title_id(title), title=title, abstract=abstract, source=source, num_authors=below.num_authors,
         organisation=below.organisation, num_comments=below.num_comments,

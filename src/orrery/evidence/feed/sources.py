@@ -26,7 +26,7 @@ CATEGORIES = ("cs.DC", "cs.AR", "cs.PF")
 """What is read when nobody says what: distributed computing, architecture, performance."""
 
 PAGE_PAPERS = 100
-MOST_DAYS = 92
+MAX_DAYS = 92
 """Of daily lists in one fetch, a request each."""
 
 FIELDS = ("ti:", "au:", "abs:", "co:", "jr:", "cat:", "rn:", "all:")
@@ -69,11 +69,11 @@ def source_of(question: Question) -> Source:
 
 
 def _arxiv_url(question: Question, page: int, today: date) -> str:
-    asked = {
+    query = {
         "search_query": _search(question, today), "start": page * question.page_papers,
         "max_results": question.page_papers, "sortBy": "submittedDate", "sortOrder": "descending",
     }  # fmt: skip
-    return f"{_base(question)}?{urlencode(asked)}"
+    return f"{_base(question)}?{urlencode(query)}"
 
 
 def id_url(ids: Sequence[str], base: str = "") -> str:
@@ -110,10 +110,10 @@ def _rss_url(question: Question, page: int, today: date) -> str:
 
 
 def _daily_url(question: Question, page: int, today: date) -> str:
-    asked: dict[str, str | int] = {"limit": PAGE_PAPERS}
+    query: dict[str, str | int] = {"limit": PAGE_PAPERS}
     if question.since:
-        asked = {"date": (today - timedelta(days=page)).isoformat(), **asked}
-    return f"{_base(question)}?{urlencode(asked)}"
+        query = {"date": (today - timedelta(days=page)).isoformat(), **query}
+    return f"{_base(question)}?{urlencode(query)}"
 
 
 def _daily_pages(question: Question, today: date) -> int:
@@ -121,9 +121,9 @@ def _daily_pages(question: Question, today: date) -> int:
     if question.since is None:
         return 1
     days = (today - question.since).days + 1
-    if days > MOST_DAYS:
+    if days > MAX_DAYS:
         raise FeedError(
-            f"since: {question.since} is {days} days ago; daily lists go back {MOST_DAYS} days in one fetch."
+            f"since: {question.since} is {days} days ago; daily lists go back {MAX_DAYS} days in one fetch."
         )
     return max(days, 0)
 

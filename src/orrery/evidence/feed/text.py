@@ -5,7 +5,7 @@ import html
 import re
 import unicodedata
 
-MOST_CHARACTERS = 20_000
+MAX_CHARACTERS = 20_000
 """Of one field; an abstract has some 2,000."""
 
 _TERMINAL = re.compile(r"\x1b\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-?]{0,40}[ -/]{0,4}[@-~]|\x1b[@-_]?")
@@ -28,7 +28,7 @@ _WHOLE_ARXIV = re.compile(
 
 def plain(text: str) -> str:
     """One line of readable text. What is left may still hold < and &, so a page that shows it must escape it."""
-    text = text[:MOST_CHARACTERS]
+    text = text[:MAX_CHARACTERS]
     for _ in range(2):  # feeds escape their markup once more than they should
         text = html.unescape(_without_tags(_TERMINAL.sub(" ", text)))
     return without_controls(_without_latex(_without_tags(_TERMINAL.sub(" ", text))))
@@ -85,7 +85,7 @@ def title_id(title: str) -> str:
 
 def arxiv_id(text: str) -> tuple[str, int]:
     """The first arXiv id in an address or a sentence, and its version; empty and 0 where there is none."""
-    found = _ARXIV.search(text[:MOST_CHARACTERS])
+    found = _ARXIV.search(text[:MAX_CHARACTERS])
     return (found[1], int(found[2] or 0)) if found else ("", 0)
 
 

@@ -68,8 +68,8 @@ def _crossings(curve: Curve, points: Sequence[Point]) -> tuple[float, ...]:
         return ()
     scale, back = (math.log, math.exp) if _is_logarithmic(numbers) else (float, float)
     found: list[float] = []
-    told = [(scale(x), p) for x, p in zip(numbers, points, strict=True) if p.is_better is not None]
-    for (x, left), (y, right) in pairwise(told):
+    decided = [(scale(x), p) for x, p in zip(numbers, points, strict=True) if p.is_better is not None]
+    for (x, left), (y, right) in pairwise(decided):
         if left.is_better != right.is_better:
             below, above = left.predicted - curve.neutral, right.predicted - curve.neutral
             found.append(back(x + (y - x) * below / (below - above)))
@@ -117,8 +117,8 @@ def _where(curve: Curve, points: Sequence[Point], crossings: Sequence[float]) ->
 
 def _values(curve: Curve, points: Sequence[Point], is_better: bool | None) -> str:
     """Those values of the input, by comma; by semicolon where they have commas of their own."""
-    said = [input_text(curve.input, p.value) for p in points if p.is_better is is_better]
-    return ("; " if any(", " in value for value in said) else ", ").join(said)
+    text = [input_text(curve.input, p.value) for p in points if p.is_better is is_better]
+    return ("; " if any(", " in value for value in text) else ", ").join(text)
 
 
 def _sides(curve: Curve, points: Sequence[Point], crossings: Sequence[float]) -> str:
@@ -136,11 +136,11 @@ def _how(curve: Curve, points: Sequence[Point], shape: str) -> str:
     name, metric, unit = input_name(curve.input), metric_name(curve.claim.metric), curve.claim.unit
     is_one_way = shape in ("rises", "falls") and _numbers(curve.values) is not None
     over = f"with growing {name}" if is_one_way else f"over {name}"
-    said = f"The {metric} {'hardly changes' if shape == 'stays' else shape} {over}"
+    text = f"The {metric} {'hardly changes' if shape == 'stays' else shape} {over}"
     if curve.neutral is None:
         ends = [f"{amount(p.predicted, unit)} at {input_text(curve.input, p.value)}" for p in (points[0], points[-1])]
-        return f"{said}, from {ends[0]} to {ends[1]}."
+        return f"{text}, from {ends[0]} to {ends[1]}."
     best = (max if curve.better == "more" else min)(points, key=lambda p: p.predicted)
     if shape == "stays":
-        return f"{said}: about {amount(best.predicted, unit)}."
-    return f"{said}; best {amount(best.predicted, unit)} at {input_text(curve.input, best.value)}."
+        return f"{text}: about {amount(best.predicted, unit)}."
+    return f"{text}; best {amount(best.predicted, unit)} at {input_text(curve.input, best.value)}."

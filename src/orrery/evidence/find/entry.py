@@ -8,8 +8,8 @@ from orrery.base.errors import OrreryError
 from orrery.evidence.find.crossing import Reading, reading
 from orrery.evidence.find.document import LIBRARY, Document
 from orrery.evidence.find.search import Finder
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.judge.curve import across
-from orrery.evidence.judge.judged import Judged
 from orrery.evidence.judge.scorecard import Scorecard, recorded, recorded_curve
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.prediction import modules_behind
@@ -22,7 +22,7 @@ class Mechanism:
     """A technique of the house that models the paper, or a part of it."""
 
     name: str
-    seam: str  # the rule that it replaces
+    extension_point: str  # the rule that it replaces
     gains: str
     costs: str
 
@@ -57,7 +57,7 @@ class PaperEntry:
     modules: tuple[str, ...]  # where it is modelled
     curve: Reading | None
     no_curve: str  # why there is no curve
-    claims: tuple[Judged, ...]
+    claims: tuple[ClaimResult, ...]
     missing: str  # what orrery lacks to run it again; empty where it is run
     unstated: Mapping[str, str]
     related: tuple[Related, ...]
@@ -99,7 +99,9 @@ def _techniques(names: Sequence[str]) -> tuple[Mechanism, ...]:
     if not names:
         return ()
     found = [(name, technique_named(name)) for name in names]
-    return tuple(Mechanism(name=n, seam=t.seam, gains=t.gains, costs=t.costs) for n, t in found if t)
+    return tuple(
+        Mechanism(name=n, extension_point=t.extension_point, gains=t.gains, costs=t.costs) for n, t in found if t
+    )
 
 
 def _curve(paper: Paper, card: Scorecard | None) -> tuple[Reading | None, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orrery.base.errors import ScenarioError, nearest
 from orrery.evidence.find.document import Document
 
-MOST_LISTED = 20
+MAX_LISTED = 20
 """Names that an error spells out."""
 
 VERDICTS = ("reproduced", "not reproduced", "none")
@@ -30,10 +30,10 @@ class Filters:
     year: str = ""  # 2024, 2020..2024, 2023.. or ..2021
 
 
-def kept(documents: Sequence[Document], filters: Filters) -> tuple[Document, ...]:
+def select(documents: Sequence[Document], filters: Filters) -> tuple[Document, ...]:
     """The documents that pass all filters. Raises where no document at all carries a word."""
-    wanted = {
-        name: _wanted(name, getattr(filters, name), {n for d in documents for n in _names(d, name)})
+    required = {
+        name: _target(name, getattr(filters, name), {n for d in documents for n in _names(d, name)})
         for name in ("layer", "device", "technique", "metric", "kind", "fit")
         if getattr(filters, name)
     }
@@ -41,7 +41,7 @@ def kept(documents: Sequence[Document], filters: Filters) -> tuple[Document, ...
     judged = _judged(filters.verdict, documents) if filters.verdict else None
     return tuple(
         d for d in documents
-        if all(names & set(_names(d, name)) for name, names in wanted.items())
+        if all(names & set(_names(d, name)) for name, names in required.items())
         and (judged is None or d.key in judged)
         and (low is None or (d.year is not None and d.year >= low))
         and (high is None or (d.year is not None and d.year <= high))
@@ -66,10 +66,10 @@ def _names(document: Document, name: str) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else found
 
 
-def _wanted(name: str, said: str, known: Collection[str]) -> set[str]:
+def _target(name: str, text: str, known: Collection[str]) -> set[str]:
     """The known names that are meant: equal to a word of the filter, or beginning with it and a hyphen."""
     found = set[str]()
-    for part in said.split(","):
+    for part in text.split(","):
         word = "-".join(part.casefold().split())
         spelled = {"-".join(k.casefold().split()): k for k in known if k}
         meant = {k for s, k in spelled.items() if s == word or s == word.replace("-", "_") or s.startswith(f"{word}-")}
@@ -84,19 +84,19 @@ def _hint(part: str, known: Collection[str]) -> str:
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     names = sorted(known)
-    more = ", …" if len(names) > MOST_LISTED else ""
-    return f"known: {', '.join(names[:MOST_LISTED])}{more}."
+    more = ", …" if len(names) > MAX_LISTED else ""
+    return f"known: {', '.join(names[:MAX_LISTED])}{more}."
 
 
-def _years(said: str) -> tuple[int | None, int | None]:
+def _years(text: str) -> tuple[int | None, int | None]:
     """First and last year; None where it is open."""
-    match = _YEARS.fullmatch(said.strip())
+    match = _YEARS.fullmatch(text.strip())
     low, dots, high = match.groups() if match else (None, None, None)
     if (low is None and high is None) or (low and high and not dots):
-        raise ScenarioError(f"year: {said!r} is no year; write 2024, 2020..2024, 2023.. or ..2021.")
+        raise ScenarioError(f"year: {text!r} is no year; write 2024, 2020..2024, 2023.. or ..2021.")
     first, last = int(low) if low else None, int(high) if high else None
     if not dots:
         last = first = first or last
     if first is not None and last is not None and first > last:
-        raise ScenarioError(f"year: {said!r} ends before it begins; write {last}..{first}.")
+        raise ScenarioError(f"year: {text!r} ends before it begins; write {last}..{first}.")
     return first, last

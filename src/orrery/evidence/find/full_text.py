@@ -27,10 +27,10 @@ class FullText:
         """Document -> score, above zero, for each that has any of these terms. Every term is quoted."""
         if not query:
             return {}
-        asked = " OR ".join(f'"{term.replace(chr(34), "")}"' for term in query)
+        query_terms = " OR ".join(f'"{term.replace(chr(34), "")}"' for term in query)
         weights = ", ".join(map(str, WEIGHTS.values()))
         rows = self._database.execute(
-            f"SELECT rowid, -bm25(papers, {weights}) FROM papers WHERE papers MATCH ?", (asked,)
+            f"SELECT rowid, -bm25(papers, {weights}) FROM papers WHERE papers MATCH ?", (query_terms,)
         )
         return dict(rows.fetchall())
 

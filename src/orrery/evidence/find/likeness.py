@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from orrery.evidence.find.fields import WEIGHTS
-from orrery.evidence.find.terms import is_concept, said, stems
+from orrery.evidence.find.terms import is_concept, stems, term_text
 
 NUM_TOPICS = 100
-MOST_FITTED = 1000
+MAX_FITTED = 1000
 """Documents whose words make the topics; further ones are projected."""
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -35,14 +35,14 @@ class Vector:
     topics: Array
 
 
-class Likeness:
+class TopicModel:
     """The topics of a list of documents. Documents are known by their place in the list."""
 
     def __init__(self, documents: Sequence[Mapping[str, Sequence[str]]]) -> None:
         bags = [_bag(columns) for columns in documents]
         self._stem = stems(term for bag in bags for term in bag)
         counts = [self._stemmed(bag) for bag in bags]
-        fitted = counts[:MOST_FITTED]
+        fitted = counts[:MAX_FITTED]
         num_with = Counter(stem for count in fitted for stem in count)
         self._place = {stem: i for i, stem in enumerate(num_with)}
         self._rarity = np.log((1.0 + len(fitted)) / np.array(list(num_with.values()), dtype=np.float32))
@@ -80,10 +80,10 @@ class Likeness:
     def _query(self, query: Sequence[str]) -> Vector:
         """A query's vector; that of the last one is kept, as scores and reasons are asked for in turn."""
         if self._last[0] != tuple(query):
-            self._last = (tuple(query), self._asked(query))
+            self._last = (tuple(query), self._inputs(query))
         return self._last[1]
 
-    def _asked(self, query: Sequence[str]) -> Vector:
+    def _inputs(self, query: Sequence[str]) -> Vector:
         unknown = [term for term in query if term not in self._stem]
         more = stems(unknown) if unknown else {}
         return self._vector(Counter(self._stem.get(term) or more.get(term, term) for term in query))
@@ -102,8 +102,8 @@ class Likeness:
             places, weights = self._weighted(count)
             matrix[row, places] = weights
         values, vectors = np.linalg.eigh(matrix @ matrix.T)
-        kept = values[-NUM_TOPICS:] > 1e-4
-        values, vectors = values[-NUM_TOPICS:][kept], vectors[:, -NUM_TOPICS:][:, kept]
+        retained = values[-NUM_TOPICS:] > 1e-4
+        values, vectors = values[-NUM_TOPICS:][retained], vectors[:, -NUM_TOPICS:][:, retained]
         return (matrix.T @ (vectors / np.sqrt(values))).astype(np.float32)
 
     def _weighted(self, count: Mapping[str, float]) -> tuple[Places, Array]:
@@ -116,11 +116,11 @@ class Likeness:
         places, weights = self._weighted(count)
         return Vector(places, weights, _unit(weights @ self._base[places]))
 
-    def _shared(self, asked: Vector, place: int, most: int) -> tuple[str, ...]:
+    def _shared(self, query_vector: Vector, place: int, most: int) -> tuple[str, ...]:
         found = self._vectors[place]
-        adds = found.weights * (self._base[found.places] @ asked.topics)
+        adds = found.weights * (self._base[found.places] @ query_vector.topics)
         order = [i for i in np.argsort(-adds)[:most] if adds[i] > 0.0]
-        named = (said(self._word[self._stems[found.places[i]]]) for i in order)
+        named = (term_text(self._word[self._stems[found.places[i]]]) for i in order)
         return tuple(dict.fromkeys(named))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from orrery.evidence.amounts import amount
-from orrery.evidence.feed.entry import Entry, Understood
+from orrery.evidence.feed.entry import Classification, Entry
 from orrery.evidence.find.document import Document
 from orrery.evidence.paper_file import Claim, Paper
 
@@ -25,7 +25,7 @@ def document_of_paper(paper: Paper) -> Document:
     )  # fmt: skip
 
 
-def document_of_entry(entry: Entry, understood: Understood) -> Document:
+def document_of_entry(entry: Entry, understood: Classification) -> Document:
     """A fetched paper, with what was understood of it."""
     return Document(
         key=entry.id, title=entry.title, text=entry.abstract,

@@ -19,12 +19,12 @@ class Query:
     """What a reader would type, and the papers of which one must come first."""
 
     text: str
-    wanted: tuple[str, ...]
+    relevant: tuple[str, ...]
 
 
 def read_queries(path: Path) -> tuple[Query, ...]:
     """The queries of a file, in its order."""
-    return tuple(Query(text=table["text"], wanted=tuple(table["wanted"])) for table in read_toml(path)["query"])
+    return tuple(Query(text=table["text"], relevant=tuple(table["relevant"])) for table in read_toml(path)["query"])
 
 
 def mean_reciprocal_rank(
@@ -37,4 +37,4 @@ def mean_reciprocal_rank(
 def reciprocal_rank(finder: Finder, query: Query, kind: Kind = "both", words_frac: float = WORDS_FRAC) -> float:
     """1 / place of the first wanted paper, 0 where none is found."""
     hits = finder.search(query.text, limit=DEPTH, kind=kind, words_frac=words_frac).hits
-    return next((1.0 / place for place, hit in enumerate(hits, 1) if hit.document.key in query.wanted), 0.0)
+    return next((1.0 / place for place, hit in enumerate(hits, 1) if hit.document.key in query.relevant), 0.0)

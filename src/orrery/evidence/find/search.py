@@ -15,7 +15,7 @@ from orrery.base.errors import ScenarioError
 from orrery.evidence.find.document import Document
 from orrery.evidence.find.fields import columns
 from orrery.evidence.find.full_text import FullText
-from orrery.evidence.find.likeness import Likeness
+from orrery.evidence.find.likeness import TopicModel
 from orrery.evidence.find.terms import STOP_WORDS, asked_terms, is_concept, words
 
 Kind = Literal["words", "likeness", "both"]
@@ -23,16 +23,16 @@ Kind = Literal["words", "likeness", "both"]
 WORDS_FRAC = 0.6
 """Weight of the words against the likeness, set on every other query of the ranking test."""
 
-LEAST_FRAC = 0.15
+MIN_FRAC = 0.15
 """Of the best score; what is below has hardly anything to do with the query."""
 
 NEAR_KEY_RATIO = 0.85
-SHORTEST_KEY, MOST_KEY_WORDS = 4, 5
+SHORTEST_KEY, MAX_KEY_WORDS = 4, 5
 NEAR_WORD_RATIO = 0.85
 SHORTEST_TYPO = 7
 """How alike a misspelled key or word must be to what is meant, and how long a word is before it can be a typo."""
 
-MOST_WORDS = 64
+MAX_WORDS = 64
 """Of a query; the rest is not read."""
 
 BECAUSE = 6
@@ -51,7 +51,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class QueryResult:
     """The papers for one query, best first."""
 
     query: str
@@ -66,18 +66,18 @@ class Finder:
         self.documents = tuple(documents)
         self._columns = [columns(document) for document in documents]
         self._words = FullText(self._columns)
-        self._likeness = Likeness(self._columns)
+        self._likeness = TopicModel(self._columns)
         self._place = {document.key: i for i, document in enumerate(documents)}
 
     def search(
         self, query: str, *, among: Sequence[Document] | None = None, limit: int = 10, kind: Kind = "both",
         words_frac: float = WORDS_FRAC,
-    ) -> Found:  # fmt: skip
+    ) -> QueryResult:  # fmt: skip
         """The best papers for a query, of all or of some. Raises where the query says nothing."""
-        asked, read_as = self._asked(query)
+        query_terms, read_as = self._inputs(query)
         allowed = range(len(self.documents)) if among is None else [self._place[d.key] for d in among]
-        by_words = self._words.scores(asked)
-        by_likeness = self._likeness.scores(asked)
+        by_words = self._words.scores(query_terms)
+        by_likeness = self._likeness.scores(query_terms)
         best_words = max((by_words.get(i, 0.0) for i in allowed), default=0.0)
         best_likeness = max((float(by_likeness[i]) for i in allowed), default=0.0)
         share = {"words": 1.0, "likeness": 0.0, "both": words_frac}[kind]
@@ -88,10 +88,10 @@ class Finder:
             v = max(0.0, float(by_likeness[i])) / best_likeness if best_likeness > 0.0 else 0.0
             hits.append((named.get(i, 0.0) + share * w + (1.0 - share) * v, i, w, v))
         hits.sort(key=lambda hit: (-hit[0], hit[1]))
-        best = [hit for hit in hits[:limit] if hit[0] > LEAST_FRAC * hits[0][0]]
-        return Found(query=query, read_as=read_as, hits=tuple(
+        best = [hit for hit in hits[:limit] if hit[0] > MIN_FRAC * hits[0][0]]
+        return QueryResult(query=query, read_as=read_as, hits=tuple(
             Hit(document=self.documents[i], score_ratio=score, words_ratio=w, likeness_ratio=v,
-                because=self._because(asked, i))
+                because=self._because(query_terms, i))
             for score, i, w, v in best
         ))  # fmt: skip
 
@@ -108,17 +108,17 @@ class Finder:
             Hit(document=self.documents[i], score_ratio=scores[i], words_ratio=0.0, likeness_ratio=float(likeness[i]),
                 because=self._likeness.because_like(one, i, BECAUSE))
             for i in order
-            if scores[i] > LEAST_ALIKE
+            if scores[i] > MIN_ALIKE
         )  # fmt: skip
 
-    def _asked(self, query: str) -> tuple[list[str], dict[str, str]]:
+    def _inputs(self, query: str) -> tuple[list[str], dict[str, str]]:
         """The query's terms, each once, with misspelled words put right."""
-        said = [word for word in words(query) if word not in STOP_WORDS][:MOST_WORDS]
-        if not said:
+        query_words = [word for word in words(query) if word not in STOP_WORDS][:MAX_WORDS]
+        if not query_words:
             raise ScenarioError(
                 f"The query {query[:60]!r} has no word to look for; write what the paper is about, such as 'kv cache'."
             )
-        read_as = {word: near for word in dict.fromkeys(said) if (near := self._meant(word)) != word}
+        read_as = {word: near for word in dict.fromkeys(query_words) if (near := self._meant(word)) != word}
         text = " ".join(read_as.get(word, word) for word in words(query))
         return asked_terms(text), read_as
 
@@ -132,10 +132,10 @@ class Finder:
 
     def _named(self, query: str) -> list[int]:
         """Papers whose key, title or arXiv id the query is, or of whose key it is a misspelling."""
-        said = words(query)
-        squashed = "".join(said)
+        query_words = words(query)
+        squashed = "".join(query_words)
         exact = [i for i, names in enumerate(self._names) if squashed in names]
-        if exact or len(squashed) < SHORTEST_KEY or len(said) > MOST_KEY_WORDS:
+        if exact or len(squashed) < SHORTEST_KEY or len(query_words) > MAX_KEY_WORDS:
             return exact
         keys = {names[0]: i for i, names in enumerate(self._names)}
         near = difflib.get_close_matches(squashed, keys, n=1, cutoff=NEAR_KEY_RATIO)
@@ -146,15 +146,15 @@ class Finder:
         """Key, arXiv id and title of each document, as letters and digits alone."""
         return [tuple("".join(words(name)) for name in (d.key, d.arxiv, d.title)) for d in self.documents]
 
-    def _because(self, asked: Sequence[str], place: int) -> tuple[str, ...]:
+    def _because(self, query_terms: Sequence[str], place: int) -> tuple[str, ...]:
         """The query's own words in the paper, then the paper's words that the query is about."""
         there = {term for column in self._columns[place].values() for term in column}
-        shared = [term for term in asked if term in there and not is_concept(term)]
-        return tuple(dict.fromkeys([*shared, *self._likeness.because(asked, place, BECAUSE)]))[:BECAUSE]
+        shared = [term for term in query_terms if term in there and not is_concept(term)]
+        return tuple(dict.fromkeys([*shared, *self._likeness.because(query_terms, place, BECAUSE)]))[:BECAUSE]
 
 
 SHARED_TECHNIQUE = 0.2
 """What a technique that both use adds to the likeness of two papers."""
 
-LEAST_ALIKE = 0.15
+MIN_ALIKE = 0.15
 """Likeness below which two papers have nothing to do with each other."""

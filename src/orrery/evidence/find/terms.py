@@ -112,10 +112,10 @@ def is_concept(term: str) -> bool:
     return term.startswith(CONCEPT)
 
 
-def said(term: str) -> str:
+def term_text(term: str) -> str:
     """A term as a reader is told of it.
 
-    >>> said("cache"), said("concept.key_value_cache")
+    >>> term_text("cache"), term_text("concept.key_value_cache")
     ('cache', 'key value cache')
     """
     return term.removeprefix(CONCEPT).replace("_", " ")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from orrery.evidence.amounts import amount
-from orrery.evidence.judge.judged import Judged
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.paper_file import Paper, get_paper
 from orrery.evidence.verdict import VERDICTS, Verdict
 
@@ -49,9 +49,9 @@ HEAD = (
 )
 
 
-def page(judged: Sequence[Judged], keys: Sequence[str]) -> str:
+def page(judged: Sequence[ClaimResult], keys: Sequence[str]) -> str:
     """All papers by layer: how they fare together, one row each, then every claim."""
-    claims: dict[str, list[Judged]] = {key: [] for key in keys}
+    claims: dict[str, list[ClaimResult]] = {key: [] for key in keys}
     for j in judged:
         claims[j.paper].append(j)
     papers = {key: get_paper(key) for key in keys}
@@ -65,13 +65,15 @@ def page(judged: Sequence[Judged], keys: Sequence[str]) -> str:
     return "\n".join(parts)
 
 
-def _order(layer: str, papers: Mapping[str, Paper], claims: Mapping[str, Sequence[Judged]]) -> tuple[int, str]:
+def _order(layer: str, papers: Mapping[str, Paper], claims: Mapping[str, Sequence[ClaimResult]]) -> tuple[int, str]:
     """Layers with most claims that are modeled come first."""
-    told = sum(j.predicted is not None for key, js in claims.items() if papers[key].layer == layer for j in js)
-    return -told, layer
+    with_prediction = sum(
+        j.predicted is not None for key, js in claims.items() if papers[key].layer == layer for j in js
+    )
+    return -with_prediction, layer
 
 
-def totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[Judged]]) -> str:
+def totals(papers: Mapping[str, Paper], claims: Mapping[str, Sequence[ClaimResult]]) -> str:
     """The library in five sentences; the papers that count come first."""
     count = Counter(j.verdict for js in claims.values() for j in js)
     core = [key for key, paper in papers.items() if paper.fit == "core"]
@@ -93,7 +95,7 @@ def _percentile(values: Sequence[float], frac: float) -> float:
     return values[min(len(values) - 1, int(frac * len(values)))] if values else math.nan
 
 
-def _summary(paper: Paper, claims: Sequence[Judged]) -> str:
+def _summary(paper: Paper, claims: Sequence[ClaimResult]) -> str:
     count = Counter(j.verdict for j in claims)
     cells = (f"[{paper.key}](#{anchor(paper.title)})", paper.fit, len(claims), *(count[v] for v in VERDICTS))
     return f"| {' | '.join(map(str, cells))} |"
@@ -104,21 +106,21 @@ def anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def section(paper: Paper, claims: Sequence[Judged]) -> str:
+def section(paper: Paper, claims: Sequence[ClaimResult]) -> str:
     """One paper: what it does, what came out, and what is missing."""
-    told = [j for j in claims if j.predicted is not None]
+    with_prediction = [j for j in claims if j.predicted is not None]
     rest = [j for j in claims if j.predicted is None]
     out = [f"### {paper.title}", "", f"[{paper.year}]({paper.link}). {paper.mechanism}", ""]
     if paper.missing:
         out += [f"Not modeled: {paper.missing}", ""]
-    if told:
-        out += [HEAD, *(_row(j) for j in told), ""]
+    if with_prediction:
+        out += [HEAD, *(_row(j) for j in with_prediction), ""]
     if rest:
         out += ["Not modeled:", "", *(f"- `{j.claim.id}` ({reported(j)}): {j.because}" for j in rest), ""]
     return "\n".join(out)
 
 
-def _row(j: Judged) -> str:
+def _row(j: ClaimResult) -> str:
     assert j.predicted is not None
     cells = (
         f"`{j.claim.id}`" + (f" against {j.claim.baseline}" if j.claim.baseline else ""),
@@ -128,7 +130,7 @@ def _row(j: Judged) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def predicted(j: Judged) -> str:
+def predicted(j: ClaimResult) -> str:
     """What is predicted, and the range of an assumption that decides it; empty where nothing is."""
     if j.predicted is None:
         return ""
@@ -136,7 +138,7 @@ def predicted(j: Judged) -> str:
     return amount(j.predicted, j.claim.unit) + (f" ({ends})" if ends else "")
 
 
-def reported(j: Judged) -> str:
+def reported(j: ClaimResult) -> str:
     """What the paper says, with how it means it.
 
     A range has both ends; "up to" and its like stand before.

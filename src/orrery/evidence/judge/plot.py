@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from orrery.drawing import Pairs, parity
 from orrery.evidence.amounts import amount
-from orrery.evidence.judge.judged import Judged
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.judge.page import reported
 
 PANELS = (
@@ -14,7 +14,7 @@ PANELS = (
 )
 
 
-def draw(judged: Sequence[Judged]) -> str:
+def draw(judged: Sequence[ClaimResult]) -> str:
     """Three panels; only positive numbers have a place on these axes."""
     named = {unit for _, unit in PANELS if unit}
     panels: list[Pairs] = []
@@ -24,21 +24,21 @@ def draw(judged: Sequence[Judged]) -> str:
     return parity(panels, title="Predicted against reported claims of papers", names=("reported", "predicted")) + "\n"
 
 
-def _panel(title: str, unit: str, judged: Sequence[tuple[Judged, float]]) -> Pairs:
+def _panel(title: str, unit: str, judged: Sequence[tuple[ClaimResult, float]]) -> Pairs:
     return Pairs(
         title,
         [_near(j, predicted) for j, predicted in judged],
         [predicted for _, predicted in judged],
         unit,
-        [_told(j, predicted) for j, predicted in judged],
+        [_describe(j, predicted) for j, predicted in judged],
         [j.verdict == "not reproduced" for j, _ in judged],
     )
 
 
-def _told(j: Judged, predicted: float) -> str:
+def _describe(j: ClaimResult, predicted: float) -> str:
     return f"{j.paper}, {j.claim.id}: reported {reported(j)}, predicted {amount(predicted, j.claim.unit)}"
 
 
-def _near(j: Judged, predicted: float) -> float:
+def _near(j: ClaimResult, predicted: float) -> float:
     """The reported number; of a range the end that is nearest to the prediction, or the prediction inside it."""
     return min(max(predicted, j.claim.low), j.claim.high)

@@ -13,8 +13,8 @@ from typing import Any, cast
 from platformdirs import user_cache_dir
 
 from orrery.base.errors import OrreryError
+from orrery.evidence.judge.claim_result import ClaimResult, judge
 from orrery.evidence.judge.curve import Curve, across
-from orrery.evidence.judge.judged import Judged, judge
 from orrery.evidence.library import FOLDER
 from orrery.evidence.paper_file import get_paper
 
@@ -26,30 +26,30 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class PaperResult:
     """One paper, run again: its claims and, where its file has a sweep, the curve."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[ClaimResult, ...]
     curve: Curve | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rerun:
+class ReproductionRun:
     """The papers that ran, in their order, and the papers that failed with the reason."""
 
-    papers: Mapping[str, Again]
+    papers: Mapping[str, PaperResult]
     failed: Mapping[str, str]
     num_resumed: int  # papers whose results an earlier run had left
 
     @property
-    def judged(self) -> tuple[Judged, ...]:
+    def judged(self) -> tuple[ClaimResult, ...]:
         """All claims, paper by paper."""
         return tuple(j for again in self.papers.values() for j in again.judged)
 
 
 def rerun(
     keys: Sequence[str], *, num_workers: int = 0, journal: Path | None = None, progress: Progress = lambda d, t: None
-) -> Rerun:
+) -> ReproductionRun:
     """Judge the claims of those papers, a paper a task.
 
     ``num_workers`` 0: one a core; 1: in this process. What a ``journal`` holds of the same code is not run again, and
@@ -66,10 +66,12 @@ def rerun(
                 found[key] = outcome
                 write(key, outcome)
             progress(len(found) + len(failed), len(keys))
-    return Rerun(papers={key: found[key] for key in keys if key in found}, failed=failed, num_resumed=len(left))
+    return ReproductionRun(
+        papers={key: found[key] for key in keys if key in found}, failed=failed, num_resumed=len(left)
+    )
 
 
-def _outcomes(keys: Sequence[str], num_workers: int) -> Iterator[tuple[str, Again | str]]:
+def _outcomes(keys: Sequence[str], num_workers: int) -> Iterator[tuple[str, PaperResult | str]]:
     """Each paper as it is finished, or what went wrong with it."""
     num_workers = min(num_workers or os.cpu_count() or 1, len(keys))
     if num_workers <= 1:
@@ -77,7 +79,7 @@ def _outcomes(keys: Sequence[str], num_workers: int) -> Iterator[tuple[str, Agai
             yield key, _outcome(key)
         return
     with ProcessPoolExecutor(num_workers, mp_context=get_context("spawn")) as pool:
-        tasks: dict[Future[Again | str], str] = {pool.submit(_outcome, key): key for key in keys}
+        tasks: dict[Future[PaperResult | str], str] = {pool.submit(_outcome, key): key for key in keys}
         try:
             for task in as_completed(tasks):
                 yield tasks[task], task.result()
@@ -85,11 +87,11 @@ def _outcomes(keys: Sequence[str], num_workers: int) -> Iterator[tuple[str, Agai
             pool.shutdown(cancel_futures=True)
 
 
-def _outcome(key: str) -> Again | str:
+def _outcome(key: str) -> PaperResult | str:
     """A paper's claims and curve; what a mechanism could not take is said, not raised."""
     try:
         paper = get_paper(key)
-        return Again(judged=judge(paper), curve=across(paper) if paper.sweep else None)
+        return PaperResult(judged=judge(paper), curve=across(paper) if paper.sweep else None)
     except (OrreryError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -101,7 +103,7 @@ class _Journal:
         self._path = path
         self._file = None
 
-    def __enter__(self) -> Callable[[str, Again], None]:
+    def __enter__(self) -> Callable[[str, PaperResult], None]:
         if self._path:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("a", encoding="utf-8")
@@ -113,7 +115,7 @@ class _Journal:
         if self._file:
             self._file.close()
 
-    def _write(self, key: str, again: Again) -> None:
+    def _write(self, key: str, again: PaperResult) -> None:
         if self._file:
             found = [[j.claim.id, j.predicted, j.because] for j in again.judged]
             curve = again.curve.predicted if again.curve else None
@@ -123,20 +125,20 @@ class _Journal:
             os.fsync(self._file.fileno())
 
 
-def _finished(journal: Path, keys: Sequence[str]) -> Iterator[tuple[str, Again]]:
+def _finished(journal: Path, keys: Sequence[str]) -> Iterator[tuple[str, PaperResult]]:
     """What the journal holds of this code, by paper; a line cut short by a crash is passed over."""
     if not journal.exists():
         return
-    wanted, code = set(keys), fingerprint()
+    chosen_keys, code = set(keys), fingerprint()
     with journal.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if found := _read(line, code):
                 key, again = found
-                if key in wanted:
+                if key in chosen_keys:
                     yield key, again
 
 
-def _read(line: str, code: str) -> tuple[str, Again] | None:
+def _read(line: str, code: str) -> tuple[str, PaperResult] | None:
     """A paper's key and results; None for a line that is damaged, or of other code."""
     try:
         found: Any = json.loads(line)
@@ -155,15 +157,15 @@ def _is_torn(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def _again(entry: Mapping[str, Any]) -> Again:
+def _again(entry: Mapping[str, Any]) -> PaperResult:
     """A paper from its line of the journal."""
     paper = get_paper(entry["paper"])
     claims = {claim.id: claim for claim in paper.claims}
     judged = tuple(
-        Judged(paper=paper.key, claim=claims[claim], predicted=predicted, because=because)
+        ClaimResult(paper=paper.key, claim=claims[claim], predicted=predicted, because=because)
         for claim, predicted, because in entry["found"]
     )
-    return Again(judged=judged, curve=Curve.of(paper, entry["curve"]) if entry["curve"] else None)
+    return PaperResult(judged=judged, curve=Curve.of(paper, entry["curve"]) if entry["curve"] else None)
 
 
 def fingerprint() -> str:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from orrery.evidence.accuracy import ACCURACY, read_papers, write_papers
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.judge.curve import Curve
-from orrery.evidence.judge.judged import Judged
-from orrery.evidence.judge.run import Again
+from orrery.evidence.judge.run import PaperResult
 from orrery.evidence.paper_file import Claim, Paper, get_paper
 from orrery.evidence.prediction import reproduced_keys
 from orrery.evidence.verdict import Verdict, verdict
@@ -73,11 +73,11 @@ def _scored(entry: Mapping[str, Any]) -> Scored:
     )  # fmt: skip
 
 
-def recorded(keys: Iterable[str], card: Scorecard | None = None) -> tuple[Judged, ...]:
+def recorded(keys: Iterable[str], card: Scorecard | None = None) -> tuple[ClaimResult, ...]:
     """The claims of those papers as the file has them, without running anything."""
     card = card or read_scorecard()
     return tuple(
-        Judged(paper=key, claim=claim, predicted=None if scored is None else scored.predicted,
+        ClaimResult(paper=key, claim=claim, predicted=None if scored is None else scored.predicted,
                because=claim.missing if scored is None else scored.because)
         for key in keys for claim in get_paper(key).claims
         for scored in [card.papers.get(key, {}).get(claim.id)]
@@ -93,16 +93,16 @@ def recorded_curve(paper: Paper, card: Scorecard | None = None) -> Curve | None:
     return curve if Drawn.of(curve).sweep == drawn.sweep else None
 
 
-def moved(judged: Iterable[Judged], by_frac: float, card: Scorecard | None = None) -> tuple[str, ...]:
+def moved(judged: Iterable[ClaimResult], by_frac: float, card: Scorecard | None = None) -> tuple[str, ...]:
     """One sentence for each claim whose prediction is further than ``by_frac`` from the file's, or not in it."""
     card = card or read_scorecard()
-    said: list[str] = []
+    text: list[str] = []
     for j in judged:
         before = card.papers.get(j.paper, {}).get(j.claim.id)
         was = None if before is None else before.predicted
         if not _is_near(was, j.predicted, by_frac):
-            said.append(f"{j.paper}/{j.claim.id}: {_word(was)} in the file, {_word(j.predicted)} now")
-    return tuple(said)
+            text.append(f"{j.paper}/{j.claim.id}: {_word(was)} in the file, {_word(j.predicted)} now")
+    return tuple(text)
 
 
 def has_moved(key: str, curve: Curve | None, by_frac: float, card: Scorecard | None = None) -> bool:
@@ -113,25 +113,25 @@ def has_moved(key: str, curve: Curve | None, by_frac: float, card: Scorecard | N
     return not all(_is_near(a, b, by_frac) for a, b in zip(was.predicted, now.predicted, strict=True))
 
 
-def write_scorecard(papers: Mapping[str, Again], path: Path = ACCURACY) -> tuple[str, ...]:
+def write_scorecard(papers: Mapping[str, PaperResult], path: Path = ACCURACY) -> tuple[str, ...]:
     """Put these papers into the file, and drop papers and claims that no longer are; says what moved."""
     before = read_scorecard(path)
-    said = moved((j for again in papers.values() for j in again.judged), STILL_FRAC, before)
+    text = moved((j for again in papers.values() for j in again.judged), STILL_FRAC, before)
     lines: dict[str, Mapping[str, Scored]] = dict(before.papers)
     curves = dict(before.curves)
     for key, again in papers.items():
         old = before.papers.get(key, {})
-        lines[key] = {j.claim.id: _kept(old.get(j.claim.id), j) for j in again.judged if j.predicted is not None}
+        lines[key] = {j.claim.id: _retained(old.get(j.claim.id), j) for j in again.judged if j.predicted is not None}
         if again.curve is None:
             curves.pop(key, None)
         elif has_moved(key, again.curve, STILL_FRAC, before):
             curves[key] = Drawn.of(again.curve)
     write_papers(_text(Scorecard(papers=lines, curves=curves)), path)
     read_scorecard.cache_clear()
-    return said
+    return text
 
 
-def _kept(before: Scored | None, now: Judged) -> Scored:
+def _retained(before: Scored | None, now: ClaimResult) -> Scored:
     """The line as it stands, where nothing moved."""
     assert now.predicted is not None
     word = verdict(now.claim, now.predicted)

@@ -14,8 +14,8 @@ from orrery.evidence.find.terms import words
 from orrery.evidence.understanding.quantities import Quantity, quantities
 from orrery.evidence.understanding.weights import shipped
 
-LEAST_CONFIDENCE_FRAC = 0.5
-MOST_CLAIMS, MOST_NUMBERS = 40, 200
+MIN_CONFIDENCE_FRAC = 0.5
+MAX_CLAIMS, MAX_NUMBERS = 40, 200
 """Of one abstract; further ones are not looked at."""
 
 NEAR_CHARACTERS = 90
@@ -86,9 +86,9 @@ class Candidate:
 
 def claims_of(abstract: str) -> tuple[NumericClaim, ...]:
     """What an abstract claims, in the order in which it stands there."""
-    weighed = islice(candidates(abstract), MOST_NUMBERS)
-    kept = (c.claim for c in weighed if c.claim.confidence_frac >= LEAST_CONFIDENCE_FRAC)
-    return tuple(dict.fromkeys(kept))[:MOST_CLAIMS]
+    weighed = islice(candidates(abstract), MAX_NUMBERS)
+    retained = (c.claim for c in weighed if c.claim.confidence_frac >= MIN_CONFIDENCE_FRAC)
+    return tuple(dict.fromkeys(retained))[:MAX_CLAIMS]
 
 
 def candidates(abstract: str, weights: Mapping[str, float] | None = None) -> Iterator[Candidate]:

@@ -33,13 +33,13 @@ def layer_of(title: str, abstract: str) -> tuple[str, float]:
 
 def counted(title: str, abstract: str) -> Counter[str]:
     """How often each stem stands in a paper."""
-    heads, bodies = _told(title), _told(abstract)
+    heads, bodies = _describe(title), _describe(abstract)
     if new := {word for word in (*heads, *bodies) if word not in _STEMS}:
         _STEMS.update({word: word for word in new} | stems(new))
     return Counter(_STEMS[word] for word in heads * TITLE_TIMES + bodies)
 
 
-def _told(text: str) -> list[str]:
+def _describe(text: str) -> list[str]:
     """Words that say something; numbers do not."""
     return [w for w in words(text) if w not in STOP_WORDS and not w.replace(".", "").isdigit()]
 

@@ -7,7 +7,7 @@ technique that no command takes is said to be one.
 from dataclasses import dataclass
 
 from orrery.base.errors import OrreryError
-from orrery.evidence.feed.entry import Understood
+from orrery.evidence.feed.entry import Classification
 from orrery.scenario.levers import get_lever, lever_of
 from orrery.scenario.schema import Scenario
 from orrery.scenario.what_if import Comparer, WhatIf
@@ -20,7 +20,7 @@ _METRICS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class DeploymentEffect:
     """One technique in one deployment. Without numbers, ``because`` says why there are none."""
 
     technique: str
@@ -55,38 +55,38 @@ class Deployment:
         """Whether the file describes a training job."""
         return self._comparer.is_training
 
-    def meanings(self, understood: Understood) -> tuple[Meaning, ...]:
+    def meanings(self, understood: Classification) -> tuple[DeploymentEffect, ...]:
         """What each technique of a paper would do here, the likest first."""
         metric = self._comparer.metric(self._word(understood))
         return tuple(self._meaning(name, sure, metric) for name, sure in understood.techniques)
 
-    def _word(self, understood: Understood) -> str:
+    def _word(self, understood: Classification) -> str:
         """What the paper says most about, as far as it is a figure of this deployment."""
         if self.is_training:
             return "step_time"
         bases = [c.metric.removesuffix("_reduction").removesuffix("_ratio") for c in understood.claims]
         return next((_METRICS[b] for b in bases if b in _METRICS), "throughput")
 
-    def _meaning(self, name: str, sure: float, metric: Metric) -> Meaning:
+    def _meaning(self, name: str, sure: float, metric: Metric) -> DeploymentEffect:
         try:
             lever = get_lever(name)
         except OrreryError as error:
-            return Meaning(technique=name, confidence_frac=sure, because=str(error))
+            return DeploymentEffect(technique=name, confidence_frac=sure, because=str(error))
         key = (name, metric.name)
         if key not in self._found:
             self._found[key] = self._comparer.what_if(lever, metric)
-        return _told(self._found[key], sure)
+        return _describe(self._found[key], sure)
 
 
-def _told(found: WhatIf, sure: float) -> Meaning:
-    known = Meaning(
+def _describe(found: WhatIf, sure: float) -> DeploymentEffect:
+    known = DeploymentEffect(
         technique=found.technique, confidence_frac=sure, because=found.because, must_be_measured=found.lever.measure
     )
     d = found.difference.get(found.metric.name)
     if found.without is None or found.having is None or d is None:
         return known
     before, after = found.without.figures[found.metric.name], found.having.figures[found.metric.name]
-    return Meaning(
+    return DeploymentEffect(
         technique=known.technique, confidence_frac=sure, metric=found.metric.name, before=before, after=after,
         ratio=after / before if before else None, low_80=None if d.low_80 is None else 1.0 + d.low_80,
         high_80=None if d.high_80 is None else 1.0 + d.high_80, because=found.because,

@@ -87,10 +87,10 @@ def quantities(text: str) -> Iterator[Quantity]:
 def _all(text: str) -> Iterator[Quantity]:
     at = 0
     while found := _HEAD.search(text, at):
-        kept = list(_read(text, found))
-        yield from kept
-        at = max([found.end(), *(q.end for q in kept)])
-        if found["second"] and not kept:  # the first number alone may have a unit
+        retained = list(_read(text, found))
+        yield from retained
+        at = max([found.end(), *(q.end for q in retained)])
+        if found["second"] and not retained:  # the first number alone may have a unit
             at = found.end("first")
             only = _unit(text, at)
             if only:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from orrery.base.technique import Technique, discover, technique_folders
-from orrery.evidence.find.likeness import Likeness
+from orrery.evidence.find.likeness import TopicModel
 from orrery.evidence.find.terms import terms
 from orrery.evidence.paper_file import Paper, get_paper, paper_keys
 from orrery.evidence.understanding.weights import shipped
 from orrery.scenario.levers.registry import listed
 
-MOST_NAMED = 3
-LEAST_FRAC = 0.15
+MAX_NAMED = 3
+MIN_FRAC = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +31,16 @@ class Described:
 
 def techniques_of(title: str, abstract: str) -> tuple[tuple[str, float], ...]:
     """The techniques that a paper resembles most, with the chance that it is about them; often none."""
-    named = likeness(title, abstract)[:MOST_NAMED]
+    named = likeness(title, abstract)[:MAX_NAMED]
     sure = ((name, round(chance(score), 3)) for name, score in named)
-    return tuple((name, sureness) for name, sureness in sure if sureness >= LEAST_FRAC)
+    return tuple((name, sureness) for name, sureness in sure if sureness >= MIN_FRAC)
 
 
 def likeness(title: str, abstract: str, model: "Techniques | None" = None) -> list[tuple[str, float]]:
     """Every technique by the cosine of its words with the paper's, the likest first."""
-    asked = model or _shipped()
-    scores = asked.words.scores(terms(title) * 2 + terms(abstract))
-    return sorted(zip(asked.names, map(float, scores), strict=True), key=lambda pair: -pair[1])
+    index = model or _shipped()
+    scores = index.words.scores(terms(title) * 2 + terms(abstract))
+    return sorted(zip(index.names, map(float, scores), strict=True), key=lambda pair: -pair[1])
 
 
 def chance(score: float) -> float:
@@ -54,7 +54,7 @@ class Techniques:
     """All techniques, ready to be compared with a text."""
 
     names: tuple[str, ...]
-    words: Likeness
+    words: TopicModel
 
 
 @cache
@@ -64,16 +64,16 @@ def _shipped() -> Techniques:
 
 def compared(known: Iterable[Described], papers: Sequence[Paper]) -> Techniques:
     """Techniques with the words of the papers that name them."""
-    told: dict[str, list[Paper]] = {}
+    classifications: dict[str, list[Paper]] = {}
     for paper in papers:
         for name in paper.techniques:
-            told.setdefault(name, []).append(paper)
+            classifications.setdefault(name, []).append(paper)
     every = list(known)
-    return Techniques(tuple(d.name for d in every), Likeness([_columns(d, told) for d in every]))
+    return Techniques(tuple(d.name for d in every), TopicModel([_columns(d, classifications) for d in every]))
 
 
-def _columns(known: Described, told: Mapping[str, Sequence[Paper]]) -> dict[str, list[str]]:
-    papers = told.get(known.name, ())
+def _columns(known: Described, classifications: Mapping[str, Sequence[Paper]]) -> dict[str, list[str]]:
+    papers = classifications.get(known.name, ())
     return {
         "title": terms(known.name.replace("-", " ")),
         "text": terms(" ".join((known.words, *(paper.mechanism for paper in papers)))),

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from orrery.evidence.feed.entry import Entry, Understood
-from orrery.evidence.feed.kept import Count, all_entries, counts_of, first_seen
+from orrery.evidence.feed.entry import Classification, Entry
 from orrery.evidence.feed.marks import Marks, read_marks
+from orrery.evidence.feed.saved_entries import Count, all_entries, counts_of, first_seen
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_key
-from orrery.evidence.find.shelf import library
+from orrery.evidence.find.library_cache import library
 from orrery.evidence.understanding.interests import Interests
 from orrery.evidence.understanding.understand import understood
 
@@ -46,7 +46,7 @@ class Trend:
     """A paper with its score, unfolded."""
 
     entry: Entry
-    understood: Understood
+    understood: Classification
     parts: tuple[ScorePart, ...]
     is_read: bool
     is_upvoted: bool
@@ -66,13 +66,13 @@ def trending(
     since = until - timedelta(days=DAYS[by] - 1)
     seen, marks = first_seen(store), read_marks(store)
     listed = [e for e in all_entries(store) if any(since <= d <= until for d in (*_days(e), seen[e.id]))]
-    told = understood(store, listed, on_progress)
-    listed = [e for e in listed if not layers or told[e.id].layer in layers]
+    classifications = understood(store, listed, on_progress)
+    listed = [e for e in listed if not layers or classifications[e.id].layer in layers]
     filed, counts = files_by_name(), counts_of(store)
-    interests = Interests(store, marks, listed, told)
+    interests = Interests(store, marks, listed, classifications)
     found = [
         Trend(
-            entry=e, understood=told[e.id], is_read=e.id in marks.read, is_upvoted=e.id in marks.upvoted,
+            entry=e, understood=classifications[e.id], is_read=e.id in marks.read, is_upvoted=e.id in marks.upvoted,
             library_key=filed.get(e.id) or filed.get(title_key(e.title), ""),
             parts=(
                 _recency(e, seen[e.id], until, DAYS[by] / 2.0), _velocity(e, counts.get(e.id, []), until),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 
-from orrery.evidence.feed.entry import Entry, NumericClaim, Understood
+from orrery.evidence.feed.entry import Classification, Entry, NumericClaim
 from orrery.evidence.feed.store import Store
 from orrery.evidence.paper_file import paper_keys
 from orrery.evidence.understanding.claims import claims_of
@@ -20,10 +20,10 @@ BATCH_PAPERS = 100
 """What is kept at once: whoever is stopped has lost no more."""
 
 
-def understand(entry: Entry) -> Understood:
+def understand(entry: Entry) -> Classification:
     """What the rules make of a paper."""
     layer, sure = layer_of(entry.title, entry.abstract)
-    return Understood(
+    return Classification(
         layer=layer, layer_confidence_frac=round(sure, 3),
         techniques=techniques_of(entry.title, entry.abstract), claims=claims_of(entry.abstract),
     )  # fmt: skip
@@ -31,17 +31,17 @@ def understand(entry: Entry) -> Understood:
 
 def understood(
     store: Store, entries: Sequence[Entry], on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> dict[str, Understood]:
+) -> dict[str, Classification]:
     """Every paper understood, by id: as it was kept, or now where its words, the rules or the library have changed."""
     rows = store.rows("select entry, made_by, body from understood")
-    kept = {row["entry"]: (row["made_by"], row["body"]) for row in rows}
+    retained = {row["entry"]: (row["made_by"], row["body"]) for row in rows}
     rules = house()
-    found: dict[str, Understood] = {}
+    found: dict[str, Classification] = {}
     fresh: list[tuple[str, str, str]] = []
     for i, entry in enumerate(entries):
         on_progress(i, len(entries))
         mark = sha256("|".join((rules, entry.title, entry.abstract)).encode()).hexdigest()[:24]
-        made_by, body = kept.get(entry.id, ("", ""))
+        made_by, body = retained.get(entry.id, ("", ""))
         if made_by == mark:
             found[entry.id] = _read(body)
         else:
@@ -65,9 +65,9 @@ def _keep(store: Store, fresh: list[tuple[str, str, str]]) -> None:
         fresh.clear()
 
 
-def _read(body: str) -> Understood:
+def _read(body: str) -> Classification:
     raw = json.loads(body)
-    return Understood(
+    return Classification(
         layer=raw["layer"], layer_confidence_frac=raw["layer_confidence_frac"],
         techniques=tuple((name, sure) for name, sure in raw["techniques"]),
         claims=tuple(NumericClaim(**claim) for claim in raw["claims"]),

@@ -30,7 +30,7 @@ class Radio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class SplitPoint:
     """What one input costs on each side, and what crosses."""
 
     head_flops: float
@@ -39,7 +39,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trip:
+class EdgeLatency:
     """One input from capture to answer."""
 
     head_s: float
@@ -53,26 +53,26 @@ class Trip:
         return self.head_s + self.sending_s + self.waiting_s
 
 
-def trip(cut: Cut, board: Board, radio: Radio, server_flops_per_s: float) -> Trip:
+def trip(cut: SplitPoint, board: Board, radio: Radio, server_flops_per_s: float) -> EdgeLatency:
     """Through head, radio and tail, one after the other."""
     head_s = cut.head_flops / board.flops_per_s
     sending_s = cut.sent_bytes / radio.each_way_bytes_per_s
     waiting_s = cut.tail_flops / server_flops_per_s + (radio.way_s if cut.sent_bytes else 0.0)
-    return Trip(
+    return EdgeLatency(
         head_s=head_s, sending_s=sending_s, waiting_s=waiting_s,
         energy_j=board.busy_w * head_s + board.sending_w * sending_s + board.idle_w * waiting_s,
     )  # fmt: skip
 
 
-def filtered(cut: Cut, filter_flops: float, sent_frac: float) -> Cut:
+def filtered(cut: SplitPoint, filter_flops: float, sent_frac: float) -> SplitPoint:
     """The mean over inputs where a filter on the device passes on a share of them only."""
-    return Cut(
+    return SplitPoint(
         head_flops=cut.head_flops + filter_flops, sent_bytes=sent_frac * cut.sent_bytes,
         tail_flops=sent_frac * cut.tail_flops,
     )  # fmt: skip
 
 
-def widest_within(trips: Sequence[Trip], limit_s: float) -> int:
+def widest_within(trips: Sequence[EdgeLatency], limit_s: float) -> int:
     """Of widths in rising order the widest whose delay keeps to a limit; the fastest where none does."""
-    kept = [i for i, each in enumerate(trips) if each.delay_s <= limit_s]
-    return kept[-1] if kept else min(range(len(trips)), key=lambda i: trips[i].delay_s)
+    retained = [i for i, each in enumerate(trips) if each.delay_s <= limit_s]
+    return retained[-1] if retained else min(range(len(trips)), key=lambda i: trips[i].delay_s)

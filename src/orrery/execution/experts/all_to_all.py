@@ -37,13 +37,17 @@ def get_dispatcher(word: str) -> str:
 
 def dispatcher_note(deployment: Deployment) -> str:
     """How tokens go and who says so; blank where every rank has its own experts and nobody asked."""
-    asked = deployment.dispatcher
+    requested = deployment.dispatcher
     if not has_exchange(deployment):
-        return f"all2all_backend: {asked} is not used; ranks share no experts (write dp and ep above 1)" * bool(asked)
+        return f"all2all_backend: {requested} is not used; ranks share no experts (write dp and ep above 1)" * bool(
+            requested
+        )
     experts = shard(deployment).experts[0]
     way = dispatcher_of(deployment, experts)
-    if asked:
-        return f"all2all_backend: {way}, not {asked}; experts are cut over {experts.tp} devices" * (way != asked)
+    if requested:
+        return f"all2all_backend: {way}, not {requested}; experts are cut over {experts.tp} devices" * (
+            way != requested
+        )
     fact: Fact | None = next(
         (f for k in ("wide_dispatcher", "dispatcher") if (f := deployment.engine.facts.get(k)) and f.value == way), None
     )

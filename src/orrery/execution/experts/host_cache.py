@@ -95,9 +95,9 @@ def played(x: HostCached, input_tokens: Ints) -> float:
         prompt, age = np.append(prompt, entering), np.append(age + 1.0, np.zeros(len(entering)))
         stays = age < x.output_tokens
         prompt, age = prompt[stays], age[stays]
-        kept = np.cumsum(_blocks(prompt + age + 1.0, x.block_tokens)) <= x.cache_tokens
-        waiting += prompt[~kept].tolist()
-        prompt, age = prompt[kept], age[kept]
+        fits = np.cumsum(_blocks(prompt + age + 1.0, x.block_tokens)) <= x.cache_tokens
+        waiting += prompt[~fits].tolist()
+        prompt, age = prompt[fits], age[fits]
     return total_s
 
 

@@ -37,17 +37,17 @@ class Shared:
     link_s: float = 0.0
 
 
-def fixed(work: Work, kept: frozenset[int], shares: Shares) -> Shared:
+def fixed(work: Work, resident: frozenset[int], shares: Shares) -> Shared:
     """Each side computes its own, at the same time."""
-    device_s = sum(shares.device_s(n) for e, n in work.items() if e in kept)
-    host_s = sum(shares.host_s(n) for e, n in work.items() if e not in kept)
+    device_s = sum(shares.device_s(n) for e, n in work.items() if e in resident)
+    host_s = sum(shares.host_s(n) for e, n in work.items() if e not in resident)
     return Shared(time_s=max(device_s, host_s))
 
 
-def greedy(work: Work, kept: frozenset[int], shares: Shares) -> Shared:
+def greedy(work: Work, resident: frozenset[int], shares: Shares) -> Shared:
     """The rest dealt out one expert at a time; then the host helps the device while that is sooner done."""
-    own = sorted((n for e, n in work.items() if e in kept), reverse=True)
-    rest = sorted(((n, e) for e, n in work.items() if e not in kept), reverse=True)
+    own = sorted((n for e, n in work.items() if e in resident), reverse=True)
+    rest = sorted(((n, e) for e, n in work.items() if e not in resident), reverse=True)
     device_s, host_s, link_s = sum(shares.device_s(n) for n in own), 0.0, 0.0
     loaded: list[int] = []
     while rest:
@@ -97,9 +97,9 @@ FADING_FRAC = 0.3
 
 def decoded_fixed(trace: Trace, shares: Shares, kept_frac: float, seed: int = 0) -> float:
     """Seconds of all experts of all tokens, one token at a time, with the same experts kept throughout."""
-    kept = frozenset(range(round(kept_frac * trace.num_experts)))
+    resident = frozenset(range(round(kept_frac * trace.num_experts)))
     every = trace.chosen(trace.scores(seed)).reshape(-1, trace.experts_per_token)
-    return sum(fixed(dict.fromkeys(row, 1), kept, shares).time_s for row in every.tolist())
+    return sum(fixed(dict.fromkeys(row, 1), resident, shares).time_s for row in every.tolist())
 
 
 def decoded_greedy(trace: Trace, shares: Shares, kept_frac: float, other_s: float, seed: int = 0) -> float:
@@ -110,27 +110,27 @@ def decoded_greedy(trace: Trace, shares: Shares, kept_frac: float, other_s: floa
     """
     scores, room = trace.scores(seed), round(kept_frac * trace.num_experts)
     chosen, shown = trace.chosen(scores), np.zeros(scores.shape[1:])
-    kept = [set(range(room)) for _ in range(trace.num_layers)]
+    resident = [set(range(room)) for _ in range(trace.num_layers)]
     total_s = idle_s = 0.0
     for token, layers in enumerate(chosen.tolist()):
         for layer, row in enumerate(layers):
             shown[layer] += FADING_FRAC * (scores[token, layer] - shown[layer])
-            done = greedy(dict.fromkeys(row, 1), frozenset(kept[layer]), shares)
+            done = greedy(dict.fromkeys(row, 1), frozenset(resident[layer]), shares)
             total_s += done.time_s
             for expert in done.loaded:
-                _keep(kept[layer], expert, shown[layer])
+                _keep(resident[layer], expert, shown[layer])
             idle_s += done.time_s + other_s - done.link_s
             following = (layer + 1) % trace.num_layers
             after = layers if following else chosen[min(token + 1, trace.num_tokens - 1)].tolist()
-            missing = [e for e in after[following] if e not in kept[following]]
+            missing = [e for e in after[following] if e not in resident[following]]
             if room and missing and idle_s >= shares.load_s:
-                _keep(kept[following], missing[0], shown[following])
+                _keep(resident[following], missing[0], shown[following])
                 idle_s = 0.0
     return total_s
 
 
-def _keep(kept: set[int], expert: int, shown: Floats) -> None:
+def _keep(resident: set[int], expert: int, shown: Floats) -> None:
     """Put it in the place of the one with the lowest score."""
-    if kept and expert not in kept:
-        kept.remove(min(kept, key=lambda e: float(shown[e])))
-        kept.add(expert)
+    if resident and expert not in resident:
+        resident.remove(min(resident, key=lambda e: float(shown[e])))
+        resident.add(expert)

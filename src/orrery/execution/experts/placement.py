@@ -10,7 +10,7 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.execution.experts.affinity import Floats, Ints, loads
 
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 """Passes over the layers; a handful is enough."""
 
 
@@ -37,7 +37,7 @@ def near_followed(moves: Floats, distance: Floats) -> Ints:
     placed = in_order(layers, experts, len(distance))
     for layer in range(1, layers):
         _exchange(placed[layer], moves[layer - 1].T @ distance[placed[layer - 1]])
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if not sum(_exchange(placed[layer], _ways(moves, placed, distance, layer)) for layer in range(layers)):
             break
     return placed
@@ -51,7 +51,7 @@ def balanced(moves: Floats, distance: Floats) -> Ints:
     load, num_devices = loads(moves), len(distance)
     groups = np.array([_even_groups(row, num_devices) for row in load])
     placed = groups.copy()
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         changed = 0
         for layer in range(len(groups)):
             ways = _ways(moves, placed, distance, layer)

@@ -19,7 +19,7 @@ class Largest:
 
     num_parameters: float  # of the whole model
     step: OffloadedStep
-    lacks: Infeasible | None  # None where even the largest size tried fits
+    infeasible: Infeasible | None  # None where even the largest size tried fits
 
 
 def largest_model(
@@ -41,16 +41,16 @@ def largest_model(
         return step, shortage(step.held, tiers, f"a model of {size / 1e9:.3g} billion parameters")
 
     fits = least_parameters
-    best, lacks = tried(fits)
-    if lacks is not None:
-        return lacks
+    best, infeasible = tried(fits)
+    if infeasible is not None:
+        return infeasible
     fails = fits
-    while lacks is None:
+    while infeasible is None:
         if fits >= most_parameters:
-            return Largest(num_parameters=fits, step=best, lacks=None)
+            return Largest(num_parameters=fits, step=best, infeasible=None)
         fails = min(2.0 * fits, most_parameters)
-        step, lacks = tried(fails)
-        if lacks is None:
+        step, infeasible = tried(fails)
+        if infeasible is None:
             fits, best = fails, step
     while fails > fits * PRECISION_RATIO:
         middle = (fits * fails) ** 0.5
@@ -58,5 +58,5 @@ def largest_model(
         if missing is None:
             fits, best = middle, step
         else:
-            fails, lacks = middle, missing
-    return Largest(num_parameters=fits, step=best, lacks=lacks)
+            fails, infeasible = middle, missing
+    return Largest(num_parameters=fits, step=best, infeasible=infeasible)

@@ -104,11 +104,11 @@ def by_worth(game: MappingGame) -> list[int]:
 
 def fill(game: MappingGame, placed: Placed, order: Iterable[int]) -> Placed:
     """Put tensors in, in order, each at the lowest offset where it fits; leave out what does not."""
-    kept = list(placed)
+    retained = list(placed)
     for i in order:
-        if offsets := free_offsets(game, kept, i):
-            kept.append((i, offsets[0]))
-    return tuple(kept)
+        if offsets := free_offsets(game, retained, i):
+            retained.append((i, offsets[0]))
+    return tuple(retained)
 
 
 def mapping_of(game: MappingGame, placed: Placed) -> MemoryMapping:

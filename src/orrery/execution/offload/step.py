@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orrery.execution.offload.lanes import Lanes
-from orrery.execution.offload.tiers import Held
+from orrery.execution.offload.tiers import MemoryUse
 from orrery.execution.offload.work import Work
 
 
@@ -13,7 +13,7 @@ class OffloadedStep:
     """One optimizer step of one device."""
 
     step_s: float
-    held: Held
+    held: MemoryUse
     busy_s: Mapping[str, float]  # seconds of work by lane
     flops: float
     choices: Mapping[str, float]  # what the schedule settled itself
@@ -25,7 +25,7 @@ class OffloadedStep:
 
 
 def finished(
-    lanes: Lanes, work: Work, held: Held, *, step_s: float = 0.0, choices: Mapping[str, float] | None = None
+    lanes: Lanes, work: Work, held: MemoryUse, *, step_s: float = 0.0, choices: Mapping[str, float] | None = None
 ) -> OffloadedStep:  # fmt: skip
     """The answer when everything ran; ``step_s`` where a step is shorter than the time until all lanes are free."""
     return OffloadedStep(

@@ -46,7 +46,7 @@ class Tiers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class MemoryUse:
     """Bytes in each tier at the fullest moment of a step."""
 
     gpu_bytes: float
@@ -74,14 +74,14 @@ def tiers_of(
     )  # fmt: skip
 
 
-def shortage(held: Held, tiers: Tiers, what: str = "training step") -> Infeasible | None:
+def shortage(held: MemoryUse, tiers: Tiers, what: str = "training step") -> Infeasible | None:
     """The first tier that does not hold what the schedule puts there; None where all do."""
-    asked = (
+    requested = (
         ("device", held.gpu_bytes, tiers.gpu_bytes, "Move more to the host, cut the micro-batch or recompute."),
         ("host memory", held.host_bytes, tiers.host_bytes, "Move states to NVMe drives or share them by more ranks."),
         ("NVMe drives", held.nvme_bytes, tiers.nvme_bytes, "Add drives or share the states by more ranks."),
     )
-    for where, need, have, change in asked:
+    for where, need, have, change in requested:
         if need > have:
             return Infeasible(what=f"{what}: {where}", need=need, have=have, unit="bytes", smallest_change=change)
     return None

@@ -6,7 +6,7 @@ What attention reads of the other patches, and so what is sent, is a technique a
 from collections.abc import Mapping
 
 from orrery.base.errors import UnknownName
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.base.technique import Technique
 from orrery.execution.patches import techniques
 from orrery.execution.patches.picture import Denoised, Picture, alone

@@ -109,10 +109,10 @@ def sending_s(picture: Picture, patch_bytes: float, num_calls: int) -> float:
 
 
 def _exchange_s(picture: Picture, kind: str, num_devices: int, message_bytes: float) -> float:
-    asked = Collective(
+    collective = Collective(
         kind=kind, num_devices=num_devices, message_bytes=message_bytes, devices_per_node=picture.devices_per_node
     )
-    return float(predict_collective(asked, picture.device).time_s)
+    return float(predict_collective(collective, picture.device).time_s)
 
 
 def kernels_s(picture: Picture, read_patches: float) -> float:

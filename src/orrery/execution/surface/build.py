@@ -22,7 +22,7 @@ PROMPT_STEPS, NEW_STEPS, CACHED_STEPS = 1, 5, 2
 """The same of a step's prompts, of the new tokens of each (whose own pairs grow with their square), and of the cached
 tokens before them."""
 
-FIRST_CONTEXT_TOKENS, MOST_PROMPTS, MOST_SHARED_TOKENS = 16, 64, 65536
+FIRST_CONTEXT_TOKENS, MAX_PROMPTS, MAX_SHARED_TOKENS = 16, 64, 65536
 """Below the first context decodes cost what they cost there; beyond so many prompts, or so many tokens of all ranks,
 the surface goes on in proportion."""
 
@@ -49,7 +49,7 @@ def _surface(deployment: Deployment, most_tokens: int, sequences: int, context: 
     padded = nodes.captured(np.arange(most_tokens + 1)) if engine.has_cuda_graphs else np.arange(most_tokens + 1)
     decodes = nodes.ladder(1, sequences, DECODE_STEPS)
     contexts = nodes.ladder(FIRST_CONTEXT_TOKENS, context, CONTEXT_STEPS)
-    prompts, new = nodes.ladder(1, min(sequences, MOST_PROMPTS), PROMPT_STEPS), nodes.ladder(1, prompt, NEW_STEPS)
+    prompts, new = nodes.ladder(1, min(sequences, MAX_PROMPTS), PROMPT_STEPS), nodes.ladder(1, prompt, NEW_STEPS)
     cached = np.append(0, nodes.ladder(FIRST_CONTEXT_TOKENS, context, CACHED_STEPS))
     return Surface(
         tokens=each, graph_tokens=each[np.minimum(padded, most_tokens)], shared=shared, rows=rows,
@@ -85,7 +85,7 @@ def _linear_tables(deployment: Deployment, most_tokens: int, most_sequences: int
     shared = np.zeros((1, CHANNELS))
     if exchanging:
         ranks = deployment.layout.dp
-        shared = nodes.dense(at * ranks, table("shared"), min(most_tokens * ranks, MOST_SHARED_TOKENS))
+        shared = nodes.dense(at * ranks, table("shared"), min(most_tokens * ranks, MAX_SHARED_TOKENS))
     return nodes.dense(at, table("tokens"), most_tokens), shared, nodes.dense(at, table("rows"), most_sequences)
 
 

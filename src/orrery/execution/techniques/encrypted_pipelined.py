@@ -43,7 +43,7 @@ def rule(moved_bytes: float, link_bytes_per_s: float, latency_s: float, knobs: F
 
 TECHNIQUE = Technique(
     name="encrypted-pipelined",
-    seam="execution.transfer",
+    extension_point="execution.transfer",
     rule=rule,
     knobs=PipelinedKnobs,
     gains="Encryption leaves the critical path where the next transfer can be guessed.",

@@ -34,7 +34,7 @@ def rule(moved_bytes: float, link_bytes_per_s: float, latency_s: float, knobs: F
 
 TECHNIQUE = Technique(
     name="encrypted-serial",
-    seam="execution.transfer",
+    extension_point="execution.transfer",
     rule=rule,
     knobs=SerialKnobs,
     gains="Nothing readable passes between host and device.",

@@ -40,7 +40,7 @@ def rule(
 
 TECHNIQUE = Technique(
     name="ladder-residual",
-    seam="execution.overlap",
+    extension_point="execution.overlap",
     rule=rule,
     knobs=LadderKnobs,
     gains="A layer takes the longer of its kernels and its all-reduces instead of their sum, at any batch size.",

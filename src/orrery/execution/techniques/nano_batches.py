@@ -90,7 +90,7 @@ def rule(
 
 TECHNIQUE = Technique(
     name="nano-batches",
-    seam="execution.overlap",
+    extension_point="execution.overlap",
     rule=rule,
     knobs=NanoBatchKnobs,
     gains="Memory and links work while matrix units do; what is scarcest is what the time comes from.",

@@ -14,7 +14,7 @@ def rule(moved_bytes: float, link_bytes_per_s: float, latency_s: float, knobs: F
 
 TECHNIQUE = Technique(
     name="plain-copy",
-    seam="execution.transfer",
+    extension_point="execution.transfer",
     rule=rule,
     knobs=NoKnobs,
     gains="The link's full rate.",

@@ -15,7 +15,7 @@ def rule(
 
 TECHNIQUE = Technique(
     name="sequential",
-    seam="execution.overlap",
+    extension_point="execution.overlap",
     rule=rule,
     knobs=NoKnobs,
     gains="Nothing to tune, and no work done twice.",

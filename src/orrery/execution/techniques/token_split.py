@@ -52,7 +52,7 @@ def rule(
 
 TECHNIQUE = Technique(
     name="token-split",
-    seam="execution.overlap",
+    extension_point="execution.overlap",
     rule=rule,
     knobs=TokenSplitKnobs,
     gains="Collectives hide behind the other half's kernels, and norms are shared out between the devices.",

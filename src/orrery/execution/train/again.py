@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Again:
+class RecomputeWork:
     """One row a module, in their order; one column a choice."""
 
     products_s: Floats
@@ -27,13 +27,13 @@ class Again:
     stream_s: Floats
 
 
-def again_of(found: Units) -> Again:
+def again_of(found: Units) -> RecomputeWork:
     """Of the average layer; asked for only where a layout recomputes modules."""
     choice = found.choice
     total = np.zeros((3, len(MODULES), choice.tp.size))
     for job, block in jobs_by_block(found.job):
         total += block.count / found.num_layers * _of_block(job, block, choice)
-    return Again(products_s=total[0], attention_s=total[1], stream_s=total[2])
+    return RecomputeWork(products_s=total[0], attention_s=total[1], stream_s=total[2])
 
 
 def _of_block(job: TrainingJob, block: Block, choice: Choice) -> Floats:

@@ -111,20 +111,20 @@ def heads(mixer: Mixer, tp: Ints) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
+class ShardParameters:
     """Parameters of one layer that one device holds: what all data ranks share, and experts. Arrays of the choices."""
 
     dense_parameters: Floats
     expert_parameters: Floats
 
 
-def held(block: Block, products: list[Product], choice: Choice) -> Held:
+def held(block: Block, products: list[Product], choice: Choice) -> ShardParameters:
     """Of one layer: cut linear layers, whole norms and gates; num_experts / ep experts cut etp ways, none copied."""
     dense = sum((p.parameters for p in products), np.zeros(choice.tp.shape)) + float(block.other_parameters)
     experts = np.zeros(choice.tp.shape)
     if block.experts:
         experts = block.experts.num_experts * block.experts.num_parameters_each / (choice.ep * choice.etp)
-    return Held(dense_parameters=dense, expert_parameters=np.asarray(experts, dtype=np.float64))
+    return ShardParameters(dense_parameters=dense, expert_parameters=np.asarray(experts, dtype=np.float64))
 
 
 def adapted(job: TrainingJob, products: list[Product]) -> list[Product]:

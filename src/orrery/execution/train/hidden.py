@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.seam import knob_array, technique_at
+from orrery.base.extension_points import knob_array, technique_at
 from orrery.base.technique import Technique
 from orrery.execution.train import techniques
 from orrery.execution.train.cut import Choice, Product, product

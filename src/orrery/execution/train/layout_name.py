@@ -26,7 +26,7 @@ def read_name(text: str, schedules: tuple[str, ...]) -> dict[str, Any]:
     """Fields of the layout called ``text``; ScenarioError where a word is none of a layout's, or stands twice."""
     found: dict[str, Any] = {}
     for word in text.replace(",", " ").split():
-        for name, value in _said(word, text, schedules).items():
+        for name, value in _describe(word, text, schedules).items():
             if name in found:
                 raise ScenarioError(f"layout: {text!r} says {name} twice; write it once, as in {EXAMPLE}.")
             found[name] = value
@@ -36,7 +36,7 @@ def read_name(text: str, schedules: tuple[str, ...]) -> dict[str, Any]:
     return plain | found
 
 
-def _said(word: str, text: str, schedules: tuple[str, ...]) -> dict[str, Any]:
+def _describe(word: str, text: str, schedules: tuple[str, ...]) -> dict[str, Any]:
     if match := _COUNT.fullmatch(word):
         return {COUNTS[match[1]]: int(match[2])}
     if match := _RECOMPUTE.fullmatch(word):

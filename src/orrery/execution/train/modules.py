@@ -60,7 +60,7 @@ def modules_in(model: Model) -> tuple[str, ...]:
 def check_modules(model: Model, modules: Iterable[str]) -> None:
     """Refuse to recompute what no layer of the model has."""
     left = modules_in(model)
-    if lacking := [name for name in modules if name not in left]:
+    if shortfall := [name for name in modules if name not in left]:
         raise ScenarioError(
-            f"recompute: {model.name} has no {', '.join(lacking)}; write some of {', '.join(left)}, or full."
+            f"recompute: {model.name} has no {', '.join(shortfall)}; write some of {', '.join(left)}, or full."
         )

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.seam import knob_array, technique_at
+from orrery.base.extension_points import knob_array, technique_at
 from orrery.execution.train import techniques
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.loads import Floats, Ints, fullest, shares_of

@@ -107,8 +107,8 @@ def summed_bytes(job: TrainingJob) -> float:
 
     0: the product's result is written in 16 bits, and autograd adds it in passes of its own.
     """
-    kept = job.recipe.gradient_bytes or job.framework.gradient_bytes
-    return 2.0 * kept if job.framework.fuses_gradient_sums else 0.0
+    gradient_bytes = job.recipe.gradient_bytes or job.framework.gradient_bytes
+    return 2.0 * gradient_bytes if job.framework.fuses_gradient_sums else 0.0
 
 
 def _time(

@@ -23,7 +23,6 @@ from orrery.execution.train.expert_exchange import expert_s
 from orrery.execution.train.experts import expert_casts, expert_streams, expert_times
 from orrery.execution.train.framework import Framework
 from orrery.execution.train.job import FROZEN, TrainingJob, decoding, jobs_by_block
-from orrery.execution.train.kept import kept
 from orrery.execution.train.passes import Streams, cast_streams, ends_streams, layer_streams, widening_s
 from orrery.execution.train.placement import by_ranks, is_in_order
 from orrery.execution.train.products import (
@@ -34,6 +33,7 @@ from orrery.execution.train.products import (
     product_flops,
     product_times,
 )
+from orrery.execution.train.saved_activations import saved_activations
 from orrery.models.model import Block
 
 Floats = NDArray[np.float64]
@@ -171,7 +171,7 @@ def _layer(job: TrainingJob, block: Block, products: list[Product], total: Passe
     core = attention_times(job, block.mixer, choice) if block.mixer else (zero, zero)
     scores, context = score_times(job, block.mixer, choice), context_streams(job, block.mixer, choice)
     streams, casts = layer_streams(job, block, products, choice), cast_streams(job, products, choice)
-    exchanges, kept_bytes = layer_exchanges(job, block, choice), kept(job, block, products, choice)
+    exchanges, kept_bytes = layer_exchanges(job, block, choice), saved_activations(job, block, products, choice)
     sent_s = expert_s(job, block, choice)
     parameters = held(block, products, choice)
     if block.experts and not is_in_order(job):

@@ -65,10 +65,10 @@ class _Channel:
 
     def send(self, vector: Floats) -> Floats:
         """What arrives."""
-        wanted = vector + self.left_out if self.remembers else vector
-        message = self.technique.rule(wanted, self.knobs, self.draw)
+        target = vector + self.left_out if self.remembers else vector
+        message = self.technique.rule(target, self.knobs, self.draw)
         if self.remembers:
-            self.left_out = wanted - message.received
+            self.left_out = target - message.received
         self.num_bits += message.num_bits
         return message.received
 

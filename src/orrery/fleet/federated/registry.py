@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from orrery.base.errors import UnknownName
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.base.technique import Technique
 from orrery.fleet.federated import techniques
 

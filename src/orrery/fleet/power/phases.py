@@ -13,7 +13,7 @@ from orrery.execution.power import steps_power_w
 from orrery.hardware.device import Device
 from orrery.serving.runs import static_run
 
-LEAST_VOLTAGE_FRAC = 0.6
+MIN_VOLTAGE_FRAC = 0.6
 """Of the full voltage, as a clock goes to zero: a usual span of such chips' regulators. Assumed."""
 
 DECODE_ENTRY, PROMPT_ENTRY = 1, 3
@@ -38,7 +38,7 @@ class Phases:
 
 def clocked(device: Device, clock_ratio: float) -> Device:
     """The device at a part of its clock: arithmetic slower by it, and less drawn above idle."""
-    voltage = LEAST_VOLTAGE_FRAC + (1.0 - LEAST_VOLTAGE_FRAC) * clock_ratio
+    voltage = MIN_VOLTAGE_FRAC + (1.0 - MIN_VOLTAGE_FRAC) * clock_ratio
     span_w = (device.power_limit_w - device.idle_power_w) * clock_ratio * voltage**2
     return replace(
         device, dense_flops_per_s={name: rate * clock_ratio for name, rate in device.dense_flops_per_s.items()},

@@ -80,9 +80,9 @@ def run(row: Row, at_clock: Callable[[float], Phases], rule: Rule) -> Drawn:
         brakes += watts > row.limit_w
         if now_s >= next_s:
             next_s += row.reading_s
-            wanted = rule(Reading(drawn_frac=watts / row.limit_w, clocks=pending[-1][1] if pending else clocks))
-            if wanted != (pending[-1][1] if pending else clocks):
-                pending.append((now_s + row.delay_s, wanted))
+            target_clocks = rule(Reading(drawn_frac=watts / row.limit_w, clocks=pending[-1][1] if pending else clocks))
+            if target_clocks != (pending[-1][1] if pending else clocks):
+                pending.append((now_s + row.delay_s, target_clocks))
     return Drawn(
         drawn_w=np.array(drawn), low_s=np.array(latency[0]), high_s=np.array(latency[1]), num_brakes=int(brakes)
     )

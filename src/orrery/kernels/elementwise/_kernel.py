@@ -25,8 +25,8 @@ def _one(
     if moved <= 0.0:
         out[TIME] = out[OVERHEAD] = 0.0
         return
-    kept = min(1.0, max(0.0, 2.0 - 2.0 * moved / machine[2]))
-    stream = moved / (constants[1] * machine[1]) * (1.0 - constants[3] * kept)
+    cached_frac = min(1.0, max(0.0, 2.0 - 2.0 * moved / machine[2]))
+    stream = moved / (constants[1] * machine[1]) * (1.0 - constants[3] * cached_frac)
     high, low = max(stream, constants[0]), min(stream, constants[0])
     time = high * (1.0 + (low / high) ** constants[2]) ** (1.0 / constants[2])
     out[TIME], out[OVERHEAD] = time, time - stream

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from orrery.hardware.device import Device
-from orrery.numerics.arithmetic.seam import softmax
+from orrery.numerics.arithmetic.extension_point import softmax
 
 COUNTED_ELEMENTS = 4096
 """On which the algorithms are counted; counts of an element do not depend on it by more than its logarithm's share."""

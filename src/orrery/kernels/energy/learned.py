@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from orrery.hardware.calibration import Calibration
 from orrery.kernels.residual import correction
-from orrery.kernels.residual.sureness import Spreads, around, scales
+from orrery.kernels.residual.error_range import Spreads, around, scales
 
 Floats = NDArray[np.float64]
 

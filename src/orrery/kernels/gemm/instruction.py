@@ -36,8 +36,8 @@ class MatrixInstruction:
     @property
     def shared_bytes(self) -> float:
         """Operands that come from shared memory."""
-        kept = self.k / 2 if self.is_sparse else self.k
-        left = self.m * kept if self.has_left_in_shared else 0.0
+        stored_k = self.k / 2 if self.is_sparse else self.k
+        left = self.m * stored_k if self.has_left_in_shared else 0.0
         return (left + self.n * self.k) * self.element_bytes
 
 

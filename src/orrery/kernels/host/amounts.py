@@ -109,8 +109,12 @@ def least(op: Any, device: Device) -> tuple[Floats, Floats, float]:
         op.batch, op.query_tokens, op.context_tokens, op.num_heads, op.num_kv_heads, op.head_size
     )
     seen = np.minimum(query * (2.0 * context - query + 1.0) / 2.0, query * _seen(op, context, query))
-    kept = batch * _seen(op, context, query) * kv_heads * 2.0 * size * get_format(op.kv_format).bytes_per_element
-    return 4.0 * batch * heads * seen * size, kept + 2.0 * batch * query * heads * size * wide, _peak(device, op.format)
+    cache_bytes = batch * _seen(op, context, query) * kv_heads * 2.0 * size * get_format(op.kv_format).bytes_per_element
+    return (
+        4.0 * batch * heads * seen * size,
+        cache_bytes + 2.0 * batch * query * heads * size * wide,
+        _peak(device, op.format),
+    )
 
 
 def _seen(op: AttentionPrefill | AttentionDecode, context: Floats, query: Floats) -> Floats:

@@ -18,7 +18,7 @@ from orrery.kernels.gemm.machine import num_units
 from orrery.kernels.lowbit.product import BITS_PER_BYTE, Floats, Operands, constants, time_s
 from orrery.kernels.ops import Size
 
-MOST_BITS = 8
+MAX_BITS = 8
 FORMAT = "bf16"
 """The products themselves are 16 bits wide."""
 
@@ -72,8 +72,8 @@ def straddling_frac(bits: int, word_bits: int = 32) -> float:
 
 def weight_load(bits: int, loads: Loads) -> WeightLoad:
     """Of one weight of ``bits`` bits."""
-    if not 1 <= bits <= MOST_BITS:
-        raise OutOfRange(f"packed weights of {bits} bits; write 1 to {MOST_BITS}.")
+    if not 1 <= bits <= MAX_BITS:
+        raise OutOfRange(f"packed weights of {bits} bits; write 1 to {MAX_BITS}.")
     stored = bits if loads is Loads.PACKED else 1 << (bits - 1).bit_length()
     instructions = UNPACK_INSTRUCTIONS + STRADDLING_INSTRUCTIONS * straddling_frac(stored)
     passes = ROUND_TRIP if loads in (Loads.CONVERTED, Loads.SERIAL) else 0.0

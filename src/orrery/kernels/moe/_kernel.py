@@ -136,8 +136,8 @@ def _one(
     ends = (min(tokens, rows) + tokens) * hidden * SIXTEEN_BIT_BYTES
     passed = tokens * topk if constants[12] > 0.0 else rows
     between = passed * (hidden * (SIXTEEN_BIT_BYTES + 2.0 * ba) + ffn * (ups * SIXTEEN_BIT_BYTES + ba))
-    kept = min(1.0, max(0.0, 1.5 - weights / (constants[8] * machine[3])))
-    dram = weights * (1.0 - CACHE_GAIN_FRAC * kept) / (constants[4] * bandwidth)
+    cached_frac = min(1.0, max(0.0, 1.5 - weights / (constants[8] * machine[3])))
+    dram = weights * (1.0 - CACHE_GAIN_FRAC * cached_frac) / (constants[4] * bandwidth)
     overhead = (constants[0] if ups > 1.0 else constants[1]) + constants[2] * experts
 
     out[OVERHEAD] = overhead

@@ -140,13 +140,13 @@ def chosen_fracs(num_experts: int, experts_per_token: int, popularity: Popularit
             f"expert loads: {len(popularity.shares)} shares for {num_experts} experts; write one for each expert."
         )
     shares = np.sort(np.array(popularity.shares))[::-1] if popularity.shares else _by_rank(num_experts, popularity)
-    wanted = min(experts_per_token, num_experts)
-    chosen = wanted * shares / shares.sum()
+    num_chosen = min(experts_per_token, num_experts)
+    chosen = num_chosen * shares / shares.sum()
     while (chosen > 1.0).any():
         full = chosen >= 1.0
         rest = shares[~full].sum()
-        even = np.full(num_experts, (wanted - full.sum()) / max(1, (~full).sum()))
-        chosen = np.where(full, 1.0, shares * (wanted - full.sum()) / rest if rest > 0 else even)
+        even = np.full(num_experts, (num_chosen - full.sum()) / max(1, (~full).sum()))
+        chosen = np.where(full, 1.0, shares * (num_chosen - full.sum()) / rest if rest > 0 else even)
     return chosen
 
 

@@ -125,9 +125,9 @@ def one_pass(work: Attention, array: SpatialArray) -> ArrayRun:
     lanes_correct = EXPONENTIAL_MACS + 2.0
     cycles = max(scores, lanes_update) + 1.0 + max(exponentials, lanes_correct) + max(values, float(wide))
     compute_s = work.num_scores / side**2 * cycles / array.clock_hz
-    kept = WORD_BYTES * (2.0 * wide + 2.0)  # query, result, maximum and sum of a row
+    retained = WORD_BYTES * (2.0 * wide + 2.0)  # query, result, maximum and sum of a row
     room = array.buffer_bytes - 4.0 * WORD_BYTES * side * wide  # two blocks of keys and values each
-    moved = _operand_bytes(work, side * max(math.floor(room / (kept * side)), 1))
+    moved = _operand_bytes(work, side * max(math.floor(room / (retained * side)), 1))
     time_s = max(compute_s, moved / array.memory_bandwidth_bytes_per_s)
     busy = (scores + exponentials + values) / cycles * compute_s / time_s
     lanes = lanes_update + lanes_correct + wide

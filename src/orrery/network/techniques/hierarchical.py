@@ -20,7 +20,7 @@ def rule(group: Group) -> Traffic | None:
 
 TECHNIQUE = Technique(
     name="hierarchical",
-    seam="network.collective",
+    extension_point="network.collective",
     rule=rule,
     knobs=NoKnobs,
     gains="The slow network carries only S/g a device, in 2 (N - 1) steps.",

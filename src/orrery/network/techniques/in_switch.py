@@ -26,7 +26,7 @@ def rule(group: Group) -> Traffic | None:
 
 TECHNIQUE = Technique(
     name="in-switch-reduction",
-    seam="network.collective",
+    extension_point="network.collective",
     rule=rule,
     knobs=NoKnobs,
     gains="Sends (1 + 1/n) S instead of 2 (n - 1)/n S, in two steps for any number of devices.",

@@ -25,7 +25,7 @@ def rule(routing: Routing) -> Copies:
 
 TECHNIQUE = Technique(
     name="per-device",
-    seam="network.exchange",
+    extension_point="network.exchange",
     rule=rule,
     knobs=NoKnobs,
     gains="Each token crosses each link at most once.",

@@ -17,7 +17,7 @@ def rule(routing: Routing) -> Copies:
 
 TECHNIQUE = Technique(
     name="per-expert",
-    seam="network.exchange",
+    extension_point="network.exchange",
     rule=rule,
     knobs=NoKnobs,
     gains="No counting before sending: the lowest latency for a few tokens.",

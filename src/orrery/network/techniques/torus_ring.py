@@ -19,7 +19,7 @@ def rule(group: Group) -> Traffic | None:
 
 TECHNIQUE = Technique(
     name="torus-ring",
-    seam="network.collective",
+    extension_point="network.collective",
     rule=rule,
     knobs=NoKnobs,
     gains="Uses the links of every dimension, in d (n^(1/d) - 1) steps.",

@@ -25,7 +25,7 @@ def rule(group: Group) -> Traffic | None:
 
 TECHNIQUE = Technique(
     name="tree",
-    seam="network.collective",
+    extension_point="network.collective",
     rule=rule,
     knobs=NoKnobs,
     gains="Few steps between many nodes.",

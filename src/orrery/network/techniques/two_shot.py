@@ -24,7 +24,7 @@ def rule(group: Group) -> Traffic | None:
 
 TECHNIQUE = Technique(
     name="two-shot",
-    seam="network.collective",
+    extension_point="network.collective",
     rule=rule,
     knobs=NoKnobs,
     gains="As few bytes as a ring, in two steps for any number of devices.",

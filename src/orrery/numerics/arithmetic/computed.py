@@ -12,7 +12,7 @@ from orrery.numerics.arithmetic.ledger import Ledger
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-MOST_BITS = 20
+MAX_BITS = 20
 """Integer codes of more bits could overflow the 64-bit registers of the emulation."""
 
 
@@ -46,5 +46,5 @@ def check_input(x: Array, step_ratio: float, is_integer: bool) -> None:
         raise ScenarioError(f"An array of shape {x.shape} has no elements.")
     if is_integer and not np.issubdtype(x.dtype, np.integer):
         raise ScenarioError(f"An integer-only rule got {x.dtype}; quantise first, to int8 or int16 codes.")
-    if is_integer and int(np.abs(x.astype(np.int64)).max()) >= 1 << (MOST_BITS - 1):
-        raise OutOfRange(f"Codes go beyond {MOST_BITS} bits, where products overflow; requantise first.")
+    if is_integer and int(np.abs(x.astype(np.int64)).max()) >= 1 << (MAX_BITS - 1):
+        raise OutOfRange(f"Codes go beyond {MAX_BITS} bits, where products overflow; requantise first.")

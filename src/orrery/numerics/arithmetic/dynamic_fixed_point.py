@@ -18,7 +18,7 @@ from orrery.numerics.arithmetic.integer import INT32_MOST
 
 Array = NDArray[Any]
 
-MOST_BITS = 16
+MAX_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,10 +54,10 @@ class Product:
         return np.ldexp(self.sums.astype(np.float64), self.exponent)
 
 
-def fixed_point(x: Array, num_bits: int = MOST_BITS) -> FixedPoint:
+def fixed_point(x: Array, num_bits: int = MAX_BITS) -> FixedPoint:
     """A tensor in codes of ``num_bits``, rounded to nearest even, at the smallest exponent at which none saturates."""
-    if not 2 <= num_bits <= MOST_BITS:
-        raise ScenarioError(f"Codes of {num_bits} bits; write 2 to {MOST_BITS}.")
+    if not 2 <= num_bits <= MAX_BITS:
+        raise ScenarioError(f"Codes of {num_bits} bits; write 2 to {MAX_BITS}.")
     largest, most = float(np.abs(x).max(initial=0.0)), (1 << (num_bits - 1)) - 1
     if not math.isfinite(largest):
         raise OutOfRange("A tensor with infinities or NaN has no exponent.")

@@ -19,7 +19,7 @@ Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 Number = TypeVar("Number", bound=np.generic)
 
-MOST_BITS = 8
+MAX_BITS = 8
 """Weights wider than a byte are no matter of few bits."""
 
 
@@ -40,8 +40,8 @@ class FewBitWeights:
                 f"weights: codes {self.codes.shape}, scales {self.scales.shape}, zeros {self.zeros.shape}; write "
                 "(outputs, inputs) codes, (outputs, groups) scales and zeros, groups that divide the inputs."
             )
-        if not 1 <= self.bits <= MOST_BITS:
-            raise ScenarioError(f"weights: {self.bits} bits; write 1 to {MOST_BITS}.")
+        if not 1 <= self.bits <= MAX_BITS:
+            raise ScenarioError(f"weights: {self.bits} bits; write 1 to {MAX_BITS}.")
         if self.codes.size and not 0 <= self.codes.min() <= self.codes.max() < 1 << self.bits:
             raise ScenarioError(
                 f"weights: codes {self.codes.min()} to {self.codes.max()}; write 0 to 2^{self.bits} - 1."

@@ -236,9 +236,9 @@ def encode_bits_f32(x: Singles, codes: Codes, mantissa_bits: int, sign_bit: int,
 @compiled
 def encode_fixed_f32(y: Singles, codes: Codes, scale: single, mask: int) -> None:
     """Two's complement codes of whole numbers over a power of two, which have at most 32 bits."""
-    kept = _word(mask)
+    retained = _word(mask)
     for i in range(y.size):
-        codes[i] = np.int32(y[i] * scale) & kept
+        codes[i] = np.int32(y[i] * scale) & retained
 
 
 @compiled

@@ -16,8 +16,8 @@ from orrery.base.errors import ScenarioError
 from orrery.numerics.codec import _kernel as loops
 from orrery.numerics.codec._kernel import NEAREST_EVEN
 from orrery.numerics.codec.grids import drawn_on_grid, look_up, refuse_nan
-from orrery.numerics.element import MOST_TABULATED_BITS, Element, Grid, Ladder
-from orrery.numerics.families.fixed import MOST_FP32_BITS, Fixed
+from orrery.numerics.element import MAX_TABULATED_BITS, Element, Grid, Ladder
+from orrery.numerics.families.fixed import MAX_FP32_BITS, Fixed
 from orrery.numerics.families.minifloat import Minifloat
 from orrery.numerics.names import get_element
 from orrery.numerics.rounding import Rounding
@@ -28,7 +28,7 @@ Codes = NDArray[Any]
 MODES = {mode: i for i, mode in enumerate(Rounding)}
 """The kernel's numbers of the modes, which have the same order."""
 
-LEAST_FP32, MOST_FP32 = -126, 104
+MIN_FP32, MAX_FP32 = -126, 104
 """Exponents of steps that the FP32 loop may have: they and their inverses are normal numbers."""
 
 CHUNK = 1 << 18
@@ -156,9 +156,7 @@ def _is_fp32(ladder: Ladder) -> bool:
     """Whether every step of the ladder is one that the FP32 loop may have, and no small number vanishes under it."""
     top = int(np.frexp(ladder.highest)[1])
     return (
-        LEAST_FP32 <= ladder.sub_exponent <= 0
-        and top - ladder.mantissa_bits <= MOST_FP32
-        and ladder.mantissa_bits <= 22
+        MIN_FP32 <= ladder.sub_exponent <= 0 and top - ladder.mantissa_bits <= MAX_FP32 and ladder.mantissa_bits <= 22
     )
 
 
@@ -200,7 +198,7 @@ def encode(
     """The codes of the numbers that ``x`` rounds to, in x's shape, one unsigned integer each (see ``packing``)."""
     known = as_element(element)
     numbers = as_floats(x)
-    if isinstance(known, Fixed) and known.bits > MOST_FP32_BITS:
+    if isinstance(known, Fixed) and known.bits > MAX_FP32_BITS:
         numbers = numbers.astype(np.float64)
     codes = np.empty(numbers.shape, dtype=code_dtype(known))
     flat, flat_codes = numbers.reshape(-1), codes.reshape(-1)
@@ -232,7 +230,7 @@ def codes_of(y: NDArray[Any], element: Element, codes: Codes) -> None:
             loops.encode_f64(y.astype(np.float64, copy=False), codes, *_code_marks(element, is_narrow))
     else:
         scale, mask = 2.0**-layout.sub_exponent, (1 << element.bits) - 1 if element.bits < 64 else -1
-        if y.dtype == np.float32 and element.bits <= MOST_FP32_BITS:
+        if y.dtype == np.float32 and element.bits <= MAX_FP32_BITS:
             loops.encode_fixed_f32(y, codes, np.float32(scale), mask)
         else:
             loops.encode_fixed_f64(y.astype(np.float64, copy=False), codes, scale, mask)
@@ -265,7 +263,7 @@ def decode(codes: ArrayLike, element: Element | str) -> Float32s:
         if least < 0 or int(array.max()) >> known.bits:
             raise ScenarioError(f"{known.name} has codes 0 to {(1 << known.bits) - 1}; got {least} to {array.max()}.")
     array = array.astype(code_dtype(known), copy=False)
-    if known.bits > MOST_TABULATED_BITS:
+    if known.bits > MAX_TABULATED_BITS:
         return _decode_wide(array, known)
     if has_fp32_exponents(known):
         return np.left_shift(array, 23 - known.mantissa_bits, dtype=np.uint32).view(np.float32)

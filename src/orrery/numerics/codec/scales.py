@@ -18,7 +18,7 @@ from orrery.numerics.scaling import Scaling
 
 Float32s = NDArray[np.float32]
 
-MOST_FP32 = np.float32(np.finfo(np.float32).max)
+MAX_FP32 = np.float32(np.finfo(np.float32).max)
 E8M0_EXPONENTS = (-127, 127)
 
 
@@ -39,7 +39,7 @@ def outer_scale(amax: float, element: Element, scale: Element) -> np.float32:
         return np.float32(1.0)
     with np.errstate(over="ignore"):
         found = np.float32(scale.highest * element.highest) / np.float32(amax if np.isfinite(amax) else np.nan)
-    return np.float32(np.minimum(found, MOST_FP32))
+    return np.float32(np.minimum(found, MAX_FP32))
 
 
 def scales_of(amax: Float32s, element: Element, scaling: Scaling, outer: np.float32 | None) -> GroupScales:
@@ -57,7 +57,7 @@ def scales_of(amax: Float32s, element: Element, scaling: Scaling, outer: np.floa
         if outer is None:
             return GroupScales(stored=stored, decode=stored)
         decode = stored * (np.float32(1.0) / outer)
-        encode = np.where(decode > 0, np.minimum(np.float32(1.0) / decode, MOST_FP32), decode)
+        encode = np.where(decode > 0, np.minimum(np.float32(1.0) / decode, MAX_FP32), decode)
         return GroupScales(stored=stored, decode=decode, encode=encode)
 
 

@@ -24,7 +24,7 @@ class Fit:
     losses: tuple[float, ...]  # of every step's batch, before its update
     held_out_loss: float  # with the run's own products
     logits: Array  # of the held-out points
-    wanted: Targets
+    targets: Targets
 
     @property
     def is_finite(self) -> bool:
@@ -62,13 +62,13 @@ def but_for(rule: Linear, names: Collection[str]) -> RuleOf:
 
 
 def loss_and_gradients(
-    network: Network, weights: Mapping[str, Array], x: Array, wanted: Targets, loss: Loss, rule_of: RuleOf,
+    network: Network, weights: Mapping[str, Array], x: Array, targets: Targets, loss: Loss, rule_of: RuleOf,
     rng: np.random.Generator,
 ) -> tuple[float, dict[str, Array]]:  # fmt: skip
     """The loss of one batch, and the gradient of every weight."""
     run = Pass(weights=weights, rule_of=rule_of, rng=rng)
     y, back = network.step(run)(x)
-    value, dy = loss(y, wanted)
+    value, dy = loss(y, targets)
     back(dy)
     return value, run.gradients
 
@@ -87,8 +87,8 @@ def fit(
     losses: list[float] = []
     with np.errstate(all="ignore"):
         for step in range(plan.steps):
-            x, wanted = task.draw(plan.points, batches)
-            value, gradients = loss_and_gradients(network, weights, x, wanted, task.loss, rule_of, noise)
+            x, targets = task.draw(plan.points, batches)
+            value, gradients = loss_and_gradients(network, weights, x, targets, task.loss, rule_of, noise)
             losses.append(value)
             if not np.isfinite(value):
                 break
@@ -96,9 +96,9 @@ def fit(
                 adams[name].rate = plan.rate(step)
                 weights[name] = (weights[name] - adams[name].step(gradient.astype(np.float64))).astype(np.float32)
             on_step()
-        logits, wanted = answers(network, weights, task, rule_of, plan.seed, plan.held_out)
-        held_out = task.loss(logits, wanted)[0]
-    return Fit(weights=weights, losses=tuple(losses), held_out_loss=held_out, logits=logits, wanted=wanted)
+        logits, targets = answers(network, weights, task, rule_of, plan.seed, plan.held_out)
+        held_out = task.loss(logits, targets)[0]
+    return Fit(weights=weights, losses=tuple(losses), held_out_loss=held_out, logits=logits, targets=targets)
 
 
 def answers(
@@ -106,5 +106,5 @@ def answers(
     points: int = HELD_OUT,
 ) -> tuple[Array, Targets]:  # fmt: skip
     """What the network says to the held-out points, and what is wanted."""
-    x, wanted = task.draw(points, np.random.default_rng([seed, 7]))
-    return network.step(Pass(weights=weights, rule_of=rule_of, rng=np.random.default_rng([seed, 8])))(x)[0], wanted
+    x, targets = task.draw(points, np.random.default_rng([seed, 7]))
+    return network.step(Pass(weights=weights, rule_of=rule_of, rng=np.random.default_rng([seed, 8])))(x)[0], targets

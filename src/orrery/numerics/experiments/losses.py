@@ -19,11 +19,11 @@ def squared_error(y: Array, targets: Targets) -> tuple[float, Array]:
 
 def cross_entropy(logits: Array, targets: Targets) -> tuple[float, Array]:
     """The mean of ``log sum exp z - z_t`` over all places, and its gradient ``(softmax(z) - 1_t) / places``."""
-    flat, wanted = _by_place(logits, targets)
+    flat, target_values = _by_place(logits, targets)
     shares = softmax(flat)
     gradient = shares.copy()
-    gradient[np.arange(len(flat)), wanted] -= 1.0
-    return _cross_entropy(flat, wanted), (gradient / len(flat)).reshape(logits.shape)
+    gradient[np.arange(len(flat)), target_values] -= 1.0
+    return _cross_entropy(flat, target_values), (gradient / len(flat)).reshape(logits.shape)
 
 
 def sharpness_frac(logits: Array, targets: Targets, reach: float = 5e-4) -> float:
@@ -34,20 +34,20 @@ def sharpness_frac(logits: Array, targets: Targets, reach: float = 5e-4) -> floa
     Cross-entropy falls with the target's logit and rises with every other, so the maximum is the corner of the box.
     The box is that of [keskar-2017], which perturbs weights; perturbing logits instead follows [lee-2024-fp8-and-back].
     """
-    flat, wanted = _by_place(logits, targets)
+    flat, target_values = _by_place(logits, targets)
     sign = np.ones_like(flat)
-    sign[np.arange(len(flat)), wanted] = -1.0
-    here = _cross_entropy(flat, wanted)
-    return (_cross_entropy(flat + sign * reach * (1.0 + np.abs(flat)), wanted) - here) / (1.0 + here)
+    sign[np.arange(len(flat)), target_values] = -1.0
+    here = _cross_entropy(flat, target_values)
+    return (_cross_entropy(flat + sign * reach * (1.0 + np.abs(flat)), target_values) - here) / (1.0 + here)
 
 
 def _by_place(logits: Array, targets: Targets) -> tuple[Array, NDArray[np.intp]]:
     return logits.reshape(-1, logits.shape[-1]), targets.reshape(-1).astype(np.intp)
 
 
-def _cross_entropy(flat: Array, wanted: NDArray[np.intp]) -> float:
+def _cross_entropy(flat: Array, targets: NDArray[np.intp]) -> float:
     wide = flat.astype(np.float64)
     top = wide.max(axis=-1)
     sums: NDArray[np.float64] = np.exp(wide - top[:, None]).sum(axis=-1)
-    surprise: NDArray[np.float64] = top + np.log(sums) - wide[np.arange(len(wide)), wanted]
+    surprise: NDArray[np.float64] = top + np.log(sums) - wide[np.arange(len(wide)), targets]
     return float(surprise.mean())

@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from orrery.base.errors import OutOfRange
-from orrery.numerics.element import MOST_TABULATED_BITS, Element, Floats, Ladder
+from orrery.numerics.element import MAX_TABULATED_BITS, Element, Floats, Ladder
 
 _NAME = re.compile(r"(u?)int(\d+)(sym)?|(u?)fixed(\d+)_(-?\d+)(sym)?")
 
-MOST_FP32_BITS = 24
+MAX_FP32_BITS = 24
 """Of whole numbers that FP32 holds exactly."""
 
 CONSTANT_SPACING = 1 << 20
@@ -62,7 +62,7 @@ class Fixed(Element):
 
     def values(self) -> Floats:
         """Every code's value; the code that ``sym`` leaves out stands for the one above it."""
-        if self.bits > MOST_TABULATED_BITS:
+        if self.bits > MAX_TABULATED_BITS:
             raise OutOfRange(f"{self.name} has 2^{self.bits} codes: too many to list.")
         codes = np.arange(1 << self.bits, dtype=np.float64)
         if self.is_signed:

@@ -15,7 +15,7 @@ from typing import Literal, cast
 import numpy as np
 
 from orrery.base.errors import OutOfRange
-from orrery.numerics.element import MOST_TABULATED_BITS, Element, Floats, Ladder
+from orrery.numerics.element import MAX_TABULATED_BITS, Element, Floats, Ladder
 
 Specials = Literal["ieee", "fn", "fnuz", "finite"]
 
@@ -114,7 +114,7 @@ class Minifloat(Element):
 
     def values(self) -> Floats:
         """Every code's value."""
-        if self.bits > MOST_TABULATED_BITS:
+        if self.bits > MAX_TABULATED_BITS:
             raise OutOfRange(f"{self.name} has 2^{self.bits} codes: too many to list.")
         half = 1 << (self.exponent_bits + self.mantissa_bits)
         last = self._last_code()

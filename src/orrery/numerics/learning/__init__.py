@@ -7,7 +7,7 @@ dx, dw = layer.backward(saved, dy, rng)
 
 from typing import Any
 
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.numerics.learning import techniques
 from orrery.numerics.learning.linear import Linear
 

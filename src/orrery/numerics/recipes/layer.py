@@ -55,8 +55,8 @@ def _check(name: str, values: Floats, shape: tuple[int | None, ...]) -> None:
     """Refuse a wrong shape, an empty array, and anything that is not a finite number."""
     fits = values.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, values.shape, strict=True))
     if not fits or values.size == 0:
-        wanted = ", ".join("any" if side is None else str(side) for side in shape)
-        raise ScenarioError(f"layer: {name} has shape {values.shape}; write an array of shape ({wanted}).")
+        expected = ", ".join("any" if side is None else str(side) for side in shape)
+        raise ScenarioError(f"layer: {name} has shape {values.shape}; write an array of shape ({expected}).")
     if not np.isfinite(values).all():
         bad = int(np.count_nonzero(~np.isfinite(values)))
         raise ScenarioError(f"layer: {name} holds {bad} values that are NaN or infinite; write finite numbers.")

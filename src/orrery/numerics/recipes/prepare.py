@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.numerics.recipes import techniques
 from orrery.numerics.recipes.layer import Layer, Scheme
 from orrery.numerics.recipes.prepared import Prepared

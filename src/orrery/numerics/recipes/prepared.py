@@ -86,11 +86,11 @@ class Prepared:
     def with_grids(self, *, weights: Grid | None = None, activations: Grid | None = None) -> "Prepared":
         """Other grids than the scheme's; None keeps what is there."""
         self._refuse_rounded("choose a grid")
-        kept = self.scheme
+        retained = self.scheme
         return replace(
             self,
             has_grids=True,
-            scheme=Scheme(weights=weights or kept.weights, activations=activations or kept.activations),
+            scheme=Scheme(weights=weights or retained.weights, activations=activations or retained.activations),
         )
 
     def with_rounded(self, weights: Floats) -> "Prepared":

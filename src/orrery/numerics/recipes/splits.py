@@ -14,7 +14,7 @@ from orrery.numerics.recipes.constrained import Settled
 from orrery.numerics.recipes.format_grid import FormatGrid, grid
 from orrery.numerics.recipes.grid import Floats
 
-MOST_BITS = 8
+MAX_BITS = 8
 """Wider formats are left as they are."""
 
 
@@ -23,7 +23,7 @@ def split_grids(bits: int, share: str) -> list[FormatGrid]:
     return [grid(f"e{e}m{bits - 1 - e}finite/{share}") for e in range(1, bits)]
 
 
-def best_weights(weights: Floats, seen: Floats, wanted: Floats, bits: int, ratios: Iterable[float]) -> Settled:
+def best_weights(weights: Floats, seen: Floats, targets: Floats, bits: int, ratios: Iterable[float]) -> Settled:
     """For the activations as they are ``seen`` and the output ``wanted`` of them, (tokens, out)."""
     found: list[tuple[float, Settled]] = []
     tried = tuple(ratios)
@@ -32,20 +32,20 @@ def best_weights(weights: Floats, seen: Floats, wanted: Floats, bits: int, ratio
         scale = np.ones((len(weights), 1))
         for ratio in tried:
             fitted = candidate.fit(weights, ratio)
-            errors = np.square(seen @ fitted.round(weights).T - wanted).sum(axis=0)[:, None]
+            errors = np.square(seen @ fitted.round(weights).T - targets).sum(axis=0)[:, None]
             scale = np.where(errors < least, fitted.scale[:, :1], scale)
             least = np.minimum(errors, least)
         found.append((float(least.sum()), Settled(grid=candidate, scale=scale)))
     return min(found, key=lambda pair: pair[0])[1]
 
 
-def best_activations(inputs: Floats, rounded: Floats, wanted: Floats, bits: int, ratios: Iterable[float]) -> Settled:
+def best_activations(inputs: Floats, rounded: Floats, targets: Floats, bits: int, ratios: Iterable[float]) -> Settled:
     """For the weights as they have been ``rounded``."""
     found: list[tuple[float, Settled]] = []
     tried = tuple(ratios)
     for candidate in split_grids(bits, "tensor"):
         for ratio in tried:
             fitted = candidate.fit(inputs, ratio)
-            error = float(np.square(fitted.round(inputs) @ rounded.T - wanted).sum())
+            error = float(np.square(fitted.round(inputs) @ rounded.T - targets).sum())
             found.append((error, Settled(grid=candidate, scale=fitted.scale[:1, :1])))
     return min(found, key=lambda pair: pair[0])[1]

@@ -22,8 +22,8 @@ def front(options: Options, limits: Mapping[str, float], num_points: int = NUM_P
     low, high = replace(fast, options=options).total("latency"), exact.total("latency")
     found = [solve(options, {**others, "latency": float(x)}) for x in np.linspace(low, high, num_points)]
     reached = [a for a in (*found, exact) if isinstance(a, Assignment)]
-    kept = least(np.array([(a.total("latency"), a.perturbation_ratio) for a in reached], dtype=np.float64))
-    return tuple(reached[int(i)] for i in kept)
+    retained = least(np.array([(a.total("latency"), a.perturbation_ratio) for a in reached], dtype=np.float64))
+    return tuple(reached[int(i)] for i in retained)
 
 
 def _timed(options: Options) -> Options:

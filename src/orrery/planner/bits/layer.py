@@ -34,9 +34,9 @@ def layers_of(model: Model, tokens: int, kept_16bit: bool = True) -> tuple[Layer
 
     ``kept_16bit``: roles that published recipes leave in 16 bits (router, head) are no choice and are left out.
     """
-    kept = model.kept_16bit_roles if kept_16bit else frozenset[str]()
-    found = [layer for block in model.blocks for layer in _block(block, tokens, kept)]
-    if model.head and model.head.role not in kept:
+    retained = model.kept_16bit_roles if kept_16bit else frozenset[str]()
+    found = [layer for block in model.blocks for layer in _block(block, tokens, retained)]
+    if model.head and model.head.role not in retained:
         found.append(_linear(model.head, "head", "head", tokens))
     return tuple(found)
 
@@ -46,10 +46,10 @@ def product(m: int, n: int, k: int, groups: int = 1) -> Gemm:
     return Gemm(m=m, n=n, k=k, batch=groups, format=ANY_FORMAT, quantises_input=False)
 
 
-def _block(block: Block, tokens: int, kept: frozenset[str]) -> Iterator[Layer]:
+def _block(block: Block, tokens: int, retained: frozenset[str]) -> Iterator[Layer]:
     for index in range(block.count):
         for linear in block.linears:
-            if linear.role not in kept:
+            if linear.role not in retained:
                 yield _linear(linear, f"{block.name}.{index}.{linear.name}", f"{block.name} {linear.name}", tokens)
         if experts := block.experts:
             work = MoE(

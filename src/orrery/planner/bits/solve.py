@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 SLACK_FRAC = 1e-9
 """Rounding that a sum at its limit may show."""
 
-MOST_S = 30.0
+MAX_S = 30.0
 """A search that takes longer stops with the best it has, and says so."""
 
 
@@ -124,7 +124,7 @@ def _program(classes: _Classes, objective: Floats, limits: Mapping[str, float]) 
         row_high=np.concatenate([units, np.ones(len(capped))]),
         most=np.repeat(units, num_formats), is_whole=np.full(len(matrix[0]), True),
     )  # fmt: skip
-    solution = solved(program, gap_frac=0.0, most_s=MOST_S)
+    solution = solved(program, gap_frac=0.0, most_s=MAX_S)
     if solution is None:
         return None
     counts = np.rint(solution.x).astype(np.int64).reshape(num_classes, num_formats)
@@ -135,20 +135,20 @@ def _program(classes: _Classes, objective: Floats, limits: Mapping[str, float]) 
 
 def _shortfall(options: Options, classes: _Classes, limits: Mapping[str, float]) -> Infeasible:
     """The first limit that cannot be met once those after it are: what it would have to be."""
-    kept: dict[str, float] = {}
+    retained: dict[str, float] = {}
     for metric, limit in reversed(list(limits.items())):
-        found = _program(classes, classes.costs[metric], kept)
+        found = _program(classes, classes.costs[metric], retained)
         if found is None:
             break
         need = float((classes.costs[metric] * found.counts).sum())
         if need > limit * (1.0 + SLACK_FRAC):
-            beside = f" with {' and '.join(kept)} within the limits" if kept else ""
+            beside = f" with {' and '.join(retained)} within the limits" if retained else ""
             return Infeasible(
                 what=f"{metric} of {len(options.layers)} layers in any mixture of {', '.join(options.formats)}{beside}",
                 need=need, have=limit, unit=UNITS[metric],
                 smallest_change=f"Allow {need / limit:.3g} times the {metric}, or offer a format that costs less.",
             )  # fmt: skip
-        kept[metric] = limit
+        retained[metric] = limit
     raise OutOfRange(
-        f"No assignment was found within {MOST_S:g} s, and none was shown to be impossible; loosen a limit."
+        f"No assignment was found within {MAX_S:g} s, and none was shown to be impossible; loosen a limit."
     )

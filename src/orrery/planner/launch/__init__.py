@@ -16,10 +16,10 @@ def launch(
     commands: dict[str, str] = {}
     notes: list[str] = []
     for engine, write in WRITERS.items():
-        asked = (versions or {}).get(engine, "")
+        version = (versions or {}).get(engine, "")
         if deployment.engine.name == engine:
-            asked = asked or deployment.engine.version
-        manifest = manifest_for(engine, asked)
+            version = version or deployment.engine.version
+        manifest = manifest_for(engine, version)
         written: Launch = write(deployment, manifest, longest_tokens)
         commands[engine] = written.text
         notes.extend(f"{engine} {manifest.version}: {note}" for note in written.notes)

@@ -57,8 +57,8 @@ def context_tokens(deployment: Deployment, longest_tokens: float) -> int:
     memory = memory_of(deployment)
     room = memory.kv_capacity_tokens if isinstance(memory, Memory) else 0.0
     if longest_tokens:
-        wanted = -(-int(longest_tokens) // STEP_TOKENS) * STEP_TOKENS
-        room = min(room, float(wanted))
+        longest = -(-int(longest_tokens) // STEP_TOKENS) * STEP_TOKENS
+        room = min(room, float(longest))
     known = min(room, float(model)) if model else room
     return int(known) if 0 < known < float("inf") else 0
 

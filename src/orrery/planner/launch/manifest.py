@@ -38,8 +38,8 @@ def manifest_for(engine: str, version: str = "") -> Manifest:
     mine = [m for m in manifests() if m.engine == engine]
     if not mine:
         raise UnknownName("engine", engine, {m.engine for m in manifests()})
-    wanted = _numbers(version)
-    older = [m for m in mine if not wanted or _numbers(m.version) <= wanted]
+    target_version = _numbers(version)
+    older = [m for m in mine if not target_version or _numbers(m.version) <= target_version]
     return older[-1] if older else mine[0]
 
 

@@ -35,11 +35,11 @@ def write(deployment: Deployment, manifest: Manifest, longest_tokens: float = 0.
         frac = deployment.memory_utilization_frac or deployment.engine.memory_utilization_frac
         draft.add("--gpu-memory-utilization", f"{frac:g}")
     if head := deployment.draft_head:
-        told: dict[str, str | int] = {"method": head.method, "num_speculative_tokens": head.num_tokens}
+        description: dict[str, str | int] = {"method": head.method, "num_speculative_tokens": head.num_tokens}
         if head.method != "mtp":
-            told["model"] = "HEAD"
+            description["model"] = "HEAD"
             draft.notes.append("put the name of your trained EAGLE head in place of HEAD")
-        draft.add("--speculative-config", shlex.quote(json.dumps(told)))
+        draft.add("--speculative-config", shlex.quote(json.dumps(description)))
     if needs_checkpoint(deployment):
         draft.notes.append(f"needs a checkpoint in {formats.weights}; put its name in place of the model's")
     return Launch(text=draft.text(), flags=draft.flags(), notes=tuple(draft.notes))

@@ -21,7 +21,7 @@ from orrery.planner.rlhf.generation import Generation
 from orrery.planner.rlhf.mesh import Mesh
 from orrery.planner.rlhf.plan import Evaluator, Placed, Plan
 from orrery.planner.rlhf.search import Space
-from orrery.planner.rlhf.ways import WAVES, Way, infer_ways, train_ways
+from orrery.planner.rlhf.ways import WAVES, CallPlacement, infer_ways, train_ways
 
 SHARES = {"train actor": 0.25, "generate": 0.25, "train critic": 0.25, "reference": 0.125, "reward": 0.125}
 """Parts of the cluster that disjoint models get. Assumed: those that learn or write twice those that only read."""
@@ -47,7 +47,7 @@ def symmetric(space: Space) -> Plan | Infeasible:
                       unit="bytes", smallest_change="Use more devices, or search for a plan.")  # fmt: skip
 
 
-def _fastest_that_fits(evaluator: Evaluator, choices: Sequence[Sequence[Way]], where: Sequence[Mesh]) -> Plan:
+def _fastest_that_fits(evaluator: Evaluator, choices: Sequence[Sequence[CallPlacement]], where: Sequence[Mesh]) -> Plan:
     """Each call's fastest way whose work fits beside what all calls on its mesh keep, or its leanest one.
 
     Calls of a trained model run on its own cut here, so none of them needs a copy of the weights.
@@ -55,8 +55,8 @@ def _fastest_that_fits(evaluator: Evaluator, choices: Sequence[Sequence[Way]], w
     least = [min(w.resident_bytes for w in found) for found in choices]
     placed: list[Placed] = []
     for found, mesh in zip(choices, where, strict=True):
-        kept = sum(held for held, other in zip(least, where, strict=True) if mesh.overlaps(other))
-        fitting = [w for w in found if kept + w.work_bytes <= evaluator.capacity_bytes]
+        resident_bytes = sum(held for held, other in zip(least, where, strict=True) if mesh.overlaps(other))
+        fitting = [w for w in found if resident_bytes + w.work_bytes <= evaluator.capacity_bytes]
         way = min(fitting, key=lambda w: w.time_s) if fitting else min(found, key=lambda w: w.peak_bytes)
         placed.append(Placed(mesh=mesh, way=way))
     return evaluator.plan(placed)
@@ -107,7 +107,7 @@ def _with_room(job: RlhfJob, num_devices: int) -> RlhfJob:
     return replace(job, num_mini_batches=min(job.num_mini_batches, most))
 
 
-def _sharded(job: RlhfJob, role: str, kind: str, num_devices: int, framework: Framework) -> list[Way]:
+def _sharded(job: RlhfJob, role: str, kind: str, num_devices: int, framework: Framework) -> list[CallPlacement]:
     """Ways with nothing but dealt-out parameters."""
     cut = [(1, 1, num_devices)]
     if kind == "train":
@@ -118,7 +118,7 @@ def _sharded(job: RlhfJob, role: str, kind: str, num_devices: int, framework: Fr
     return _gathered_generation(job, role, num_devices, framework)
 
 
-def _gathered_generation(job: RlhfJob, role: str, num_devices: int, framework: Framework) -> list[Way]:
+def _gathered_generation(job: RlhfJob, role: str, num_devices: int, framework: Framework) -> list[CallPlacement]:
     """Each token takes a pass for which every layer is gathered over all devices, one ahead of the compute."""
     if job.batch % num_devices:
         return []
@@ -128,22 +128,22 @@ def _gathered_generation(job: RlhfJob, role: str, num_devices: int, framework: F
     once_s = float(collective_s(training, "all_gather", one * num_devices, one, np.array([layer_bytes]))[0])
     is_inside = num_devices <= job.cluster.devices_per_node
     gather_s = model.num_layers * once_s * (framework.network_ratio if is_inside else framework.scaleout_ratio)
-    out: list[Way] = []
+    out: list[CallPlacement] = []
     for waves in WAVES:
         if job.batch % (num_devices * waves) == 0:
             run = Generation(job, role).run(1, 1, job.batch // (num_devices * waves))
             passes_s = job.output_tokens * max(run.step_s, gather_s)
             prefill_s = max(run.time_s - (job.output_tokens - 1) * run.step_s, gather_s) - run.step_s
-            out.append(Way(
+            out.append(CallPlacement(
                 tp=1, pp=1, dp=num_devices, micro_batch=waves, time_s=waves * (passes_s + max(prefill_s, 0.0)),
                 resident_bytes=0.0, weights_bytes=0.0, work_bytes=run.work_bytes + 2.0 * layer_bytes, sharding="zero3",
             ))  # fmt: skip
     return out
 
 
-def _engines(job: RlhfJob, role: str, num_devices: int) -> list[Way]:
+def _engines(job: RlhfJob, role: str, num_devices: int) -> list[CallPlacement]:
     """Engines that only write: the narrowest tensor parallelism whose weights leave half of a device to caches."""
-    generation, tp, out = Generation(job, role), 1, list[Way]()
+    generation, tp, out = Generation(job, role), 1, list[CallPlacement]()
     most = min(job.cluster.devices_per_node, num_devices)
     while tp < most and job.models[role].num_parameters * ELEMENT_BYTES / tp > 0.5 * _room(job):
         tp *= 2
@@ -151,7 +151,7 @@ def _engines(job: RlhfJob, role: str, num_devices: int) -> list[Way]:
     for waves in WAVES:
         if dp and job.batch % (dp * waves) == 0:
             run = generation.run(tp, 1, job.batch // (dp * waves))
-            out.append(Way(tp=tp, pp=1, dp=dp, micro_batch=waves, time_s=waves * run.time_s,
+            out.append(CallPlacement(tp=tp, pp=1, dp=dp, micro_batch=waves, time_s=waves * run.time_s,
                            resident_bytes=run.weights_bytes, weights_bytes=0.0, work_bytes=run.work_bytes))  # fmt: skip
     return [w for w in out if w.peak_bytes <= _room(job)]
 

@@ -10,7 +10,7 @@ from orrery.hardware.cluster import Cluster
 from orrery.planner.rlhf.dataflow import Call, RlhfJob
 from orrery.planner.rlhf.mesh import Mesh
 from orrery.planner.rlhf.reallocation import Place, reallocation_s
-from orrery.planner.rlhf.ways import Way
+from orrery.planner.rlhf.ways import CallPlacement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Placed:
     """A call's mesh and way."""
 
     mesh: Mesh
-    way: Way
+    way: CallPlacement
 
     @property
     def place(self) -> Place:

@@ -16,7 +16,7 @@ from orrery.execution.memory import Infeasible
 from orrery.planner.rlhf.dataflow import RlhfJob
 from orrery.planner.rlhf.mesh import Mesh, mesh_sizes, meshes
 from orrery.planner.rlhf.plan import Evaluator, Placed, Plan
-from orrery.planner.rlhf.ways import Way, all_ways, worth_having
+from orrery.planner.rlhf.ways import CallPlacement, all_ways, worth_having
 
 OVERFULL_RATIO = 10.0
 """How much a plan's cost rises for each time its fullest device overflows; only the chain sees it."""
@@ -30,7 +30,7 @@ class Space:
     """Meshes and ways of every call, in the order of the job's calls."""
 
     job: RlhfJob
-    ways: tuple[dict[int, tuple[Way, ...]], ...]
+    ways: tuple[dict[int, tuple[CallPlacement, ...]], ...]
 
     @property
     def num_options(self) -> tuple[int, ...]:
@@ -49,8 +49,8 @@ class Space:
 def space_of(job: RlhfJob, sizes: Iterable[int] = ()) -> Space | Infeasible:
     """Every way of every call, costed; or what keeps a call from running anywhere."""
     chosen = tuple(sizes) or mesh_sizes(job.cluster)
-    known: dict[tuple[str, str, str], dict[int, tuple[Way, ...]]] = {}
-    found: list[dict[int, tuple[Way, ...]]] = []
+    known: dict[tuple[str, str, str], dict[int, tuple[CallPlacement, ...]]] = {}
+    found: list[dict[int, tuple[CallPlacement, ...]]] = []
     for call in job.calls:
         key = job.models[call.role].name, call.kind, call.role
         if key not in known:
@@ -107,7 +107,7 @@ def _chain(
         size = sizes[call][int(b * len(sizes[call]))]
         first = int(c * (num_devices // size)) * size
         choices = space.ways[call][size]
-        kept = placed[call]
+        previous = placed[call]
         placed[call] = Placed(mesh=Mesh(first=first, num_devices=size), way=choices[int(d * len(choices))])
         new, fits = _cost(evaluator, placed)
         if new <= cost or e < math.exp(-(new - cost) / (hot * cool**step)):
@@ -115,7 +115,7 @@ def _chain(
             if fits and new < best_s:
                 best, best_s = list(placed), new
         else:
-            placed[call] = kept
+            placed[call] = previous
     return evaluator.plan(best) if best else None
 
 
@@ -145,7 +145,7 @@ def _nothing_fits(space: Space, evaluator: Evaluator) -> Infeasible:
     )  # fmt: skip
 
 
-def _smallest(space: Space, size: Callable[[Way], float]) -> list[Placed]:
+def _smallest(space: Space, size: Callable[[CallPlacement], float]) -> list[Placed]:
     """Every call where it takes the least of each device."""
     out: list[Placed] = []
     for by_size in space.ways:

@@ -19,7 +19,7 @@ from orrery.execution.train.units import units
 from orrery.planner.rlhf.dataflow import Call, RlhfJob
 from orrery.planner.rlhf.generation import Generation
 from orrery.training.columns import choices, columns_of
-from orrery.training.memory import Held
+from orrery.training.memory import MemoryBytes
 from orrery.training.pace import end_pace, layer_pace, network_ratio
 from orrery.training.step import step_of
 
@@ -36,7 +36,7 @@ WAVES = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class CallPlacement:
     """One way to run a call on ``tp * pp * dp`` devices; bytes are of the fullest one."""
 
     tp: int
@@ -81,7 +81,7 @@ def cuts(job: RlhfJob, role: str, sizes: Iterable[int]) -> Iterator[tuple[int, i
                 yield tp, pp, size // (tp * pp)
 
 
-def all_ways(job: RlhfJob, call: Call, sizes: Iterable[int]) -> list[Way]:
+def all_ways(job: RlhfJob, call: Call, sizes: Iterable[int]) -> list[CallPlacement]:
     """Every way on meshes of those sizes, whether it fits or not."""
     found = list(cuts(job, call.role, sizes))
     if call.kind == "train":
@@ -89,31 +89,31 @@ def all_ways(job: RlhfJob, call: Call, sizes: Iterable[int]) -> list[Way]:
     return infer_ways(job, call.role, found) if call.kind == "infer" else generate_ways(job, call.role, found)
 
 
-def worth_having(job: RlhfJob, found: Iterable[Way]) -> dict[int, tuple[Way, ...]]:
+def worth_having(job: RlhfJob, found: Iterable[CallPlacement]) -> dict[int, tuple[CallPlacement, ...]]:
     """Those that fit a device and that no other of the same cut beats, by number of devices."""
-    by_cut: dict[tuple[int, int, int], list[Way]] = {}
+    by_cut: dict[tuple[int, int, int], list[CallPlacement]] = {}
     for way in found:
         if way.peak_bytes <= job.room_bytes:
             by_cut.setdefault((way.tp, way.pp, way.dp), []).append(way)
-    out: dict[int, tuple[Way, ...]] = {}
+    out: dict[int, tuple[CallPlacement, ...]] = {}
     for members in by_cut.values():
         size = members[0].num_devices
         out[size] = (*out.get(size, ()), *undominated(members))
     return out
 
 
-def ways(job: RlhfJob, call: Call, sizes: Iterable[int]) -> dict[int, tuple[Way, ...]]:
+def ways(job: RlhfJob, call: Call, sizes: Iterable[int]) -> dict[int, tuple[CallPlacement, ...]]:
     """Every way worth having, by number of devices; none where the model does not fit."""
     return worth_having(job, all_ways(job, call, sizes))
 
 
-def undominated(members: list[Way]) -> list[Way]:
+def undominated(members: list[CallPlacement]) -> list[CallPlacement]:
     """Those that no other beats in time, resident and working memory at once."""
-    kept: list[Way] = []
+    retained: list[CallPlacement] = []
     for way in sorted(members, key=lambda w: (w.time_s, w.resident_bytes, w.work_bytes)):
-        if not any(k.resident_bytes <= way.resident_bytes and k.work_bytes <= way.work_bytes for k in kept):
-            kept.append(way)
-    return kept
+        if not any(k.resident_bytes <= way.resident_bytes and k.work_bytes <= way.work_bytes for k in retained):
+            retained.append(way)
+    return retained
 
 
 def micro_batches(sequences: int, dp: int) -> list[int]:
@@ -126,7 +126,7 @@ def micro_batches(sequences: int, dp: int) -> list[int]:
 def train_ways(
     job: RlhfJob, role: str, found: list[tuple[int, int, int]], *, framework: Framework | None = None,
     sharding: str = "zero1",
-) -> list[Way]:  # fmt: skip
+) -> list[CallPlacement]:  # fmt: skip
     """Updates of one model: ``num_mini_batches`` steps, activations of every layer recomputed."""
     each = job.batch // job.num_mini_batches
     layouts = [
@@ -142,13 +142,22 @@ def train_ways(
     state = np.maximum(_state(steps.first), _state(steps.last))
     work = np.maximum(steps.first.total - _state(steps.first), steps.last.total - _state(steps.last))
     return [
-        Way(tp=x.tp, pp=x.pp, dp=x.dp, micro_batch=x.micro_batch, time_s=float(job.num_mini_batches * steps.time_s[i]),
-            resident_bytes=float(state[i]), weights_bytes=0.0, work_bytes=float(work[i]), sharding=_held_as(x))
+        CallPlacement(
+            tp=x.tp,
+            pp=x.pp,
+            dp=x.dp,
+            micro_batch=x.micro_batch,
+            time_s=float(job.num_mini_batches * steps.time_s[i]),
+            resident_bytes=float(state[i]),
+            weights_bytes=0.0,
+            work_bytes=float(work[i]),
+            sharding=_held_as(x),
+        )
         for i, x in enumerate(layouts)
-    ]  # fmt: skip
+    ]
 
 
-def _state(held: Held) -> Floats:
+def _state(held: MemoryBytes) -> Floats:
     return sum((held.parts[name] for name in STATE), np.zeros(1))
 
 
@@ -160,7 +169,7 @@ def _held_as(layout: TrainingLayout) -> str:
 def infer_ways(
     job: RlhfJob, role: str, found: list[tuple[int, int, int]], *, framework: Framework | None = None,
     sharding: str = "none",
-) -> list[Way]:  # fmt: skip
+) -> list[CallPlacement]:  # fmt: skip
     """One forward pass over all sequences: (micro-batches + pp - 1) times the fullest stage, and the hand-overs.
 
     A model that is never trained is resident, or waits in host memory and comes up its link before the call.
@@ -174,13 +183,13 @@ def infer_ways(
     training = job.training_job(role, job.batch, framework)
     f, x = training.framework, columns_of(layouts)
     choice, which = choices(x)
-    asked = units(training, choice)
-    pace, head = layer_pace(asked), end_pace(asked, asked.head)[0]
-    layers = -(-asked.num_layers // x.pp)
+    training_units = units(training, choice)
+    pace, head = layer_pace(training_units), end_pace(training_units, training_units.head)[0]
+    layers = -(-training_units.num_layers // x.pp)
     layer_s = (pace.forward_s + pace.tensor_forward_s + pace.host_forward_s)[which]
-    parameters = asked.layer.dense_parameters[which]
+    parameters = training_units.layer.dense_parameters[which]
     if sharding == "zero3":
-        gather = network_ratio(asked, asked.choice.tp * x.dp.max())[which] * collective_s(
+        gather = network_ratio(training_units, training_units.choice.tp * x.dp.max())[which] * collective_s(
             training, "all_gather", x.dp, x.tp, ELEMENT_BYTES * parameters
         )
         layer_s = np.maximum(layer_s, gather) if f.overlaps_parameters else layer_s + gather
@@ -189,20 +198,32 @@ def infer_ways(
     hop_s = collective_s(training, "send_recv", np.where(x.pp > 1, 2, 1), x.tp * x.dp, moved)
     turns = job.batch / (x.dp * x.micro_batch) + x.pp - 1.0
     time_s = turns * stage_s + np.where(x.pp > 1, (x.pp - 1.0) * hop_s, 0.0)
-    first, last = asked.embedding.parameters[which], asked.head.parameters[which]
+    first, last = training_units.embedding.parameters[which], training_units.head.parameters[which]
     ends = np.where(x.pp > 1, np.maximum(first, last), first + last)
     weights = ELEMENT_BYTES * (layers * parameters + ends)
     weights = weights / np.where(sharding == "zero3", x.dp, 1)
-    work = asked.layer.everything_bytes[which] + f.logits_bytes * asked.head.logit_elements[which] + f.fixed_bytes
+    work = (
+        training_units.layer.everything_bytes[which]
+        + f.logits_bytes * training_units.head.logit_elements[which]
+        + f.fixed_bytes
+    )
     work = work + (2.0 * ELEMENT_BYTES * parameters if sharding == "zero3" else 0.0)
     up_s = weights / job.cluster.device.host.each_way_bytes_per_s
     is_frozen = not job.trains(role)
-    out: list[Way] = []
+    out: list[CallPlacement] = []
     for i, y in enumerate(layouts):
         held = float(weights[i])
-        way = Way(tp=y.tp, pp=y.pp, dp=y.dp, micro_batch=y.micro_batch, time_s=float(time_s[i]), sharding=sharding,
-                  resident_bytes=held if is_frozen else 0.0, weights_bytes=0.0 if is_frozen else held,
-                  work_bytes=float(work[i]))  # fmt: skip
+        way = CallPlacement(
+            tp=y.tp,
+            pp=y.pp,
+            dp=y.dp,
+            micro_batch=y.micro_batch,
+            time_s=float(time_s[i]),
+            sharding=sharding,
+            resident_bytes=held if is_frozen else 0.0,
+            weights_bytes=0.0 if is_frozen else held,
+            work_bytes=float(work[i]),
+        )
         out.append(way)
         if is_frozen:
             out.append(replace(way, time_s=way.time_s + float(up_s[i]), resident_bytes=0.0, weights_bytes=held,
@@ -210,15 +231,15 @@ def infer_ways(
     return out
 
 
-def generate_ways(job: RlhfJob, role: str, found: list[tuple[int, int, int]]) -> list[Way]:
+def generate_ways(job: RlhfJob, role: str, found: list[tuple[int, int, int]]) -> list[CallPlacement]:
     """A static batch on each replica, in one or several waves; the caches of a wave are its working memory."""
     generation = Generation(job, role)
-    out: list[Way] = []
+    out: list[CallPlacement] = []
     for tp, pp, dp in found:
         for waves in WAVES:
             if job.batch % (dp * waves) == 0 and job.batch // (dp * waves) >= pp:
                 run = generation.run(tp, pp, job.batch // (dp * waves))
-                out.append(Way(
+                out.append(CallPlacement(
                     tp=tp, pp=pp, dp=dp, micro_batch=waves, time_s=waves * run.time_s, resident_bytes=0.0,
                     weights_bytes=run.weights_bytes, work_bytes=run.work_bytes,
                 ))  # fmt: skip

@@ -9,13 +9,13 @@ import numpy as np
 
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import Recompute, Sharding, TrainingLayout
-from orrery.planner.training.space import Wanted, divisors, families
+from orrery.planner.training.space import FixedSettings, divisors, families
 from orrery.training.allowed import broken
 from orrery.training.columns import columns_of
 from orrery.training.memory import room_bytes
 from orrery.training.step import step_of
 
-MOST_FAMILIES = 48
+MAX_FAMILIES = 48
 """Ways to cut the model that are looked at, the nearest first."""
 
 DEGREES = ("tp", "cp", "pp", "dp", "ep", "etp")
@@ -60,14 +60,16 @@ def _sensible(job: TrainingJob, layouts: list[TrainingLayout]) -> list[bool]:
 
 def _candidates(job: TrainingJob, layout: TrainingLayout, *, keeps_choices: bool) -> Iterator[TrainingLayout]:
     """Layouts on the same devices, near ones first; choices that cost no devices vary only where asked."""
-    near = sorted(families(job, Wanted()), key=lambda f: _distance_of(f, layout))[:MOST_FAMILIES]
+    near = sorted(families(job, FixedSettings()), key=lambda f: _distance_of(f, layout))[:MAX_FAMILIES]
     for f in near:
         sizes = {n: getattr(f, n) for n in DEGREES}
         micro = divisors(job.global_batch // f.dp, 64)
-        kept = min(micro, key=lambda n: abs(log2(n / layout.micro_batch)))
-        same = replace(layout, **sizes, sharding_group=0, secondary_group=0, micro_batch=kept)
-        told = {(layout.first_stage_layers, layout.last_stage_layers)} if f.pp == layout.pp else set[tuple[int, int]]()
-        pipes = product({(layout.vp, layout.schedule), (1, "1f1b")}, told | {(0, 0)})
+        nearest_micro = min(micro, key=lambda n: abs(log2(n / layout.micro_batch)))
+        same = replace(layout, **sizes, sharding_group=0, secondary_group=0, micro_batch=nearest_micro)
+        description = (
+            {(layout.first_stage_layers, layout.last_stage_layers)} if f.pp == layout.pp else set[tuple[int, int]]()
+        )
+        pipes = product({(layout.vp, layout.schedule), (1, "1f1b")}, description | {(0, 0)})
         for (vp, schedule), (first, last) in pipes:
             one = replace(
                 same, vp=vp if f.pp > 1 else 1, schedule=schedule, first_stage_layers=first, last_stage_layers=last

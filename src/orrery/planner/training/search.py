@@ -22,7 +22,7 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.execution.train.units import Units, units
 from orrery.planner.pareto import least, reached
-from orrery.planner.training.space import Family, Wanted, choice_keys, families, layouts
+from orrery.planner.training.space import Family, FixedSettings, choice_keys, families, layouts
 from orrery.training.allowed import broken
 from orrery.training.columns import Columns, choice_from, choice_rows, choices
 from orrery.training.memory import room_bytes
@@ -38,7 +38,7 @@ CHUNK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Killed:
+class ConstraintRejection:
     """What one constraint did to one family of layouts, and the one that came closest."""
 
     family: Family
@@ -60,12 +60,12 @@ class Point:
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class TrainingSearchResult:
     """What a search came back with."""
 
     best: list[Point] = field(default_factory=list[Point])  # the fastest, best first
     front: list[Point] = field(default_factory=list[Point])  # nothing is as fast, as small and as frugal
-    killed: list[Killed] = field(default_factory=list[Killed])
+    rejected: list[ConstraintRejection] = field(default_factory=list[ConstraintRejection])
     evaluated: int = 0  # costed in full
     ruled_out: int = 0  # by a bound
     num_layouts: int = 0  # of the space
@@ -80,23 +80,23 @@ Progress = Callable[[int, int], None]
 
 
 def search(
-    job: TrainingJob, wanted: Wanted, *, count: int = 10, prunes: bool = True, progress: Progress | None = None,
+    job: TrainingJob, fixed: FixedSettings, *, count: int = 10, prunes: bool = True, progress: Progress | None = None,
     rank_s: float = 0.0,
-) -> Found:  # fmt: skip
+) -> TrainingSearchResult:  # fmt: skip
     """The ``count`` fastest layouts that fit, the front of time, memory and energy, and what fell out and why.
 
     ``prunes`` False costs everything: the same answer, more slowly. Layouts that may take less than ``rank_s`` are all
     costed, and counted.
     """
-    every = list(families(job, wanted))
-    names = (wanted.schedule,) if wanted.schedule else wanted.schedules or tuple(schedules())
-    out, keep = Found(), _Keep(count, rank_s * (1.0 - SAME_TIME))
+    every = list(families(job, fixed))
+    names = (fixed.schedule,) if fixed.schedule else fixed.schedules or tuple(schedules())
+    out, keep = TrainingSearchResult(), _Keep(count, rank_s * (1.0 - SAME_TIME))
     have = room_bytes(job)
-    shared = _Shared(job, wanted, every)
+    shared = _Shared(job, fixed, every)
     for done, family in enumerate(_promising(every)):
         if progress:
             progress(done, len(every))
-        x = layouts(job, wanted, family, names)
+        x = layouts(job, fixed, family, names)
         out.num_layouts += len(x)
         _family(job, family, x, have, keep, out, prunes, shared)
     if progress:
@@ -111,14 +111,14 @@ def _promising(every: Iterable[Family]) -> Iterator[Family]:
 
 
 def _family(
-    job: TrainingJob, family: Family, x: Columns, have: float, keep: "_Keep", out: Found, prunes: bool,
+    job: TrainingJob, family: Family, x: Columns, have: float, keep: "_Keep", out: TrainingSearchResult, prunes: bool,
     shared: "_Shared",
 ) -> None:  # fmt: skip
     """One family: rules, bounds, costs."""
     bad = np.zeros(len(x), dtype=np.bool_)
     for name, mask in broken(job, x).items():
         if number := int(mask.sum()):
-            out.killed.append(Killed(family=family, constraint=name, layouts=number))
+            out.rejected.append(ConstraintRejection(family=family, constraint=name, layouts=number))
             bad |= mask
     x = x.only(~bad)
     if not len(x):
@@ -144,7 +144,7 @@ def _family(
         missed.add(part, memory, fits)
         keep.add(steps, fits)
     if missed.count:
-        out.killed.append(Killed(
+        out.rejected.append(ConstraintRejection(
             family=family, constraint="memory", layouts=missed.count, need_bytes=missed.need_bytes, have_bytes=have,
             nearest=missed.nearest,
         ))  # fmt: skip
@@ -153,13 +153,13 @@ def _family(
 class _Shared:
     """What layers cost, asked once for all families that deal out experts alike: it does not depend on stages."""
 
-    def __init__(self, job: TrainingJob, wanted: Wanted, every: Iterable[Family]) -> None:
+    def __init__(self, job: TrainingJob, fixed: FixedSettings, every: Iterable[Family]) -> None:
         self.job = job
         self.members: dict[int, dict[tuple[int, ...], int]] = {}  # by ep: choices and their places
         self.found: dict[int, Units] = {}
         for family in every:
             known = self.members.setdefault(family.ep, {})
-            for keys in choice_keys(job, wanted, family):
+            for keys in choice_keys(job, fixed, family):
                 known.setdefault(keys, len(known))
 
     def units(self, family: Family, x: Columns) -> tuple[Units, NDArray[np.int64]]:
@@ -225,8 +225,8 @@ class _Keep:
         fresh = fresh[least(values[fresh])]
         both = self.points + [self._point(steps, int(rows[i]), values[i]) for i in fresh]
         together = np.concatenate([self.values, values[fresh]])
-        kept = least(together)
-        self.points, self.values = [both[int(i)] for i in kept], together[kept]
+        front_rows = least(together)
+        self.points, self.values = [both[int(i)] for i in front_rows], together[front_rows]
 
     def _point(self, steps: Steps, row: int, values: Floats) -> Point:
         time_s, memory_bytes, energy = (float(v) for v in values)

@@ -20,15 +20,15 @@ from orrery.training.sync import fast_domain
 
 Ints = NDArray[np.int64]
 
-LEAST_TENSOR = 8
+MIN_TENSOR = 8
 """Tensor parallelism is tried as far as the fast links reach, or so far where they join fewer devices."""
 
-LEAST_CONTEXT_TOKENS = 2048
+MIN_CONTEXT_TOKENS = 2048
 """A context-parallel rank holds at least so many tokens: with fewer its kernels are too small to be worth cutting."""
 
-MOST_MICRO_BATCH = 64
-MOST_CHUNKS = 16
-MOST_UNEVEN = 1.15
+MAX_MICRO_BATCH = 64
+MAX_CHUNKS = 16
+MAX_UNEVEN = 1.15
 """The fullest stage holds no more than so many times the mean stage's layers: others idle for what it has more."""
 
 EVERY_RECOMPUTED_LAYERS = 32
@@ -38,7 +38,7 @@ CHUNKED = ("interleaved", "zero-bubble-v")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class FixedSettings:
     """What the user fixed; None varies."""
 
     tp: int | None = None
@@ -84,27 +84,27 @@ def divisors(n: int, most: int = 1 << 30) -> list[int]:
     return [d for d in sorted({*small, *(n // d for d in small)}) if d <= most]
 
 
-def families(job: TrainingJob, wanted: Wanted) -> Iterator[Family]:
+def families(job: TrainingJob, fixed: FixedSettings) -> Iterator[Family]:
     """Every way to cut the model and the devices."""
     devices, model = job.cluster.num_devices, job.model
     layers = sum(b.count for b in (*model.encoder, *model.blocks))
-    widest = min(max(fast_domain(job), LEAST_TENSOR), devices)
+    widest = min(max(fast_domain(job), MIN_TENSOR), devices)
     heads = head_counts(job)
     tensor = [t for t in divisors(devices, widest) if all(h % t == 0 for h in heads)]
-    most = job.seq_len // LEAST_CONTEXT_TOKENS
+    most = job.seq_len // MIN_CONTEXT_TOKENS
     context = [c for c in divisors(devices) if c == 1 or (job.seq_len % (2 * c) == 0 and c <= most)]
-    stages = [p for p in divisors(devices) if p <= layers and -(-layers // p) * p <= MOST_UNEVEN * layers]
+    stages = [p for p in divisors(devices) if p <= layers and -(-layers // p) * p <= MAX_UNEVEN * layers]
     experts = divisors(num_experts(job)) if num_experts(job) else [1]
-    for tp, cp, pp in product(_one(wanted.tp, tensor), _one(wanted.cp, context), _one(wanted.pp, stages)):
+    for tp, cp, pp in product(_one(fixed.tp, tensor), _one(fixed.cp, context), _one(fixed.pp, stages)):
         if devices % (tp * cp * pp):
             continue
         dp = devices // (tp * cp * pp)
-        if wanted.dp not in (None, dp) or job.global_batch % dp:
+        if fixed.dp not in (None, dp) or job.global_batch % dp:
             continue
         ranks = tp * cp * dp
-        for ep in _one(wanted.ep, experts):
+        for ep in _one(fixed.ep, experts):
             widths = sorted({1, tp}) if num_experts(job) else [1]  # as frameworks cut experts: not, or as all else
-            for etp in _one(wanted.etp, widths):
+            for etp in _one(fixed.etp, widths):
                 if ranks % (ep * etp) == 0:
                     yield Family(tp=tp, cp=cp, pp=pp, dp=dp, ep=ep, etp=etp)
 
@@ -113,36 +113,36 @@ def _one(fixed: int | None, free: list[int]) -> list[int]:
     return free if fixed is None else [fixed]
 
 
-def _micro_batches(job: TrainingJob, wanted: Wanted, family: Family) -> list[int]:
-    return _one(wanted.micro_batch, divisors(job.global_batch // family.dp, MOST_MICRO_BATCH))
+def _micro_batches(job: TrainingJob, fixed: FixedSettings, family: Family) -> list[int]:
+    return _one(fixed.micro_batch, divisors(job.global_batch // family.dp, MAX_MICRO_BATCH))
 
 
-def _sequences(wanted: Wanted, family: Family) -> list[bool]:
+def _sequences(fixed: FixedSettings, family: Family) -> list[bool]:
     """Sequence parallelism: less memory for the same bytes on the links, so whoever cuts tensors takes it."""
-    return [family.tp > 1 and wanted.is_sequence_parallel is not False]
+    return [family.tp > 1 and fixed.is_sequence_parallel is not False]
 
 
-def _rings(wanted: Wanted, family: Family) -> list[str]:
-    return [wanted.context_kind] if wanted.context_kind else ["ring", "all-to-all"] if family.cp > 1 else ["ring"]
+def _rings(fixed: FixedSettings, family: Family) -> list[str]:
+    return [fixed.context_kind] if fixed.context_kind else ["ring", "all-to-all"] if family.cp > 1 else ["ring"]
 
 
-def choice_keys(job: TrainingJob, wanted: Wanted, family: Family) -> list[tuple[int, ...]]:
+def choice_keys(job: TrainingJob, fixed: FixedSettings, family: Family) -> list[tuple[int, ...]]:
     """What of ``layouts`` decides a layer's cost, as rows of ``columns.choice_rows``."""
-    axes = (_micro_batches(job, wanted, family), _sequences(wanted, family), _rings(wanted, family))
+    axes = (_micro_batches(job, fixed, family), _sequences(fixed, family), _rings(fixed, family))
     return [
         (family.tp, family.cp, family.ep, family.etp, micro, int(is_cut), int(kind == "ring"))
         for micro, is_cut, kind in product(*axes)
     ]
 
 
-def layouts(job: TrainingJob, wanted: Wanted, family: Family, schedules: tuple[str, ...]) -> Columns:
+def layouts(job: TrainingJob, fixed: FixedSettings, family: Family, schedules: tuple[str, ...]) -> Columns:
     """Everything that varies inside one family."""
     layers = -(-sum(b.count for b in (*job.model.encoder, *job.model.blocks)) // family.pp)  # of the fullest stage
-    pipes = list(_pipes(wanted, family, layers, schedules))
-    micro = _micro_batches(job, wanted, family)
-    recomputes = list(_recomputes(wanted, layers))
-    shards = list(_shards(wanted, family, job.cluster.devices_per_node))
-    sequence, rings = _sequences(wanted, family), _rings(wanted, family)
+    pipes = list(_pipes(fixed, family, layers, schedules))
+    micro = _micro_batches(job, fixed, family)
+    recomputes = list(_recomputes(fixed, layers))
+    shards = list(_shards(fixed, family, job.cluster.devices_per_node))
+    sequence, rings = _sequences(fixed, family), _rings(fixed, family)
     axes = [pipes, micro, recomputes, shards, sequence, rings]
     index = np.indices([len(a) for a in axes]).reshape(len(axes), -1)
     count = index.shape[1]
@@ -151,12 +151,12 @@ def layouts(job: TrainingJob, wanted: Wanted, family: Family, schedules: tuple[s
         return np.array(table, dtype=np.int64)[index[axis]]
 
     same = {n: np.full(count, getattr(family, n), dtype=np.int64) for n in ("tp", "cp", "pp", "dp", "ep", "etp")}
-    ends = {n: np.full(count, getattr(wanted, n) or 0) for n in ("first_stage_layers", "last_stage_layers")}
+    ends = {n: np.full(count, getattr(fixed, n) or 0) for n in ("first_stage_layers", "last_stage_layers")}
     return Columns(
         **same, **ends, vp=pick(0, [v for v, _ in pipes]), schedule=pick(0, [s for _, s in pipes]),
         micro_batch=pick(1, micro),
         recompute=pick(2, [r for r, _ in recomputes]), recompute_layers=pick(2, [n for _, n in recomputes]),
-        recompute_modules=np.full(count, mask_of(wanted.recompute_modules), dtype=np.int64),
+        recompute_modules=np.full(count, mask_of(fixed.recompute_modules), dtype=np.int64),
         sharding=pick(3, [s for s, _, _ in shards]), sharding_group=pick(3, [g for _, g, _ in shards]),
         secondary_group=pick(3, [g for _, _, g in shards]),
         is_sequence_parallel=np.array(sequence)[index[4]], is_ring=np.array([r == "ring" for r in rings])[index[5]],
@@ -164,39 +164,39 @@ def layouts(job: TrainingJob, wanted: Wanted, family: Family, schedules: tuple[s
     )  # fmt: skip
 
 
-def _pipes(wanted: Wanted, family: Family, layers: int, schedules: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+def _pipes(fixed: FixedSettings, family: Family, layers: int, schedules: tuple[str, ...]) -> Iterator[tuple[int, int]]:
     """(vp, schedule) pairs of a family."""
     if family.pp == 1:
         yield 1, 0
         return
     for number, name in enumerate(schedules):
-        if wanted.schedule in (None, name):
+        if fixed.schedule in (None, name):
             chunks = sorted({-(-layers // each) for each in range(1, layers)}) if name in CHUNKED else [1]
-            chunks = [v for v in chunks if v <= MOST_CHUNKS]
-            for vp in _one(wanted.vp, chunks):
+            chunks = [v for v in chunks if v <= MAX_CHUNKS]
+            for vp in _one(fixed.vp, chunks):
                 yield vp, number
 
 
-def _recomputes(wanted: Wanted, layers: int) -> Iterator[tuple[int, int]]:
+def _recomputes(fixed: FixedSettings, layers: int) -> Iterator[tuple[int, int]]:
     """(kind, layers) pairs: nothing, the framework's pick, whole layers of all or of part of a stage."""
     for number, name in enumerate(RECOMPUTES):
-        if wanted.recompute in (None, name):
+        if fixed.recompute in (None, name):
             yield number, 0
-            if name == "full" and wanted.recompute_layers != 0:
+            if name == "full" and fixed.recompute_layers != 0:
                 step = max(1, layers // EVERY_RECOMPUTED_LAYERS)
-                for count in _one(wanted.recompute_layers, list(range(step, layers, step))):
+                for count in _one(fixed.recompute_layers, list(range(step, layers, step))):
                     yield number, count
 
 
-def _shards(wanted: Wanted, family: Family, per_node: int) -> Iterator[tuple[int, int, int]]:
+def _shards(fixed: FixedSettings, family: Family, per_node: int) -> Iterator[tuple[int, int, int]]:
     """(kind, group, nearer copy): over all data ranks, or within the node with copies between nodes (HSDP)."""
     ranks = family.dp * family.cp
     near = max(1, per_node // family.tp)
     for number, name in enumerate(SHARDINGS):
-        if wanted.sharding not in (None, name) or (number and ranks == 1) or (name == "zero2" and family.pp > 1):
+        if fixed.sharding not in (None, name) or (number and ranks == 1) or (name == "zero2" and family.pp > 1):
             continue
         groups = [ranks] + ([near] if number and 1 < near < ranks and ranks % near == 0 else [])
-        for group in _one(wanted.sharding_group, groups):
+        for group in _one(fixed.sharding_group, groups):
             yield number, group, 0
             if name == "zero3" and family.pp == 1 and group == ranks and 1 < near < ranks and ranks % near == 0:
                 yield number, group, near

@@ -49,9 +49,9 @@ class History:
 
     def rows(self, chosen: NDArray[np.intp]) -> "History":
         """Some of the tasks."""
-        kept = map(int, chosen.tolist())
+        retained = map(int, chosen.tolist())
         return History(
-            tasks=tuple(self.tasks[i] for i in kept), plain_s=self.plain_s[chosen], latency_s=self.latency_s[chosen]
+            tasks=tuple(self.tasks[i] for i in retained), plain_s=self.plain_s[chosen], latency_s=self.latency_s[chosen]
         )
 
 

@@ -18,7 +18,7 @@ from orrery.predictors.learn.extra import learning_package
 
 NUM_TREES = 100
 
-MOST_RATIO = 64.0
+MAX_RATIO = 64.0
 """An acceleration that makes a task impossible counts as this many times slower than the plain server."""
 
 Choices = NDArray[np.intp]
@@ -55,7 +55,7 @@ def trained(history: History, x: Floats, seed: int = 0) -> Selector:
 def slowdown(history: History) -> Floats:
     """log2(latency / plain latency), tasks by accelerations."""
     plain_s = history.plain_s[:, None]
-    return np.log2(np.minimum(history.latency_s, MOST_RATIO * plain_s) / plain_s)
+    return np.log2(np.minimum(history.latency_s, MAX_RATIO * plain_s) / plain_s)
 
 
 def regret(history: History, chosen: Choices) -> Floats:

@@ -34,9 +34,9 @@ def read_history(path: Path) -> History:
     """A table that ``write_history`` wrote."""
     with path.open(encoding="utf-8", newline="") as lines:
         table = csv.DictReader(lines)
-        wanted = [*TASK, PLAIN, *METHODS]
-        if table.fieldnames != wanted:
-            raise FactError(f"{path.name}: columns are {table.fieldnames}; a history has {', '.join(wanted)}.")
+        targets = [*TASK, PLAIN, *METHODS]
+        if table.fieldnames != targets:
+            raise FactError(f"{path.name}: columns are {table.fieldnames}; a history has {', '.join(targets)}.")
         rows = list(table)
     return History(
         tasks=tuple(Task(**{name: _typed(kind, row[name]) for name, kind in TASK.items()}) for row in rows),
@@ -51,8 +51,8 @@ def write_history(history: History, path: Path) -> None:
     table = csv.writer(out, lineterminator="\n")
     table.writerow([*TASK, PLAIN, *METHODS])
     for task, plain_s, latency_s in zip(history.tasks, history.plain_s, history.latency_s, strict=True):
-        told = [getattr(task, name) for name in TASK]
-        table.writerow([_short(value) for value in (*told, float(plain_s), *map(float, latency_s))])
+        description = [getattr(task, name) for name in TASK]
+        table.writerow([_short(value) for value in (*description, float(plain_s), *map(float, latency_s))])
     write_atomically(path, out.getvalue())
 
 

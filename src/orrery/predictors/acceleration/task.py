@@ -15,7 +15,7 @@ from orrery.serving.synthesis.lengths import Length
 from orrery.serving.synthesis.prefixes import Prefixes, shared_prefixes
 
 ENGINE = "vllm"
-MOST_TOKENS = 32_768
+MAX_TOKENS = 32_768
 """The longest prompt or answer that the history knows of."""
 
 
@@ -41,7 +41,7 @@ class Task:
 
     def __post_init__(self) -> None:
         for name, least, most in (
-            ("input_tokens", 1, MOST_TOKENS), ("output_tokens", 2, MOST_TOKENS), ("shared_tokens", 0, MOST_TOKENS),
+            ("input_tokens", 1, MAX_TOKENS), ("output_tokens", 2, MAX_TOKENS), ("shared_tokens", 0, MAX_TOKENS),
             ("num_prefixes", 1, 10_000), ("spread_ratio", 0.0, 3.0), ("burstiness_ratio", 0.05, 100.0),
             ("guessable_frac", 0.0, 1.0),
         ):  # fmt: skip
@@ -63,7 +63,7 @@ class Task:
         )  # fmt: skip
 
     def _length(self, mean: int) -> Length:
-        return Length(mean_tokens=float(mean), std_tokens=self.spread_ratio * mean, most_tokens=4 * MOST_TOKENS)
+        return Length(mean_tokens=float(mean), std_tokens=self.spread_ratio * mean, most_tokens=4 * MAX_TOKENS)
 
 
 def wide_format(device: Device) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.predictors.cells import techniques
 from orrery.predictors.cells.learned import Fit, OnStep, ignore
 

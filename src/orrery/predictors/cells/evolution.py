@@ -14,7 +14,7 @@ from orrery.base.errors import OutOfRange
 from orrery.predictors.cells.latency import Floats
 from orrery.predictors.cells.space import Cells, Space
 
-MOST_DRAWS = 200
+MAX_DRAWS = 200
 """Rounds of drawing after which a limit counts as too small for the space."""
 
 
@@ -31,7 +31,7 @@ def first_generation(
 ) -> Cells:
     """So many networks within the limit; OutOfRange where the space hardly has any."""
     cells = space.draw(count, rng)
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_DRAWS):
         too_large = size(cells) > most_size
         if not too_large.any():
             return cells

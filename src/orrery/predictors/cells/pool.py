@@ -33,9 +33,9 @@ _ROOFS = ("memory_bandwidth_bytes_per_s", "vector_flops_per_s", "last_level_cach
 @cache
 def devices_of(words: str, but: str = "") -> tuple[Device, ...]:
     """The catalogue's devices of those kinds and makers, by comma, and of none of the others."""
-    wanted, left_out = ({word.strip() for word in text.split(",")} for text in (words, but))
+    targets, left_out = ({word.strip() for word in text.split(",")} for text in (words, but))
     every = (get_device(name) for name in device_names())
-    return tuple(d for d in every if wanted & {d.kind, d.vendor} and not left_out & {d.kind, d.vendor})
+    return tuple(d for d in every if targets & {d.kind, d.vendor} and not left_out & {d.kind, d.vendor})
 
 
 def launch_s(device: Device) -> float:

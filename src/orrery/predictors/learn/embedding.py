@@ -90,9 +90,9 @@ def _is_adapted(name: str) -> bool:
     return not name.startswith(("scales", "rate"))
 
 
-def _squared_error(predicted: Any, wanted: Any) -> Any:
+def _squared_error(predicted: Any, targets: Any) -> Any:
     """The mean over inputs, summed over devices, whose gradients so stay apart."""
-    return ((predicted - wanted) ** 2).mean(axis=1).sum()
+    return ((predicted - targets) ** 2).mean(axis=1).sum()
 
 
 def as_batch(a: Any) -> Any:

@@ -14,7 +14,7 @@ from orrery.predictors.learn.network import Array, Parameters
 Loss = Callable[..., Any]
 """Of parameters and rows of every array of the data: one number, in autograd's NumPy."""
 
-LEAST_SPLIT = 100
+MIN_SPLIT = 100
 """Fewer rows are all trained on, and judge the run too."""
 
 
@@ -71,9 +71,9 @@ def train(
     """Least ``loss`` over the rows of ``data``, arrays of one length; ``on_step`` is called ``plan.steps`` times."""
     rng = np.random.default_rng([plan.seed, 11])
     order = rng.permutation(len(data[0]))
-    num_validation = round(plan.validation_frac * order.size) if order.size >= LEAST_SPLIT else 0
+    num_validation = round(plan.validation_frac * order.size) if order.size >= MIN_SPLIT else 0
     seen = tuple(a[order[num_validation:]] for a in data)
-    kept = tuple(a[order[:num_validation]] for a in data) if num_validation else seen
+    retained = tuple(a[order[:num_validation]] for a in data) if num_validation else seen
     down, slope = Descent(start), value_and_gradients(loss)
     best = Trained(parameters=down.parameters, validation_loss=float("inf"), num_steps=0)
     since, step = 0, 0
@@ -84,7 +84,7 @@ def train(
         step += 1
         on_step()
         if step % plan.check_steps == 0 or step == plan.steps:
-            value, since = float(loss(down.parameters, *kept)), since + 1
+            value, since = float(loss(down.parameters, *retained)), since + 1
             if value < best.validation_loss:
                 best, since = Trained(parameters=dict(down.parameters), validation_loss=value, num_steps=step), 0
     for _ in range(step, plan.steps):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.seam import technique_at
-from orrery.predictors.learn.lesson import Lesson, OnStep
+from orrery.base.extension_points import technique_at
+from orrery.predictors.learn.training_set import OnStep, TrainingSet
 from orrery.predictors.processors import techniques
 from orrery.predictors.processors.scored import Table
 
@@ -25,6 +25,6 @@ def learnt(
     mean, spread = seen.scores.mean(axis=0), seen.scores.std(axis=0)
     targets = ((seen.scores - mean) / spread).astype(np.float32)
     found = technique_at(techniques, SEAM, name)
-    lesson = Lesson(inputs=seen.inputs(seen), targets=targets, steps=steps, seed=seed)
+    lesson = TrainingSet(inputs=seen.inputs(seen), targets=targets, steps=steps, seed=seed)
     predict = found.rule(found.knobs(), lesson, on_step)
     return lambda table: predict(table.inputs(seen)) * spread + mean

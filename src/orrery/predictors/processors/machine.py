@@ -64,9 +64,9 @@ class Machine:
     def clock_hz(self, activity_ratio: float = 1.0) -> float:
         """With all cores busy, drawing so many times the power of integer work at the same clock."""
         most = self.processor.all_core_clock_hz
-        asked = most if self.has_turbo else self.processor.base_clock_hz
+        highest_clock_hz = most if self.has_turbo else self.processor.base_clock_hz
         cores_frac = (self.power_frac - UNCORE_FRAC) / (1.0 - UNCORE_FRAC)
-        return min(asked, most * (cores_frac / activity_ratio) ** (1 / 3))
+        return min(highest_clock_hz, most * (cores_frac / activity_ratio) ** (1 / 3))
 
     def socket_bytes_per_s(self, written_frac: float = 0.0) -> float:
         """Sustained by one socket's memory, of traffic with that share of writes."""

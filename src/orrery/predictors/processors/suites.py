@@ -89,9 +89,9 @@ def instructions_per_s(machines: Machines, kernel: Kernel, *, is_spread: bool = 
 
 def stream_bytes_per_s(machines: Machines, *, written_frac: float = 1 / 3, lines: float = LINES_IN_FLIGHT) -> Array:
     """Sustained by all sockets: their memories, or their cores' lines in flight."""
-    asked = lines * LINE_BYTES / fact("memory_s")
+    queried = lines * LINE_BYTES / fact("memory_s")
     return np.array([
-        m.num_sockets * min(asked * m.processor.num_cores, m.socket_bytes_per_s(written_frac)) for m in machines
+        m.num_sockets * min(queried * m.processor.num_cores, m.socket_bytes_per_s(written_frac)) for m in machines
     ])  # fmt: skip
 
 

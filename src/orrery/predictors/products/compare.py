@@ -19,11 +19,11 @@ def compared(
 ) -> tuple[Row, ...]:  # fmt: skip
     """A row for every predictor, where single samples are held out and where whole shapes are."""
     rows, total = list[Row](), 2 * len(names)
-    for held_out, known, asked in _splits(samples, seed):
-        learned_from, wanted = samples.rows(known), samples.rows(asked)
+    for held_out, known, queried in _splits(samples, seed):
+        learned_from, targets = samples.rows(known), samples.rows(queried)
         for name in names:
-            found = PREDICTORS[name](learned_from, wanted, trees, seed)
-            rows.append({"held_out": held_out, "predictor": name, **_scores(found, wanted)})
+            found = PREDICTORS[name](learned_from, targets, trees, seed)
+            rows.append({"held_out": held_out, "predictor": name, **_scores(found, targets)})
             progress(len(rows), total)
     return tuple(rows)
 
@@ -38,8 +38,8 @@ def _splits(samples: Samples, seed: int) -> Iterator[tuple[str, NDArray[np.intp]
         yield held_out, np.flatnonzero(~is_asked), np.flatnonzero(is_asked)
 
 
-def _scores(found: NDArray[np.float64], wanted: Samples) -> dict[str, float]:
-    time, power = score(found[:, 0], wanted.time_s), score(found[:, 1], wanted.power_w)
+def _scores(found: NDArray[np.float64], targets: Samples) -> dict[str, float]:
+    time, power = score(found[:, 0], targets.time_s), score(found[:, 1], targets.power_w)
     return {
         "time_r2": time.r2, "time_mean_error_frac": time.mean_error_frac,
         "time_median_error_frac": time.median_error_frac, "power_r2": power.r2,

@@ -43,8 +43,8 @@ def choosers(history: History, seed: int = 0) -> Iterator[Row]:
 def looked_at(history: History, seed: int = 0) -> list[Row]:
     """The selector with one feature shuffled, what costs most first."""
     x = rows_of(history.tasks)
-    told = [_shuffled(x, column, seed) for column in range(len(FEATURES))]
-    blind = _chosen(history, x, _folds(history), seed, told)
+    description = [_shuffled(x, column, seed) for column in range(len(FEATURES))]
+    blind = _chosen(history, x, _folds(history), seed, description)
     rows = [_row("tasks", f"without {name}", history, [c]) for name, c in zip(FEATURES, blind, strict=True)]
     return sorted(rows, key=lambda row: -float(row["regret_mean_frac"]))
 
@@ -65,14 +65,14 @@ def _rivals(unseen: str, history: History, chosen: Choices, groups: NDArray[np.i
 
 
 def _chosen(
-    history: History, x: Floats, groups: NDArray[np.intp], seed: int, told: Sequence[Floats]
+    history: History, x: Floats, groups: NDArray[np.intp], seed: int, description: Sequence[Floats]
 ) -> tuple[Choices, ...]:  # fmt: skip
     """For each of ``told``: what selectors that learned from the other groups choose, being told that."""
-    chosen = tuple(np.zeros(len(history.tasks), dtype=np.intp) for _ in told)
+    chosen = tuple(np.zeros(len(history.tasks), dtype=np.intp) for _ in description)
     for group in np.unique(groups):
         others, mine = np.flatnonzero(groups != group), np.flatnonzero(groups == group)
         selector = trained(history.rows(others), x[others], seed)
-        for out, features in zip(chosen, told, strict=True):
+        for out, features in zip(chosen, description, strict=True):
             out[mine] = selector.choose(features[mine])
     return chosen
 

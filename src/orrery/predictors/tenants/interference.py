@@ -15,7 +15,7 @@ from orrery.predictors.tenants.contention import LINE_BYTES, Host, Shared, Tenan
 
 Array = NDArray[np.float64]
 
-MOST_TENANTS = 5
+MAX_TENANTS = 5
 VIRTUAL_CORES = (4, 8, 16, 24)
 SPREAD = 0.3
 """Standard deviation of the logarithm of a tenant's figures around those of its kind."""
@@ -76,7 +76,7 @@ HOST_METRICS = (
     "packets", "processes", "fan",
 )  # fmt: skip
 NUM_CHANNELS = 8
-NUM_METRICS = MOST_TENANTS * len(TENANT_METRICS) + len(HOST_METRICS) + 2 * NUM_CHANNELS
+NUM_METRICS = MAX_TENANTS * len(TENANT_METRICS) + len(HOST_METRICS) + 2 * NUM_CHANNELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,19 +91,19 @@ class Runs:
 def runs(host: Host, kinds: tuple[str, ...], *, num_runs: int, num_seconds: int, seed: int) -> Runs:
     """So many runs of VMs of these kinds beside up to four neighbours of these kinds."""
     rng = np.random.default_rng([seed, 30])
-    num_neighbours = rng.integers(0, MOST_TENANTS, size=num_runs)
-    is_there = np.arange(MOST_TENANTS)[None, None, :] <= num_neighbours[:, None, None]
-    chosen = _figures(kinds)[rng.integers(len(kinds), size=(num_runs, 1, MOST_TENANTS))]
+    num_neighbours = rng.integers(0, MAX_TENANTS, size=num_runs)
+    is_there = np.arange(MAX_TENANTS)[None, None, :] <= num_neighbours[:, None, None]
+    chosen = _figures(kinds)[rng.integers(len(kinds), size=(num_runs, 1, MAX_TENANTS))]
     return _run(rng, host, chosen, is_there & _presence(rng, num_runs, num_seconds))
 
 
 def mixes(host: Host, kinds: tuple[str, ...], *, num_runs: int, num_seconds: int, seed: int) -> Runs:
     """So many draws of one mix, all there all the time: the VM's kind first, then its neighbours'."""
     rng = np.random.default_rng([seed, 32])
-    empty = (kinds[0],) * (MOST_TENANTS - len(kinds))
-    chosen = np.broadcast_to(_figures((*kinds, *empty)), (num_runs, 1, MOST_TENANTS, len(FIELDS)))
-    is_there = np.arange(MOST_TENANTS) < len(kinds)
-    return _run(rng, host, chosen, np.broadcast_to(is_there, (num_runs, num_seconds, MOST_TENANTS)))
+    empty = (kinds[0],) * (MAX_TENANTS - len(kinds))
+    chosen = np.broadcast_to(_figures((*kinds, *empty)), (num_runs, 1, MAX_TENANTS, len(FIELDS)))
+    is_there = np.arange(MAX_TENANTS) < len(kinds)
+    return _run(rng, host, chosen, np.broadcast_to(is_there, (num_runs, num_seconds, MAX_TENANTS)))
 
 
 def _figures(kinds: tuple[str, ...]) -> Array:
@@ -122,12 +122,12 @@ def _run(rng: np.random.Generator, host: Host, chosen: Array, present: NDArray[n
 
 def _presence(rng: np.random.Generator, num_runs: int, num_seconds: int) -> NDArray[np.bool_]:
     """When each tenant is there: the VM always, neighbours always in static runs, else from one second to another."""
-    shape = (num_runs, 1, MOST_TENANTS)
+    shape = (num_runs, 1, MAX_TENANTS)
     is_static = rng.random((num_runs, 1, 1)) < 0.5
     begin = rng.integers(0, num_seconds // 2, size=shape)
     end = begin + rng.integers(num_seconds // 4, num_seconds, size=shape)
     second: Array = np.arange(float(num_seconds))[None, :, None]
-    is_vm = np.arange(MOST_TENANTS)[None, None, :] == 0
+    is_vm = np.arange(MAX_TENANTS)[None, None, :] == 0
     return is_vm | is_static | ((begin <= second) & (second < end))
 
 

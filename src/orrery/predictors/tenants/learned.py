@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.seam import technique_at
-from orrery.predictors.learn.lesson import Lesson, OnStep
+from orrery.base.extension_points import technique_at
+from orrery.predictors.learn.training_set import OnStep, TrainingSet
 from orrery.predictors.tenants import techniques
 from orrery.predictors.tenants.interference import Runs
 
@@ -34,6 +34,6 @@ def learnt(
     found = technique_at(techniques, SEAM, name)
     usual, around = float(np.median(seen.speed_frac)), float(seen.speed_frac.std())
     targets = ((seen.speed_frac - usual) / around).astype(np.float32)
-    lesson = Lesson(inputs=scaled(seen.metrics), targets=targets, steps=steps, seed=seed)
+    lesson = TrainingSet(inputs=scaled(seen.metrics), targets=targets, steps=steps, seed=seed)
     predict = found.rule(found.knobs(), lesson, on_step)
     return lambda metrics: np.clip(predict(scaled(metrics)) * around + usual, 0.0, 1.0)

@@ -34,29 +34,29 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
     step, beams = problem.answer_tokens / knobs.num_steps, knobs.num_beams or ceil(sqrt(n))
     before: tuple[str, ...] = ()
     for i in range(knobs.num_steps):
-        path, kept = i * step, beams * i * step
+        path, retained = i * step, beams * i * step
         yield Call(
-            name=f"step {i}", after=before, count=n, context_tokens=prompt + path, distinct_tokens=prompt + kept,
+            name=f"step {i}", after=before, count=n, context_tokens=prompt + path, distinct_tokens=prompt + retained,
             fresh_tokens=prompt if i == 0 else 0.0, output_tokens=step,
         )  # fmt: skip
         before, ahead = (f"step {i}",), min(knobs.lookahead_steps, knobs.num_steps - 1 - i) * step
         if ahead:
             yield Call(
                 name=f"ahead {i}", after=before, count=n, context_tokens=prompt + path + step,
-                distinct_tokens=prompt + kept + n * step, fresh_tokens=0.0, output_tokens=ahead,
+                distinct_tokens=prompt + retained + n * step, fresh_tokens=0.0, output_tokens=ahead,
             )  # fmt: skip
             before = (f"ahead {i}",)
         new = n * (step + ahead)
         yield Call(
             name=f"score {i}", model="verifier", after=before, count=n, context_tokens=prompt + path + step + ahead,
-            distinct_tokens=prompt + kept + new, fresh_tokens=new + (prompt if i == 0 else 0.0), output_tokens=0.0,
+            distinct_tokens=prompt + retained + new, fresh_tokens=new + (prompt if i == 0 else 0.0), output_tokens=0.0,
         )  # fmt: skip
         before = (f"score {i}",)
 
 
 TECHNIQUE = Technique(
     name="beam-search",
-    seam="reasoning.shape",
+    extension_point="reasoning.shape",
     rule=calls,
     knobs=Knobs,
     gains="Bad beginnings are given up after one step; what lives on shares the cache of its beginning.",

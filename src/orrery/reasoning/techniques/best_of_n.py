@@ -35,7 +35,7 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
 
 TECHNIQUE = Technique(
     name="best-of-n",
-    seam="reasoning.shape",
+    extension_point="reasoning.shape",
     rule=calls,
     knobs=Knobs,
     gains="One right answer among many is enough where a verifier can tell it, and all are written at once.",

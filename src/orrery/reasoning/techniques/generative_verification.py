@@ -39,7 +39,7 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
 
 TECHNIQUE = Technique(
     name="generative-verification",
-    seam="reasoning.shape",
+    extension_point="reasoning.shape",
     rule=calls,
     knobs=Knobs,
     gains="Finds a right answer that is in the minority, as far as checks tell right from wrong.",

@@ -33,7 +33,7 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
 
 TECHNIQUE = Technique(
     name="majority-vote",
-    seam="reasoning.shape",
+    extension_point="reasoning.shape",
     rule=calls,
     knobs=Knobs,
     gains="Needs no verifier: where the right answer is the likeliest one, more votes make it certain.",

@@ -46,7 +46,7 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
 
 TECHNIQUE = Technique(
     name="sequential-revision",
-    seam="reasoning.shape",
+    extension_point="reasoning.shape",
     rule=calls,
     knobs=Knobs,
     gains="Each answer starts from the mistakes of the last ones, which helps most where the first was nearly right.",

@@ -49,7 +49,7 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
 
 TECHNIQUE = Technique(
     name="sleep-time-compute",
-    seam="reasoning.shape",
+    extension_point="reasoning.shape",
     rule=calls,
     knobs=Knobs,
     gains="The wait for an answer shrinks, and one pass over the context serves every question about it.",

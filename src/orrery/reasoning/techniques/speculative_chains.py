@@ -38,15 +38,21 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
     before: tuple[str, ...] = ()
     for i in range(knobs.num_blocks):
         path = i * block
-        kept, first = prompt + n * path, prompt if i == 0 else 0.0
+        retained, first = prompt + n * path, prompt if i == 0 else 0.0
         replaced = rejected * block if i else 0.0  # blocks of the large model that the small one has to read
         yield Call(
-            name=f"draft {i}", model="draft", after=before, count=n, context_tokens=prompt + path, distinct_tokens=kept,
-            fresh_tokens=first + replaced, output_tokens=block,
-        )  # fmt: skip
+            name=f"draft {i}",
+            model="draft",
+            after=before,
+            count=n,
+            context_tokens=prompt + path,
+            distinct_tokens=retained,
+            fresh_tokens=first + replaced,
+            output_tokens=block,
+        )
         yield Call(
             name=f"score {i}", after=(f"draft {i}",), count=n, context_tokens=prompt + path + block,
-            distinct_tokens=kept + n * block, fresh_tokens=first + n * block, output_tokens=0.0,
+            distinct_tokens=retained + n * block, fresh_tokens=first + n * block, output_tokens=0.0,
         )  # fmt: skip
         before = (f"score {i}",)
         if rejected:
@@ -59,7 +65,7 @@ def calls(problem: Problem, knobs: Knobs) -> Iterator[Call]:
 
 TECHNIQUE = Technique(
     name="speculative-chains",
-    seam="reasoning.shape",
+    extension_point="reasoning.shape",
     rule=calls,
     knobs=Knobs,
     gains="Most tokens are written by the small model; the large one mostly reads, which it does many at a time.",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.base.seam import technique_at
+from orrery.base.extension_points import technique_at
 from orrery.reasoning.graph import Call
 from orrery.reasoning.tree import techniques
 from orrery.reasoning.tree.grown import Front, Grown

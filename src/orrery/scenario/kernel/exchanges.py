@@ -50,12 +50,12 @@ def _collective(kind: str, work: Work, library: str) -> Collective:
 
 
 def _library(kind: str, work: Work, library: str) -> Found:
-    asked = _collective(kind, work, library)
-    timing, constants = network.predict(asked, work.device), network.calibration(asked, work.device)
+    inputs = _collective(kind, work, library)
+    timing, constants = network.predict(inputs, work.device), network.calibration(inputs, work.device)
     return Found(
         time_s=float(timing.time_s), flops=0.0, bytes=float(timing.sent_bytes),
         roofs_s={"network": float(timing.wire_s)}, others_s={"latency": float(timing.latency_s)},
-        spread=network.spread(asked, work.device), engine=constants.engine,
+        spread=network.spread(inputs, work.device), engine=constants.engine,
         details={"algorithm": str(timing.algorithm)},
         because=(origin(constants, work.device), *_idle_switch(work, constants)),
     )  # fmt: skip
@@ -73,8 +73,8 @@ def _idle_switch(work: Work, constants: Calibration) -> tuple[str, ...]:
 
 
 def _algorithm(kind: str, work: Work, library: str, name: str) -> Found:
-    asked = _collective(kind, work, library)
-    constants = network.calibration(asked, work.device)
+    inputs = _collective(kind, work, library)
+    constants = network.calibration(inputs, work.device)
     size, count = float(work.sizes["message_bytes"]), work.size("devices")
     group = group_of(
         kind, count, work.size("devices_per_node"), work.device, has_peer_to_peer=bool(work.words.get("peer_to_peer"))
@@ -87,7 +87,7 @@ def _algorithm(kind: str, work: Work, library: str, name: str) -> Found:
     return Found(
         time_s=max(best.time_s(size), found.get("host_s", 0.0)), flops=0.0, bytes=best.wire_ratio * size,
         roofs_s={"network": best.roof_s_per_bytes * size}, others_s={"latency": best.latency_s},
-        spread=network.spread(asked, work.device), engine=constants.engine, details={"algorithm": best.name},
+        spread=network.spread(inputs, work.device), engine=constants.engine, details={"algorithm": best.name},
         because=(origin(constants, work.device),),
     )  # fmt: skip
 
@@ -114,8 +114,8 @@ def _fabric(work: Work) -> Fabric:
         spines = hosts
     if not spines:
         raise ScenarioError("fabric: write --spines too.")
-    if (said := work.size("devices")) and said != leaves * hosts:
-        raise ScenarioError(f"devices: {leaves} leaves of {hosts} hosts join {leaves * hosts}, not {said}.")
+    if (text := work.size("devices")) and text != leaves * hosts:
+        raise ScenarioError(f"devices: {leaves} leaves of {hosts} hosts join {leaves * hosts}, not {text}.")
     return Fabric(num_leaves=leaves, num_spines=spines, num_hosts_per_leaf=hosts, link=work.device.scaleout)
 
 

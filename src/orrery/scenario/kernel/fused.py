@@ -70,12 +70,12 @@ def _recurrent(work: Work, name: str) -> Found:
         time_s = stepped_s(layer, batch, tokens, count, device, each_s)
         moved, waits = (weights if is_cached else tokens * weights), tokens * count * each_s
         details, because = {"kernels": tokens * count}, f"{count} launches a token of {each_s * 1e6:g} us each"
-    said = work.has("meeting_s" if name == "persistent" else "launch_s")
+    text = work.has("meeting_s" if name == "persistent" else "launch_s")
     return Found(
         time_s=time_s, flops=flops, bytes=moved,
         roofs_s={"compute": flops / peak, "memory": moved / device.memory_bandwidth_bytes_per_s},
         others_s={"meetings" if name == "persistent" else "launches": waits}, details=details,
-        because=(because + ("" if said else " (assumed)"),),
+        because=(because + ("" if text else " (assumed)"),),
     )  # fmt: skip
 
 
@@ -153,13 +153,13 @@ def _fused(work: Work, name: str) -> Found:
     )  # fmt: skip
 
 
-def _chain_words(said: str) -> str:
+def _chain_words(text: str) -> str:
     """The sizes as written, or those in a text file."""
-    path = user_path(said) if said.endswith(".txt") else None
-    return read_user_text(path, "text file with a chain such as 512x768x3072x768", MOST_BYTES) if path else said
+    path = user_path(text) if text.endswith(".txt") else None
+    return read_user_text(path, "text file with a chain such as 512x768x3072x768", MAX_BYTES) if path else text
 
 
-MOST_BYTES = 100_000
+MAX_BYTES = 100_000
 
 
 def _dataflow(work: Work, name: str) -> Found:

@@ -14,7 +14,7 @@ from orrery.kernels.launches import HOSTS, Host, is_queuing, run
 from orrery.models.model import Model
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
 
-MOST_BATCH = 1024
+MAX_BATCH = 1024
 ENGINE = "vllm"
 """Whose kernels an eager framework calls, unless an engine is said: PyTorch's products and FlashAttention."""
 
@@ -56,7 +56,7 @@ def _kernels(model: Model, device: Device, batch: int, tokens: int, engine: str)
 def _turn(model: Model, device: Device, tokens: int, host: Host, launch_s: float, engine: str) -> int:
     """The first power of two of prompts at which kernels queue; 0 where none does."""
     batch = 1
-    while batch <= MOST_BATCH:
+    while batch <= MAX_BATCH:
         kernels = _kernels(model, device, batch, tokens, engine)
         if is_queuing(run(kernels, host.dispatch_s, launch_s), kernels.size, launch_s):
             return batch

@@ -24,7 +24,7 @@ from orrery.kernels.ops import (
     Op,
     Timing,
 )
-from orrery.kernels.residual.sureness import Spreads
+from orrery.kernels.residual.error_range import Spreads
 from orrery.numerics.registry import get_format
 from orrery.scenario.kernel.operator import Found, Way, Work
 
@@ -46,9 +46,9 @@ def library_ways(
 
 def engines(work: Work, measured_as: str) -> tuple[str, ...]:
     """Whose kernels: as asked; ``all``: everyone's that was measured on this device or its relatives."""
-    said = work.list_of("engine", ("",))
-    if said != (ALL,):
-        return said
+    text = work.list_of("engine", ("",))
+    if text != (ALL,):
+        return text
     found = {
         maker: None for (op, _, maker), c in work.device.calibrations.items() if op == measured_as and c.origin != "any"
     }

@@ -74,8 +74,8 @@ class Work:
 
     def list_of(self, name: str, default: Iterable[str]) -> tuple[str, ...]:
         """A setting of several words with commas."""
-        said = self.words.get(name)
-        return tuple(default) if said is None else listed(str(said))
+        text = self.words.get(name)
+        return tuple(default) if text is None else listed(str(text))
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -97,9 +97,9 @@ class Operator:
     check: Callable[[Work], None] = lambda _: None
 
 
-def one_of(name: str, said: str, known: Iterable[str]) -> str:
+def one_of(name: str, text: str, known: Iterable[str]) -> str:
     """A word out of a few; ScenarioError says which there are."""
     known = tuple(known)
-    if said in known:
-        return said
-    raise ScenarioError(f"{name}: got {said!r}; write one of {', '.join(known)}.")
+    if text in known:
+        return text
+    raise ScenarioError(f"{name}: got {text!r}; write one of {', '.join(known)}.")

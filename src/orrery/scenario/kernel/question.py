@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from orrery.scenario.asked import Asked
 from orrery.scenario.fields_kernel import KERNEL_BY_NAME
+from orrery.scenario.inputs import Inputs
 from orrery.scenario.kinds import Count, Number, Switch, Word
-from orrery.scenario.mistakes import limited
+from orrery.scenario.validation_errors import limited
 
 
 def _at(name: str) -> Any:
@@ -22,7 +22,7 @@ def _texts(value: Any) -> Any:
 Words = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...], BeforeValidator(_texts)]
 
 
-class KernelQuestion(Asked):
+class KernelQuestion(Inputs):
     """An operator, where it runs, its sizes, and what else was said."""
 
     op: Word = None

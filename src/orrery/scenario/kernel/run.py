@@ -6,8 +6,8 @@ from typing import Any
 from orrery.base.errors import OutOfRange, ScenarioError, UnknownName, nearest
 from orrery.catalog.devices import get_device
 from orrery.hardware.device import Device
-from orrery.scenario.asked import read_asked
 from orrery.scenario.fields_kernel import ALIASES, KERNEL_BY_NAME, SIZES
+from orrery.scenario.inputs import read_asked
 from orrery.scenario.kernel.answer import Declined, KernelAnswer, KernelRow
 from orrery.scenario.kernel.operator import NOT_MEASURED, Found, Operator, Size, Way, Work, listed
 from orrery.scenario.kernel.operators import OPERATORS
@@ -56,10 +56,10 @@ SPELLINGS = {
 def predict_kernel(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[KernelRow, Found]]]:
     """The answer, and beside it what every row was found from (for those who measure it too)."""
     operator = get_operator(question.op)
-    said = {key: value for key, value in question.written().items() if key not in ("op", "sweep", "measure")}
-    _check_settings(operator, said)
+    text = {key: value for key, value in question.written().items() if key not in ("op", "sweep", "measure")}
+    _check_settings(operator, text)
     swept = read_sweeps(question.sweep, tuple(operator.sizes))
-    if both := [key for key in swept if key in said]:
+    if both := [key for key in swept if key in text]:
         raise ScenarioError(f"{both[0]}: is given and swept; keep one.")
     if question.device is None:
         raise ScenarioError("device: nothing was said; write a name such as h100-sxm (orrery show devices lists them).")
@@ -69,7 +69,7 @@ def predict_kernel(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[K
     declined: dict[tuple[str, ...], Declined] = {}
     for device in devices:
         for varied in points(swept):
-            work = _work(operator, device, said, varied)
+            work = _work(operator, device, text, varied)
             operator.check(work)
             notes += operator.notes(work)
             for way in _chosen(operator, work, question.variant):
@@ -96,22 +96,22 @@ def predict_kernel(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[K
     ), found  # fmt: skip
 
 
-def _check_settings(operator: Operator, said: Mapping[str, Any]) -> None:
+def _check_settings(operator: Operator, text: Mapping[str, Any]) -> None:
     """A setting that the operator does not read is refused: it would have no effect."""
     takes = ALWAYS | operator.settings | operator.sizes.keys()
-    if unread := sorted(said.keys() - takes):
+    if unread := sorted(text.keys() - takes):
         reads = ", ".join((*operator.sizes, *sorted(operator.settings)))
         raise ScenarioError(f"{', '.join(unread)}: {operator.name} does not ask for it. It reads: {reads}.")
 
 
-def _work(operator: Operator, device: Device, said: Mapping[str, Any], varied: Mapping[str, Size]) -> Work:
-    given = {key: value for key, value in {**said, **varied}.items() if key in SIZE_NAMES}
+def _work(operator: Operator, device: Device, text: Mapping[str, Any], varied: Mapping[str, Size]) -> Work:
+    given = {key: value for key, value in {**text, **varied}.items() if key in SIZE_NAMES}
     missing = [name for name, default in operator.sizes.items() if default is None and name not in given]
     if missing:
         example = " ".join(f"--{n.replace('_', '-')} {KERNEL_BY_NAME[n].example}" for n in missing)
         raise ScenarioError(f"{operator.name}: {', '.join(missing)} must be said; write, for example, {example}.")
     sizes = {name: given.get(name, default) for name, default in operator.sizes.items()}
-    words = {key: value for key, value in said.items() if key not in SIZE_NAMES and value is not None}
+    words = {key: value for key, value in text.items() if key not in SIZE_NAMES and value is not None}
     return Work(device=device, sizes={k: v for k, v in sizes.items() if v is not None}, words=words)
 
 
@@ -120,15 +120,15 @@ def _chosen(operator: Operator, work: Work, variant: str | None) -> Iterator[Way
     if variant is None:
         yield from operator.ways(work)
         return
-    wanted = [operator.spellings.get(name, name) for name in listed(variant)]
+    requested = [operator.spellings.get(name, name) for name in listed(variant)]
     known = tuple(operator.variants)
-    for name in wanted:
+    for name in requested:
         if name not in known:
             near = nearest(name, known, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ScenarioError(f"variant: {operator.name} has no {name!r}.{hint} It has: {', '.join(known)}.")
     ways = list(operator.ways(work))
-    for name in wanted:
+    for name in requested:
         mine = [way for way in ways if way.variant == name]
         if not mine:
             raise ScenarioError(

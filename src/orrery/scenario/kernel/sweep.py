@@ -9,7 +9,7 @@ from orrery.scenario.amounts import amount
 from orrery.scenario.fields_kernel import ALIASES, SIZES
 from orrery.scenario.kernel.operator import Size
 
-MOST_POINTS = 20_000
+MAX_POINTS = 20_000
 """More points than that are a slip of the keyboard."""
 
 KNOWN = {s.name: s for s in SIZES}
@@ -33,8 +33,8 @@ def read_sweeps(texts: Sequence[str], takes: Sequence[str]) -> dict[str, tuple[S
         if name in found:
             raise ScenarioError(f"sweep: {name} is given twice; write all its values in one list.")
         found[name] = _values(name, rest.strip(), text)
-    if math.prod(len(values) for values in found.values()) > MOST_POINTS:
-        raise ScenarioError(f"sweep: more than {MOST_POINTS:,} points; write fewer values.")
+    if math.prod(len(values) for values in found.values()) > MAX_POINTS:
+        raise ScenarioError(f"sweep: more than {MAX_POINTS:,} points; write fewer values.")
     return found
 
 
@@ -66,8 +66,8 @@ def _times(first: Size, last: Size, step: str, text: str) -> list[float]:
         need = "a step above 0" if is_sum else "a first value above 0 and a ratio above 1"
         raise ScenarioError(f"sweep: got {text!r}; write {need}.")
     count = (last - first) / by if is_sum else math.log(last / first, by)
-    if count > MOST_POINTS:
-        raise ScenarioError(f"sweep: {text!r} has more than {MOST_POINTS:,} values; write a larger step.")
+    if count > MAX_POINTS:
+        raise ScenarioError(f"sweep: {text!r} has more than {MAX_POINTS:,} values; write a larger step.")
     steps = range(math.floor(count * (1.0 + 1e-12) + 1e-9) + 1)
     return [first + i * by if is_sum else first * by**i for i in steps]
 
@@ -75,7 +75,7 @@ def _times(first: Size, last: Size, step: str, text: str) -> list[float]:
 def _spaced(first: Size, last: Size, step: str, text: str) -> list[float]:
     """So many values in even ratios, both ends included."""
     count = _plain(step, text)
-    if count != int(count) or not 2 <= count <= MOST_POINTS or first <= 0:
+    if count != int(count) or not 2 <= count <= MAX_POINTS or first <= 0:
         raise ScenarioError(f"sweep: got {text!r}; write how many values there are (2 or more), from above 0.")
     return [first * (last / first) ** (i / (int(count) - 1)) for i in range(int(count))]
 

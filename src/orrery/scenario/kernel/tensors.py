@@ -14,7 +14,7 @@ from orrery.numerics.arithmetic.channel_blocks import BlockKnobs, clustered_orde
 from orrery.numerics.rotations.hadamard import matrix, signs
 from orrery.scenario.tensor_file import tensors_in
 
-MOST_QUERIES, MOST_SCORES = 256, 2**26
+MAX_QUERIES, MAX_SCORES = 256, 2**26
 """Queries of a head that errors are taken over, the first ones; and scores of all of them."""
 
 BLOCK_ROWS = 128
@@ -48,9 +48,9 @@ def attention_errors(file: str) -> dict[str, float]:
             f"tensors: got q {q.shape}, k {k.shape}, v {v.shape}; write (tokens, features) each, or (heads, tokens, "
             "features), with as many heads and features."
         )
-    q = q[:, :MOST_QUERIES]
-    if q.shape[0] * q.shape[1] * k.shape[1] > MOST_SCORES:
-        raise ScenarioError(f"tensors: {file} makes more than {MOST_SCORES:,} scores; write fewer heads or keys.")
+    q = q[:, :MAX_QUERIES]
+    if q.shape[0] * q.shape[1] * k.shape[1] > MAX_SCORES:
+        raise ScenarioError(f"tensors: {file} makes more than {MAX_SCORES:,} scores; write fewer heads or keys.")
     size = q.shape[-1]
     is_power = size & (size - 1) == 0
     exact = attention(q, k, v)

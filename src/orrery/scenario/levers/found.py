@@ -26,5 +26,5 @@ def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> 
         replicas=sum(p.replicas for p in pools), has_pools=len(pools) > 1,
         has_experts=any(b.experts for b in pools[-1].deployment.model.blocks),
         has_host_cache="host_cache_bytes" in given, swaps=given.get("preemption") == "swap",
-        waiting=summary.waiting_mean_requests, preemptions=summary.preemptions,
+        waiting_requests=summary.waiting_mean_requests, preemptions=summary.preemptions,
     )  # fmt: skip

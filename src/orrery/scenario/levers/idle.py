@@ -17,7 +17,7 @@ class Found:
     has_experts: bool = False
     has_host_cache: bool = False
     swaps: bool = False
-    waiting: float = 1.0  # requests that wait for a slot, on average
+    waiting_requests: float = 1.0  # requests that wait for a slot, on average
     preemptions: int = 1
 
 
@@ -64,7 +64,7 @@ def _swap(value: str, f: Found) -> str:
 
 
 def _queue(value: str, f: Found) -> str:
-    return "no request waits" if not f.waiting else ""
+    return "no request waits" if not f.waiting_requests else ""
 
 
 def _preemption(value: str, f: Found) -> str:

@@ -23,7 +23,7 @@ class Lever:
     needs: tuple[str, ...] = ()  # one of these must be given: no model of time can know it
     inputs: tuple[str, ...] = ()  # numbers whose break-even matters, beside those of the traffic
     measure: tuple[str, ...] = ()  # what must be measured
-    seam: str = ""  # of the technique's file; blank where it has none
+    extension_point: str = ""  # of the technique's file; blank where it has none
     gains: str = ""
     costs: str = ""
     words: str = ""  # of papers about it, where it has no file

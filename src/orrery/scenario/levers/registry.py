@@ -44,9 +44,9 @@ def get_lever(name: str) -> Lever:
 
 def why_no_lever(name: str) -> str:
     """Why a technique that the model knows cannot be used."""
-    seam = _files()[name].seam
+    extension_point = _files()[name].extension_point
     return (
-        f"{name} (at {seam}) is computed in the reproduction of its paper alone: no command takes it. "
+        f"{name} (at {extension_point}) is computed in the reproduction of its paper alone: no command takes it. "
         "`orrery show techniques` lists those that one takes."
     )
 
@@ -63,7 +63,7 @@ def technique_named(name: str) -> Technique | None:
 
 def _filed() -> Iterable[tuple[str, Lever]]:
     for name, technique in _files().items():
-        seat, command = SEATS.get(technique.seam), APART.get(name) or COMMANDS.get(technique.seam)
+        seat, command = SEATS.get(technique.extension_point), APART.get(name) or COMMANDS.get(technique.extension_point)
         if seat:
             yield name, _seated(technique, seat)
         elif command:
@@ -72,8 +72,8 @@ def _filed() -> Iterable[tuple[str, Lever]]:
 
 def _about(technique: Technique) -> dict[str, Any]:
     return {
-        "seam": technique.seam, "gains": technique.gains, "costs": technique.costs,
-        "measure": MEASURE.get(technique.name, MEASURE_AT.get(technique.seam, ())),
+        "extension_point": technique.extension_point, "gains": technique.gains, "costs": technique.costs,
+        "measure": MEASURE.get(technique.name, MEASURE_AT.get(technique.extension_point, ())),
     }  # fmt: skip
 
 
@@ -92,9 +92,9 @@ def _read(name: str, table: Mapping[str, Any]) -> Lever:
     taken = dict.fromkeys(table.get("without", ()))
     on, needs = table.get("on", {}), tuple(table.get("needs", ()))
     questions = tuple(table.get("questions", _questions(on or needs)))
-    asked = on or {key: BY_NAME[key].metavar for key in needs[:1]}
+    inputs = on or {key: BY_NAME[key].metavar for key in needs[:1]}
     return Lever(
-        name=name, command=_command(questions, asked, ""), questions=questions, on=on,
+        name=name, command=_command(questions, inputs, ""), questions=questions, on=on,
         off={**table.get("off", {}), **taken}, needs=needs, inputs=tuple(table.get("inputs", ())),
         measure=tuple(table.get("measure", ())), words=table["words"], gains=table.get("gains", ""),
         costs=table.get("costs", ""),

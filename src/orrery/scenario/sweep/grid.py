@@ -11,7 +11,7 @@ from orrery.scenario.fields import BY_NAME
 from orrery.scenario.knobs import SEATS
 from orrery.scenario.schema import Scenario, read_scenario
 
-MOST_POINTS = 100_000
+MAX_POINTS = 100_000
 """More runs than that are a slip of the keyboard."""
 
 DEFAULT = "default"
@@ -89,8 +89,8 @@ def _axis(text: str) -> Axis:
 def points_of(scenario: Scenario, axes: Sequence[Axis]) -> tuple[Point, ...]:
     """Every combination, the last axis varying fastest; every value is checked here, before anything runs."""
     count = prod(len(axis.values) for axis in axes)
-    if count > MOST_POINTS:
-        raise ScenarioError(f"sweep: {count:,} runs are too many; write fewer values, at most {MOST_POINTS:,} in all.")
+    if count > MAX_POINTS:
+        raise ScenarioError(f"sweep: {count:,} runs are too many; write fewer values, at most {MAX_POINTS:,} in all.")
     found: list[Point] = []
     for values in product(*(axis.values for axis in axes)):
         chosen = {axis.key: value for axis, value in zip(axes, values, strict=True)}

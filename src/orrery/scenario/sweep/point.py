@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from orrery.base.errors import OrreryError
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.capacity import find_capacity
 from orrery.scenario.schema import read_scenario
 from orrery.scenario.simulate import simulate
-from orrery.scenario.sweep.kept import keep
+from orrery.scenario.sweep.saved_runs import keep
 
 
 def run_point(settings: Mapping[str, Any], finds_capacity: bool, folder: str = "") -> dict[str, Any]:
@@ -19,7 +19,9 @@ def run_point(settings: Mapping[str, Any], finds_capacity: bool, folder: str = "
     """
     try:
         answer = find_capacity(read_scenario(settings)) if finds_capacity else simulate(read_scenario(settings))
-        found = {"infeasible": answer.to_json()["infeasible"]} if isinstance(answer, CannotBe) else answer.to_json()
+        found = (
+            {"infeasible": answer.to_json()["infeasible"]} if isinstance(answer, InfeasibleAnswer) else answer.to_json()
+        )
     except OrreryError as error:
         found = failed(error)
     except Exception as error:  # one run's failure must not end the others

@@ -50,9 +50,10 @@ def why(run: Mapping[str, Any]) -> str:
     """Why a run came to nothing; empty where it did not."""
     if "error" in run:
         return str(run["error"]["message"])
-    if lacks := run.get("infeasible"):
-        return f"{lacks['what']}: needs {lacks['need']:.4g}, has {lacks['have']:.4g} {lacks['unit']}. " + str(
-            lacks["smallest_change"]
+    if infeasible := run.get("infeasible"):
+        return (
+            f"{infeasible['what']}: needs {infeasible['need']:.4g}, has {infeasible['have']:.4g} {infeasible['unit']}. "
+            + str(infeasible["smallest_change"])
         )
     return ""
 

@@ -15,9 +15,9 @@ from orrery.scenario.schema import Scenario, merged
 from orrery.scenario.service import service_for
 from orrery.scenario.simulate import warm_up
 from orrery.scenario.sweep.grid import Point, points_of, read_axes
-from orrery.scenario.sweep.kept import folder_for, keep, kept
 from orrery.scenario.sweep.on_ray import on_ray
 from orrery.scenario.sweep.point import run_point
+from orrery.scenario.sweep.saved_runs import folder_for, keep, saved_run
 from orrery.scenario.sweep.workers import in_processes
 
 TRIED_S, WORTH_S = 2.0, 10.0
@@ -82,13 +82,13 @@ def sweep(
         if finds_capacity and any(getattr(point.scenario, name) is not None for point in points):
             raise ScenarioError(f"{name}: a capacity is a rate of arrivals; leave {name} out.")
     folder = folder_for(user_path(resume)) if resume else None
-    asked = [point.scenario.written() for point in points]
+    inputs = [point.scenario.written() for point in points]
     found: dict[int, dict[str, Any]] = {}
-    for number, one in enumerate(asked):
-        if folder and (before := kept(folder, one, finds_capacity)) is not None:
+    for number, one in enumerate(inputs):
+        if folder and (before := saved_run(folder, one, finds_capacity)) is not None:
             found[number] = before
     resumed = len(found)
-    todo = {number: one for number, one in enumerate(asked) if number not in found}
+    todo = {number: one for number, one in enumerate(inputs) if number not in found}
 
     def done(number: int, run: dict[str, Any]) -> None:
         found[number] = run
@@ -96,7 +96,7 @@ def sweep(
 
     on_run(resumed, len(points))
     if ray and todo:
-        on_ray(todo, ray, finds_capacity, lambda n, run: _kept_then(done, folder, asked[n], finds_capacity, n, run))
+        on_ray(todo, ray, finds_capacity, lambda n, run: _kept_then(done, folder, inputs[n], finds_capacity, n, run))
     elif todo:
         with patience or nullcontext():
             _compile([points[number] for number in todo])
@@ -126,12 +126,12 @@ def _in_turn(
 
 
 def _kept_then(
-    done: Callable[[int, dict[str, Any]], None], folder: Path | None, asked: dict[str, Any], finds_capacity: bool,
+    done: Callable[[int, dict[str, Any]], None], folder: Path | None, inputs: dict[str, Any], finds_capacity: bool,
     number: int, run: dict[str, Any],
 ) -> None:  # fmt: skip
     """A run that came from another machine: keep it here."""
     if folder and "error" not in run:
-        keep(folder, asked, finds_capacity, run)
+        keep(folder, inputs, finds_capacity, run)
     done(number, run)
 
 

@@ -52,13 +52,13 @@ def what_if(
     is_all = names == [EVERY]
     if not names or (EVERY in names and not is_all):
         raise ScenarioError('techniques: write names, such as "fp8-weights", or "all" alone.')
-    asked = _every(is_training=comparer.is_training) if is_all else [get_lever(name) for name in names]
+    requested = _every(is_training=comparer.is_training) if is_all else [get_lever(name) for name in names]
     inputs = break_even if break_even is not None else () if is_all else None
     results = list[WhatIf]()
-    on_progress(0, len(asked))
-    for done, lever in enumerate(asked, start=1):
+    on_progress(0, len(requested))
+    for done, lever in enumerate(requested, start=1):
         results.append(comparer.what_if(lever, by, inputs))
-        on_progress(done, len(asked))
+        on_progress(done, len(requested))
     if is_all:
         results.sort(key=lambda r: (_ORDER.index(r.outcome), -r.gain, r.technique))
     return WhatIfAnswer(results=tuple(results), metric=by, is_ranked=is_all, notes=_notes(results))

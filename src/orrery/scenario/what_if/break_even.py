@@ -38,11 +38,11 @@ class BreakEven:
 
     def __str__(self) -> str:
         """One sentence."""
-        name, tried = self.input.replace("_", " "), f"{_said(self.low)} to {_said(self.high)}"
+        name, tried = self.input.replace("_", " "), f"{_describe(self.low)} to {_describe(self.high)}"
         if self.value is None:
             return f"{name}: it helps {self.helps} from {tried}"
         more = f"; it turns {self.turns} times, this is the nearest" if self.turns > 1 else ""
-        return f"{name}: it helps {self.helps} {_said(self.value)} (here {_said(self.at)}; tried {tried}{more})"
+        return f"{name}: it helps {self.helps} {_describe(self.value)} (here {_describe(self.at)}; tried {tried}{more})"
 
     def to_json(self) -> dict[str, Any]:
         """By name."""
@@ -50,7 +50,7 @@ class BreakEven:
                 "turns": self.turns}  # fmt: skip
 
 
-def _said(value: float) -> str:
+def _describe(value: float) -> str:
     return figures(value)
 
 

@@ -121,11 +121,11 @@ class Comparer:
             is_asked = all(given.get(key) == value for key, value in on.items())
         on = on or {key: given[key] for key in lever.needs if key in given}
         having = {**base, **on}
-        if lever.seam == REASONING:
+        if lever.extension_point == REASONING:
             off = dict.fromkeys(_REASONING)
         if "reasoning" not in given:  # what is known of answers means nothing to single calls
             base = {k: v for k, v in base.items() if k not in _REASONING}
-            having = having if lever.seam == REASONING else {**base, **on}
+            having = having if lever.extension_point == REASONING else {**base, **on}
         off = off or dict.fromkeys(on)
         without = {**base, **off} if is_asked else base
         return Sides(
@@ -137,12 +137,12 @@ class Comparer:
         state = "it is on already; without is with it off" if sides.is_asked else "switched on"
         if is_same(without, having) and not sides.is_asked and dict(sides.off) != dict(sides.without):
             without, state = self.side(question, sides.off), "the default has it on already; without is with it off"
-        if "answer_time_s" in having.figures and lever.seam == REASONING:
+        if "answer_time_s" in having.figures and lever.extension_point == REASONING:
             without, metric = _one_call(without, having), _of_answers(metric)
         command = self._command(question, having.settings)
-        said = ", ".join(f"{key} = {_written(value)}" for key, value in sides.on.items())
+        text = ", ".join(f"{key} = {_written(value)}" for key, value in sides.on.items())
         beside = "; both on as many devices" if lever.name == "disaggregated" else ""
-        told: dict[str, Any] = {
+        description: dict[str, Any] = {
             "lever": lever,
             "command": command,
             "metric": metric,
@@ -151,18 +151,18 @@ class Comparer:
         }
         if not without.figures or not having.figures:
             which = "without" if not without.figures else "with"
-            lacks = (without if not without.figures else having).infeasible
+            infeasible = (without if not without.figures else having).infeasible
             which = which if without.figures or having.figures else "with or without"
-            why = f"the deployment does not fit its devices {which} it: {lacks}"
-            return WhatIf(**told, outcome="infeasible", because=why)
+            why = f"the deployment does not fit its devices {which} it: {infeasible}"
+            return WhatIf(**description, outcome="infeasible", because=why)
         if is_same(without, having):
             why = "it does so already." if not lever.off else self._why_idle(sides.on, having)
             return WhatIf(
-                **told, outcome="no effect", because=f"no effect on this deployment: {why}",
+                **description, outcome="no effect", because=f"no effect on this deployment: {why}",
                 difference=differences(without, having),
             )  # fmt: skip
         return WhatIf(
-            **told, outcome="changes", because=f"{said}: {state}{beside} ({_HOW[question]}).",
+            **description, outcome="changes", because=f"{text}: {state}{beside} ({_HOW[question]}).",
             difference=differences(without, having),
         )  # fmt: skip
 
@@ -200,7 +200,7 @@ class Comparer:
                 )
             except OrreryError:
                 return None
-            if without is not None and found.lever.seam == REASONING:
+            if without is not None and found.lever.extension_point == REASONING:
                 without = _one_call(without, having)
             won = gain(found.metric, without.figures if without else {}, having.figures)
             return None if won is None else won > STILL_FRAC

@@ -57,15 +57,15 @@ ONLY_TRAINING = frozenset({"step_time_s", "tokens_per_s", "run_time_s", "peak_me
 
 def metric_called(word: str, *, is_training: bool) -> Metric:
     """The metric of ``--metric``; ScenarioError where the deployment has none of that name."""
-    wanted = word or ("step_time" if is_training else "throughput")
-    names = CHOICES.get(wanted) or ((wanted,) if wanted in BY_NAME else ())
+    requested = word or ("step_time" if is_training else "throughput")
+    names = CHOICES.get(requested) or ((requested,) if requested in BY_NAME else ())
     if not names:
-        near = nearest(wanted, (*CHOICES, *BY_NAME)) or tuple(CHOICES)
-        raise ScenarioError(f"metric: got {wanted!r}; write {' or '.join(map(repr, near))}.")
+        near = nearest(requested, (*CHOICES, *BY_NAME)) or tuple(CHOICES)
+        raise ScenarioError(f"metric: got {requested!r}; write {' or '.join(map(repr, near))}.")
     for name in names:
         if name in OF_TRAINING if is_training else name not in ONLY_TRAINING:
             return BY_NAME[name]
     kind = "training job" if is_training else "serving deployment"
     other = "step_time, throughput, cost, energy, memory or run_time" if is_training else \
         "ttft, tpot, latency, throughput, cost, energy or memory"  # fmt: skip
-    raise ScenarioError(f"metric: a {kind} has no {wanted}; write {other}.")
+    raise ScenarioError(f"metric: a {kind} has no {requested}; write {other}.")

@@ -11,18 +11,18 @@ from orrery.base.cost import Interval, Spread
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.train.job import TrainingJob
-from orrery.scenario.ask import Answer, CannotBe, estimate, plan
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate, plan
 from orrery.scenario.levers.lever import Question
 from orrery.scenario.plan_answer import PlanAnswer
 from orrery.scenario.schema import Scenario
 from orrery.scenario.simulate import SimulatedAnswer, simulate
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_offload import OffloadAnswer
-from orrery.serving import sureness
+from orrery.serving import extrapolation
 from orrery.serving.clock import steps_of, tick
 from orrery.serving.intervals import quotient
 
-SHARED_BY_JOBS = sureness.SHARED
+SHARED_BY_JOBS = extrapolation.SHARED
 """Share of two training predictions' squared log errors that is one and the same error, for one framework on one
 device; taken as that of serving, assumed."""
 
@@ -43,10 +43,17 @@ class Side:
     def to_json(self) -> dict[str, Any]:
         """The figures by name, and the settings that gave them."""
         if self.infeasible is not None:
-            lacks = self.infeasible
-            return {"settings": dict(self.settings),
-                    "infeasible": {"need": lacks.need, "have": lacks.have, "unit": lacks.unit, "what": lacks.what,
-                                   "smallest_change": lacks.smallest_change}}  # fmt: skip
+            infeasible = self.infeasible
+            return {
+                "settings": dict(self.settings),
+                "infeasible": {
+                    "need": infeasible.need,
+                    "have": infeasible.have,
+                    "unit": infeasible.unit,
+                    "what": infeasible.what,
+                    "smallest_change": infeasible.smallest_change,
+                },
+            }
         return {
             "settings": dict(self.settings), **{k: v if math.isfinite(v) else None for k, v in self.figures.items()},
             "intervals": {
@@ -59,7 +66,7 @@ def side_of(question: Question, scenario: Scenario) -> Side:
     """The scenario, answered by the plain command of that name."""
     answer = _ASK[question](scenario)
     settings = scenario.written()
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         return Side(
             question=question, settings=settings, infeasible=answer.infeasible, answer=answer, notes=answer.notes
         )
@@ -78,7 +85,7 @@ def side_of(question: Question, scenario: Scenario) -> Side:
 def shared_frac(a: Side, b: Side) -> float:
     """How much of the errors of both sides is the same one."""
     if isinstance(a.about, Deployment) and isinstance(b.about, Deployment):
-        return sureness.shared_frac(a.about, b.about)
+        return extrapolation.shared_frac(a.about, b.about)
     if isinstance(a.about, TrainingJob) and isinstance(b.about, TrainingJob):
         one, other = ((j.framework.name, j.cluster.device.name) for j in (a.about, b.about))
         return SHARED_BY_JOBS if one == other else 0.0
@@ -117,15 +124,15 @@ def _planned(answer: PlanAnswer) -> _Found:
 
 
 def _simulated(answer: SimulatedAnswer) -> _Found:
-    s, told = answer.summary, answer.to_json()
+    s, description = answer.summary, answer.to_json()
     deployment = answer.service.pools[-1].deployment
     memory = memory_of(deployment)
     figures: dict[str, float | None] = {
         "ttft_s": s.ttft.mean_s, "tpot_s": s.tpot.mean_s, "latency_s": s.e2el.mean_s,
-        "output_tokens_per_s": s.output_tokens_per_s, "usd_per_million_tokens": told["usd_per_million_tokens"],
+        "output_tokens_per_s": s.output_tokens_per_s, "usd_per_million_tokens": description["usd_per_million_tokens"],
         "energy_j_per_token": s.energy_j_per_output_token,
         "kv_capacity_tokens": None if isinstance(memory, Infeasible) else memory.kv_capacity_tokens,
-        "slo_attainment_frac": told["slo_attainment"],
+        "slo_attainment_frac": description["slo_attainment"],
     }  # fmt: skip
     ratios = _ratios(answer)
     intervals: dict[str, Interval | None] = {
@@ -147,8 +154,10 @@ def _ratios(answer: SimulatedAnswer) -> Mapping[str, Spread]:
         np.array([0.0, 1.0]), np.array([0.0, max(1.0, min(prompt, 8192.0))]), np.array([0.0, max(1.0, prompt)]),
         np.array([running, 0.0]), np.array([prompt + output / 2, 0.0]),
     )  # fmt: skip
-    doubt = sureness.doubt_of(tick(deployment, both).done)
-    factors = sureness.factors_of(deployment, sureness.kind_of_run(deployment, mode, len(service.pools)), doubt)
+    doubt = extrapolation.extrapolation_share(tick(deployment, both).done)
+    factors = extrapolation.factors_of(
+        deployment, extrapolation.kind_of_run(deployment, mode, len(service.pools)), doubt
+    )
     pace, power = factors.pace, factors.power
     found = {"ttft_s": factors.first, "tpot_s": pace, "latency_s": pace}
     if mode == "open":  # the rate is that of the arrivals, where they are served in time

@@ -20,7 +20,7 @@ MOST = 100_000_000
 @cache
 def laws() -> tuple[Technique, ...]:
     """Every law of arrival that is known, by name."""
-    return tuple(t for t in discover(techniques) if t.seam == "serving.arrivals")
+    return tuple(t for t in discover(techniques) if t.extension_point == "serving.arrivals")
 
 
 def arrivals(law: str, count: int, rate_per_s: float, seed: int = 0, **knobs: Any) -> Floats:

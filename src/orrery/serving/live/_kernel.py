@@ -70,17 +70,17 @@ from orrery.serving.simulation.tables._kernel import (
     UNIT,
     WAITING,
     WAITING_ROOT,
-    World,
+    SimulationState,
 )
 
 
 @compiled
-def expect(w: World, i: int, due_s: float) -> None:
+def expect(w: SimulationState, i: int, due_s: float) -> None:
     """Request ``i`` comes then."""
     w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links, w.number)
 
 
-def _seat_of(w: World, lane: int, kind: int, count: int, i: int) -> int:
+def _seat_of(w: SimulationState, lane: int, kind: int, count: int, i: int) -> int:
     """The seat of a kind that a request sits in."""
     seat = 0
     while seat < count and w.seats[lane, kind, seat] != i:
@@ -88,14 +88,14 @@ def _seat_of(w: World, lane: int, kind: int, count: int, i: int) -> int:
     return seat
 
 
-def _leave_ready(w: World, lane: int, i: int) -> None:
+def _leave_ready(w: SimulationState, lane: int, i: int) -> None:
     """Give up the seat that is kept for a request: its cache has come, or needed not move."""
     w.lanes[lane, NUM_READY] -= 1
     for k in range(_seat_of(w, lane, SEAT_READY, w.lanes[lane, NUM_READY], i), w.lanes[lane, NUM_READY]):
         w.seats[lane, SEAT_READY, k] = w.seats[lane, SEAT_READY, k + 1]
 
 
-def _leave_place(w: World, lane: int, i: int) -> None:
+def _leave_place(w: SimulationState, lane: int, i: int) -> None:
     """Take a request out of the queue or the batch that it is in."""
     status = w.req[i, STATUS]
     if status in (WAITING, SWAPPED):
@@ -114,7 +114,7 @@ def _leave_place(w: World, lane: int, i: int) -> None:
         leave_seat(w, lane, _seat_of(w, lane, SEAT_DECODING, w.lanes[lane, NUM_DECODING], i))
 
 
-def _leave_source(w: World, i: int, now_s: float) -> None:
+def _leave_source(w: SimulationState, i: int, now_s: float) -> None:
     """The lane that computed a prompt holds its cache no longer."""
     touch_lane(w, w.req[i, SOURCE], now_s)
     release_blocks(w, i, w.req[i, SOURCE], w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
@@ -123,7 +123,7 @@ def _leave_source(w: World, i: int, now_s: float) -> None:
     w.req[i, SOURCE_BLOCKS] = w.req[i, SOURCE_SHARED] = w.req[i, SOURCE_LENT] = 0
 
 
-def _let_go(w: World, i: int, now_s: float) -> None:
+def _let_go(w: SimulationState, i: int, now_s: float) -> None:
     """A request leaves every table but its own row, with all that it holds; what others can use of its prompt stays."""
     if w.req[i, STATUS] == TO_COME:
         w.counts[EVENTS] = removed(w.counts[EVENTS], i, w.due_s, w.event_links, w.number)
@@ -141,7 +141,7 @@ def _let_go(w: World, i: int, now_s: float) -> None:
         w.rates[lane, LOAD_TOKENS] -= tokens_left(w, i)
 
 
-def _wake_all(w: World, now_s: float) -> None:
+def _wake_all(w: SimulationState, now_s: float) -> None:
     """Every lane where somebody waits looks again: there may be room now."""
     for lane in range(w.lanes.shape[0]):
         if w.lanes[lane, NUM_WAITING] > 0:
@@ -149,14 +149,14 @@ def _wake_all(w: World, now_s: float) -> None:
 
 
 @compiled
-def withdraw(w: World, i: int, now_s: float) -> None:
+def withdraw(w: SimulationState, i: int, now_s: float) -> None:
     """The client of request ``i`` hung up."""
     _let_go(w, i, now_s)
     w.req[i, STATUS] = FAILED
     _wake_all(w, now_s)
 
 
-def _stands_on(w: World, i: int, machine: int) -> bool:
+def _stands_on(w: SimulationState, i: int, machine: int) -> bool:
     """Whether a request is on a machine, or cache of it is."""
     status = w.req[i, STATUS]
     if status == TO_COME or status > DONE or (status == DONE and w.req[i, BLOCKS] == 0):
@@ -164,12 +164,12 @@ def _stands_on(w: World, i: int, machine: int) -> bool:
     return _is_of(w, w.req[i, LANE], machine) or _is_of(w, w.req[i, SOURCE], machine)
 
 
-def _is_of(w: World, lane: int, machine: int) -> bool:
+def _is_of(w: SimulationState, lane: int, machine: int) -> bool:
     """Whether a lane, which may be none (-1), belongs to a machine."""
     return lane >= 0 and w.unit_machine[w.lanes[lane, UNIT]] == machine
 
 
-def _stop(w: World, unit: int) -> None:
+def _stop(w: SimulationState, unit: int) -> None:
     """A unit's step in flight is lost."""
     w.units[unit, BEGAN], w.units[unit, SPENT] = np.nan, 0.0
     set_moment(w.moments, w.winners, unit, np.inf)
@@ -182,7 +182,7 @@ def _stop(w: World, unit: int) -> None:
 
 
 @compiled
-def lose(w: World, machine: int, now_s: float, retries: bool) -> None:
+def lose(w: SimulationState, machine: int, now_s: float, retries: bool) -> None:
     """A machine is lost with all that it holds. Its requests go back to the router, which knows the tokens that they
     have so far, so that only their cache is computed again; or they fail."""
     for i in range(w.req.shape[0]):

@@ -21,10 +21,10 @@ from orrery.engine.streams import stream
 from orrery.execution.compression import kept_tokens
 from orrery.execution.memory import Infeasible
 from orrery.serving.live._kernel import expect, lose, withdraw
-from orrery.serving.live.doors import Doors
 from orrery.serving.live.prefixes import Prefixes
-from orrery.serving.live.recent import Recent
-from orrery.serving.live.result import Course, Emitted, Snapshot
+from orrery.serving.live.recent import LruSlots
+from orrery.serving.live.replica_index import ReplicaIndex
+from orrery.serving.live.result import RequestProgress, Snapshot, TokenEvents
 from orrery.serving.live.snapshot import snapshot_of
 from orrery.serving.live.world import ROWS, empty_world, sizes_of
 from orrery.serving.requests import Floats, Ints
@@ -34,7 +34,7 @@ from orrery.serving.simulation.prepare import Prepared, blocks_of, prepare
 from orrery.serving.simulation.service import Service
 from orrery.serving.simulation.tables import _kernel as tables
 
-MOST_REQUESTS = 16_384
+MAX_REQUESTS = 16_384
 """Unfinished requests at a time, where the caller does not say."""
 
 
@@ -45,22 +45,22 @@ class Live:
         self._service, self._prepared = service, prepared
         self._world = empty_world(service, prepared, max_requests, seed)
         self._typed = converted(self._world)  # converting all tables at each call takes longer than to simulate a step
-        self._doors = Doors(service, self._world)
+        self._doors = ReplicaIndex(service, self._world)
         self._blank = self._world.req[0].copy()
         self._draws = stream(seed, "router") if service.router == "power-of-two" else None
         self._free = deque(range(max_requests))
         self._lingering: list[int] = []  # ended, but in a batch that stays together
         self._row_of: dict[int, int] = {}
         self._ended: dict[int, int] = {}  # rows of those whose end is still to be told,
-        self._told: dict[int, int] = {}  # and of those of whom the last advance told it
-        self._prefixes, self._sessions, self._clients = Prefixes(), Recent(), Recent()
+        self._description: dict[int, int] = {}  # and of those of whom the last advance told it
+        self._prefixes, self._sessions, self._clients = Prefixes(), LruSlots(), LruSlots()
         self._count, self._clock_s = 0, 0.0
         self._rows: list[Ints] = []
         self._times: list[Floats] = []
 
     @staticmethod
     def of(
-        service: Service, *, seed: int = 0, max_requests: int = MOST_REQUESTS, sizes: Sizes | None = None,
+        service: Service, *, seed: int = 0, max_requests: int = MAX_REQUESTS, sizes: Sizes | None = None,
         prefix_block_tokens: int | None = None,
     ) -> "Live | Infeasible":  # fmt: skip
         """A service at time 0, with empty caches; Infeasible where a model does not fit.
@@ -164,28 +164,28 @@ class Live:
         """Up to where everything has happened."""
         return self._clock_s
 
-    def advance(self, until_s: float, most_rows: int = 0) -> Emitted:
+    def advance(self, until_s: float, most_rows: int = 0) -> TokenEvents:
         """Let the clock run to ``until_s``, that moment included (infinite: until nobody is there); what came out. It
         stops before, after the event with which there are more than ``most_rows`` rows (0: as many as there are)."""
         self._run_to(until_s, most_rows)
-        told = Emitted.of(self._rows, self._times)
+        description = TokenEvents.of(self._rows, self._times)
         self._rows, self._times = [], []
-        self._told, self._ended = self._ended, {}
-        return told
+        self._description, self._ended = self._ended, {}
+        return description
 
-    def course(self, id: int) -> Course:
+    def course(self, id: int) -> RequestProgress:
         """What has become of a request that goes on, or whose end the last ``advance`` has told."""
-        i = self._row_of.get(id, self._told.get(id, -1))
+        i = self._row_of.get(id, self._description.get(id, -1))
         if i < 0:
             raise ScenarioError(f"course: request {id} is none that goes on or has just ended.")
         w = self._world
-        return Course(
+        return RequestProgress(
             replica=int(self._doors.machine_of_lane[w.req[i, tables.LANE]]),
             admitted_s=float(w.when[i, tables.ADMITTED_S]), cached_tokens=int(w.req[i, tables.CACHED]),
             num_preemptions=int(w.req[i, tables.PREEMPTED]),
         )  # fmt: skip
 
-    def _change(self, world: tables.World) -> None:
+    def _change(self, world: tables.SimulationState) -> None:
         """Other tables take the place of those so far, where they are others."""
         if world is not self._world:
             self._world, self._typed = world, converted(world)

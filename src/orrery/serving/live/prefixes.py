@@ -12,8 +12,8 @@ import numpy as np
 from orrery.base.errors import ScenarioError
 from orrery.serving.requests import Ints
 from orrery.serving.simulation.memory._kernel import ABSENT, Memory
-from orrery.serving.simulation.tables._kernel import World
-from orrery.serving.simulation.world import MOST_CACHE_NODES
+from orrery.serving.simulation.tables._kernel import SimulationState
+from orrery.serving.simulation.world import MAX_CACHE_NODES
 
 FIRST_IDS = 4096
 """Ids, and places for the ids of requests, at the start."""
@@ -34,21 +34,21 @@ class Prefixes:
         """Names that have an id now."""
         return len(self._id_of)
 
-    def enter(self, world: World, i: int, names: Iterable[Hashable]) -> World:
+    def enter(self, world: SimulationState, i: int, names: Iterable[Hashable]) -> SimulationState:
         """The tables with a request's blocks entered."""
-        wanted = list(names)
-        if len(self._free) < len(wanted):
-            world = self._recycle(world, len(wanted))
-        if self._end + len(wanted) > world.prefix_ids.size:
-            world = self._compact(world, len(wanted))
-        ids = np.array([self._id(name) for name in wanted], dtype=np.int64)
+        prefix_names = list(names)
+        if len(self._free) < len(prefix_names):
+            world = self._recycle(world, len(prefix_names))
+        if self._end + len(prefix_names) > world.prefix_ids.size:
+            world = self._compact(world, len(prefix_names))
+        ids = np.array([self._id(name) for name in prefix_names], dtype=np.int64)
         np.add.at(self._users, ids, 1)
         world.prefix_start[i], world.prefix_end[i] = self._end, self._end + ids.size
         world.prefix_ids[self._end : self._end + ids.size] = ids
         self._end += ids.size
         return world
 
-    def leave(self, world: World, i: int) -> None:
+    def leave(self, world: SimulationState, i: int) -> None:
         """A request has ended: it names nothing any more."""
         np.subtract.at(self._users, world.prefix_ids[world.prefix_start[i] : world.prefix_end[i]], 1)
         world.prefix_start[i] = world.prefix_end[i] = 0
@@ -60,7 +60,7 @@ class Prefixes:
             self._names[found] = name
         return found
 
-    def _recycle(self, world: World, wanted: int) -> World:
+    def _recycle(self, world: SimulationState, prefix_names: int) -> SimulationState:
         """Take back the ids that nothing knows; where those are few, more ids."""
         memory, size = world.memory, self._users.size
         used = self._users > 0
@@ -72,7 +72,7 @@ class Prefixes:
                 del self._id_of[self._names[k]]
                 self._names[k] = None
         more = size
-        while len(self._free) + more - size < max(wanted, more // 4):
+        while len(self._free) + more - size < max(prefix_names, more // 4):
             more *= 2
         if more == size:
             return world
@@ -82,14 +82,14 @@ class Prefixes:
         self._users = np.pad(self._users, (0, more - size))
         return world
 
-    def _compact(self, world: World, wanted: int) -> World:
+    def _compact(self, world: SimulationState, prefix_names: int) -> SimulationState:
         """Put the ids of unfinished requests together, in room for as many again."""
         start, end = world.prefix_start, world.prefix_end
         held = np.flatnonzero(end > start)
         lengths = end[held] - start[held]
         first = np.cumsum(lengths) - lengths
         self._end = int(lengths.sum())
-        ids = np.zeros(max(FIRST_IDS, 2 * (self._end + wanted)), dtype=np.int64)
+        ids = np.zeros(max(FIRST_IDS, 2 * (self._end + prefix_names)), dtype=np.int64)
         for to, i, length in zip(first.tolist(), held.tolist(), lengths.tolist(), strict=True):
             ids[to : to + length] = world.prefix_ids[start[i] : start[i] + length]
         start[held], end[held] = first, first + lengths
@@ -99,10 +99,10 @@ class Prefixes:
 def widened(memory: Memory, num_ids: int) -> Memory:
     """The same pools with nodes for more ids; the order of every ring stays."""
     pools, old = memory.capacity.size, memory.num_ids
-    if num_ids * pools > MOST_CACHE_NODES:
+    if num_ids * pools > MAX_CACHE_NODES:
         raise ScenarioError(
             f"prefix_ids: {num_ids:,} shared blocks on {pools} replicas are more than can be followed "
-            f"({MOST_CACHE_NODES:,} in all); use fewer replicas, or prefix_caching = false."
+            f"({MAX_CACHE_NODES:,} in all); use fewer replicas, or prefix_caching = false."
         )
     level = pools * num_ids + memory.num_requests
     blocks = (np.arange(pools)[:, None] * num_ids + np.arange(old)).ravel()

@@ -3,13 +3,13 @@
 from collections import OrderedDict
 from collections.abc import Hashable
 
-MOST_NAMES = 65_536
+MAX_NAMES = 65_536
 
 
-class Recent:
+class LruSlots:
     """Numbers 0, 1, … for names; when all are taken, the name that was not heard of for longest gives up its own."""
 
-    def __init__(self, most: int = MOST_NAMES) -> None:
+    def __init__(self, most: int = MAX_NAMES) -> None:
         self._most = most
         self._numbers: OrderedDict[Hashable, int] = OrderedDict()
 

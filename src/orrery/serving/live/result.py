@@ -14,7 +14,7 @@ replica, or there was none left to serve it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Emitted:
+class TokenEvents:
     """Rows in order of time: tokens that a step has made (``num_tokens`` > 0), and ends (``end`` not 0, no tokens)."""
 
     id: Ints
@@ -23,23 +23,23 @@ class Emitted:
     end: Ints
 
     @staticmethod
-    def of(rows: Sequence[Ints], times: Sequence[Floats]) -> "Emitted":
+    def of(rows: Sequence[Ints], times: Sequence[Floats]) -> "TokenEvents":
         """Several runs of rows, one after the other."""
         if not rows:
             return NOTHING
         table = rows[0] if len(rows) == 1 else np.concatenate(rows)
-        return Emitted(
+        return TokenEvents(
             id=table[:, tables.E_NUMBER], time_s=np.concatenate(times), num_tokens=table[:, tables.E_TOKENS],
             end=table[:, tables.E_END],
         )  # fmt: skip
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-NOTHING = Emitted(id=_NONE, time_s=np.zeros(0), num_tokens=_NONE, end=_NONE)
+NOTHING = TokenEvents(id=_NONE, time_s=np.zeros(0), num_tokens=_NONE, end=_NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class RequestProgress:
     """What has become of one request so far."""
 
     replica: int  # that it is on, or was last

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from orrery.serving.live.doors import Doors
+from orrery.serving.live.replica_index import ReplicaIndex
 from orrery.serving.live.result import Snapshot
 from orrery.serving.requests import Floats, Ints
 from orrery.serving.simulation.tables import _kernel as tables
 
 
-def snapshot_of(world: tables.World, doors: Doors) -> Snapshot:
+def snapshot_of(world: tables.SimulationState, doors: ReplicaIndex) -> Snapshot:
     """Lanes and pools summed by the replica that they belong to."""
     lanes, tally, memory, machine = world.lanes, world.tally, world.memory, doors.machine_of_lane
     pools, first = np.unique(lanes[:, tables.POOL], return_index=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from orrery.execution.memory import Infeasible
 from orrery.serving.live.prefixes import FIRST_IDS
-from orrery.serving.live.recent import MOST_NAMES
+from orrery.serving.live.recent import MAX_NAMES
 from orrery.serving.requests import Requests
 from orrery.serving.simulation.assemble import Sizes, memories_of
 from orrery.serving.simulation.prepare import Prepared
@@ -31,7 +31,7 @@ def sizes_of(service: Service, block_tokens: int) -> Sizes | Infeasible:
     )  # fmt: skip
 
 
-def empty_world(service: Service, prepared: Prepared, rows: int, seed: int) -> tables.World:
+def empty_world(service: Service, prepared: Prepared, rows: int, seed: int) -> tables.SimulationState:
     """Tables for ``rows`` requests at a time; none has come."""
     nobody, none = np.zeros(rows, dtype=np.int64), np.zeros(0, dtype=np.int64)
     world = build(
@@ -46,6 +46,6 @@ def empty_world(service: Service, prepared: Prepared, rows: int, seed: int) -> t
     return world._replace(
         order=none, prefix_start=nobody.copy(), prefix_end=nobody.copy(),
         prefix_ids=np.zeros(FIRST_IDS, dtype=np.int64),
-        home=np.full(MOST_NAMES, -1, dtype=np.int64), tag=np.zeros(1 + MOST_NAMES),
+        home=np.full(MAX_NAMES, -1, dtype=np.int64), tag=np.zeros(1 + MAX_NAMES),
         emitted=np.zeros((ROWS + most, 3), dtype=np.int64), emitted_s=np.zeros(ROWS + most),
     )  # fmt: skip

@@ -61,9 +61,9 @@ def from_gaps(counts: Floats, sum_s: float, squares_s2: float, percentiles: Sequ
     std_s = float(np.sqrt(max(squares_s2 / total - mean_s**2, 0.0)))
     filled = np.flatnonzero(counts)
     before = np.concatenate([[0.0], np.cumsum(counts[filled])])
-    wanted = _shares(percentiles) * (total - 1.0) + 0.5
-    which = np.clip(np.searchsorted(before, wanted, side="right") - 1, 0, filled.size - 1)
-    inside = (wanted - before[which]) / counts[filled[which]]
+    ranks = _shares(percentiles) * (total - 1.0) + 0.5
+    which = np.clip(np.searchsorted(before, ranks, side="right") - 1, 0, filled.size - 1)
+    inside = (ranks - before[which]) / counts[filled[which]]
     values_s = GAP_LEAST_S * 10.0 ** ((filled[which] + np.clip(inside, 0.0, 1.0)) / GAP_BINS_PER_DECADE)
     return _read_off(values_s, round(total), mean_s, std_s, percentiles)
 

@@ -24,11 +24,11 @@ BATCHES = 20
 STUDENT_T = 2.0930
 """97.5 % quantile of Student's t with ``BATCHES`` - 1 degrees of freedom."""
 
-LEAST_REQUESTS = 200
+MIN_REQUESTS = 200
 """Below ten requests a batch, batches hang together and the interval would be too narrow."""
 
 TAIL_SHARE = 0.99
-LEAST_FOR_TAIL = 2000
+MIN_FOR_TAIL = 2000
 """A batch needs a hundred requests before one of them is beyond its 99th percentile."""
 
 _TAIL = int(np.searchsorted(CURVE_SHARES, TAIL_SHARE))
@@ -39,7 +39,7 @@ Bounds = tuple[float, float]
 
 def mean_bounds(values_s: Floats) -> Bounds | None:
     """Where the mean of ``values_s``, in order of arrival, lies at 95 %; None for too few."""
-    if values_s.size < LEAST_REQUESTS:
+    if values_s.size < MIN_REQUESTS:
         return None
     mean_s, half_s = float(values_s.mean()), _half(_batches(values_s).mean(axis=1))
     return max(mean_s - half_s, 0.0), mean_s + half_s
@@ -50,7 +50,7 @@ def tail_bounds(values_s: Floats, curve_s: Floats) -> Bounds | None:
 
     None, too, where even the largest value may lie below it: such a run is too short to bound its tail.
     """
-    if values_s.size < LEAST_FOR_TAIL:
+    if values_s.size < MIN_FOR_TAIL:
         return None
     half = _half((_batches(values_s) <= curve_s[_TAIL]).mean(axis=1))
     if TAIL_SHARE + half >= 1.0:

@@ -9,7 +9,7 @@ import numpy as np
 from orrery.serving.metrics.latencies import Latencies
 from orrery.serving.requests import Floats, Ints
 
-MOST_BUCKETS = 10_000_000
+MAX_BUCKETS = 10_000_000
 """Runs of more than about 116 days have longer buckets; the rate is still per second."""
 
 
@@ -48,4 +48,4 @@ def max_concurrent_requests(done: Latencies, duration_s: float) -> int:
 
 
 def _width_s(duration_s: float) -> float:
-    return max(1.0, duration_s / MOST_BUCKETS)
+    return max(1.0, duration_s / MAX_BUCKETS)

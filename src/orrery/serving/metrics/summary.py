@@ -131,8 +131,8 @@ def _hit_rate_frac(simulated: Simulated, everyone: Latencies) -> float:
     if everyone.finish_s.size < prompts.size:
         is_done = np.isfinite(simulated.finish_s)
         cached, prompts = cached[is_done], prompts[is_done]
-    asked = int(prompts.sum())
-    return float(cached.sum()) / asked if asked else 0.0
+    requested = int(prompts.sum())
+    return float(cached.sum()) / requested if requested else 0.0
 
 
 def _rate(count: float, duration_s: float) -> float:

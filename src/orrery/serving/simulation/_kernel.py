@@ -93,12 +93,12 @@ from orrery.serving.simulation.tables._kernel import (
     OrderRule,
     OverlapRule,
     RouteRule,
+    SimulationState,
     TransferRule,
-    World,
 )
 
 
-def _route(w: World, route: RouteRule, i: int) -> int:
+def _route(w: SimulationState, route: RouteRule, i: int) -> int:
     """The lane that a new request goes to; -1 if there is none."""
     lanes = w.entry
     if lanes.size == 0:
@@ -121,7 +121,7 @@ def _route(w: World, route: RouteRule, i: int) -> int:
     return lanes[chosen]
 
 
-def _arrive(w: World, order: OrderRule, route: RouteRule, i: int, now_s: float) -> None:
+def _arrive(w: SimulationState, order: OrderRule, route: RouteRule, i: int, now_s: float) -> None:
     """A request comes, or comes back from a machine that was lost: it is sent to a lane and queues there, or is refused
     because it can never fit."""
     if w.when[i, ARRIVED_S] != w.when[i, ARRIVED_S]:
@@ -156,7 +156,7 @@ def _arrive(w: World, order: OrderRule, route: RouteRule, i: int, now_s: float) 
     wake_lane(w, lane, now_s)
 
 
-def _look_for_new(w: World, first: int, end: int) -> None:
+def _look_for_new(w: SimulationState, first: int, end: int) -> None:
     """The lanes of a unit look for new requests after so many decode steps; after a step of prompts, and where nothing
     is left to do, at once (after SGLang: a decode step counts 1, one of prompts 1000)."""
     had_prompts, is_idle = False, True
@@ -170,7 +170,7 @@ def _look_for_new(w: World, first: int, end: int) -> None:
 
 
 def _turn(
-    w: World,
+    w: SimulationState,
     grant: GrantRule,
     swap: TransferRule,
     transfer: TransferRule,
@@ -214,7 +214,7 @@ def _turn(
 
 @compiled
 def run(
-    w: World,
+    w: SimulationState,
     until_s: float,
     most_rows: int,
     grant: GrantRule,

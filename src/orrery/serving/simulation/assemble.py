@@ -106,7 +106,7 @@ class Assembled:
     held: Ints  # (deployment, blocks)
     surfaces: Surface
     num_variants: int
-    kept: Floats
+    retained: Floats
     num_layers: float
     lending_s: float
 
@@ -162,7 +162,7 @@ def assemble(service: Service, sizes: Sizes) -> Assembled | Infeasible:
             capacity.size, int(service.host_cache_bytes / max(holders(d) for d in cut)), dtype=np.int64
         ),
         held=_held(service, deployments, memories, sizes), surfaces=surfaces, num_variants=variants,
-        kept=np.array([
+        retained=np.array([
             [service.compression.kept_bytes_frac,
              compressing_s(d, service.compression, sizes.longest_prompt_tokens) / sizes.longest_prompt_tokens,
              (law := step_law(d.cluster.device)).span_w, law.concave_power]

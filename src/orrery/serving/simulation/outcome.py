@@ -16,7 +16,7 @@ PRIVATE = ("log_rows", "width_s", "window_start_s", "window_end_s")
 
 
 def result_of(
-    service: Service, requests: Requests, assembled: Assembled, world: tables.World
+    service: Service, requests: Requests, assembled: Assembled, world: tables.SimulationState
 ) -> Simulated | Infeasible:
     """The run as a result; Infeasible where not one request was served."""
     totals = dict(zip(tables.TOTALS, world.totals.tolist(), strict=True))

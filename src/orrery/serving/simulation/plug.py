@@ -25,8 +25,8 @@ def compiled_by_numba(rule: Callable[..., Any], kind: str) -> Any:
     def grant(left: int, budget: int, taken: int, step: int, at: Any, size: int) -> int:
         return body(left, budget, taken, step, carray(at, (size,)))
 
-    def order(entered: float, priority: float, given: float, asked: float, tag: float, at: Any, size: int) -> float:
-        return body(entered, priority, given, asked, tag, carray(at, (size,)))
+    def order(entered: float, priority: float, given: float, requested: float, tag: float, at: Any, size: int) -> float:
+        return body(entered, priority, given, requested, tag, carray(at, (size,)))
 
     def route(
         requests: Any, n: int, tokens: Any, m: int, prefixes: Any, k: int, home: int, turn: int, one: float, two: float,

@@ -56,14 +56,14 @@ def prepare(
     engine = service.pools[0].deployment.engine
     policy = named("serving.policy", service.policy or policy_of(engine))
     batching = batching_of(policy, service.policy_knobs, engine)
-    told = device_knobs(named("execution.overlap", service.overlap), service.pools[0].deployment)
+    description = device_knobs(named("execution.overlap", service.overlap), service.pools[0].deployment)
     seams = [
         ("serving.queue", service.queue, service.queue_knobs), ("serving.route", service.router, service.router_knobs),
-        ("execution.overlap", service.overlap, told | dict(service.overlap_knobs)),
+        ("execution.overlap", service.overlap, description | dict(service.overlap_knobs)),
         ("execution.transfer", service.transfer, service.transfer_knobs),
         ("execution.transfer", service.swap, service.swap_knobs),
     ]  # fmt: skip
-    found = [named(seam, name) for seam, name, _ in seams]
+    found = [named(extension_point, name) for extension_point, name, _ in seams]
     rows = [values_of(knobs_of(t, k)) for t, (_, _, k) in zip(found, seams, strict=True)]
     return Prepared(
         assembled=assembled, switches=_switches(service, batching, concurrency, reports),

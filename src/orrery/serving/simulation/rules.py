@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.base.compiled import callable_rule
 from orrery.base.errors import ScenarioError, nearest
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.base.technique import Technique
 from orrery.execution import techniques as execution_techniques
 from orrery.execution.engine import Engine
@@ -18,29 +18,35 @@ from orrery.serving.simulation.tables import _kernel as tables
 
 
 @cache
-def known(seam: str) -> Mapping[str, Technique]:
+def known(extension_point: str) -> Mapping[str, Technique]:
     """Every technique at a seam that the simulator calls, by name."""
-    return techniques_at(execution_techniques if seam.startswith("execution.") else techniques, seam)
+    return techniques_at(
+        execution_techniques if extension_point.startswith("execution.") else techniques, extension_point
+    )
 
 
-def named(seam: str, name: str) -> Technique:
+def named(extension_point: str, name: str) -> Technique:
     """The technique called ``name``; ScenarioError with the nearest names otherwise."""
-    if (found := known(seam).get(name)) is None:
-        what = {"route": "router"}.get(seam.partition(".")[2], seam.partition(".")[2])
-        near = nearest(name, known(seam))
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"write one of {', '.join(known(seam))}."
+    if (found := known(extension_point).get(name)) is None:
+        what = {"route": "router"}.get(extension_point.partition(".")[2], extension_point.partition(".")[2])
+        near = nearest(name, known(extension_point))
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?"
+            if near
+            else f"write one of {', '.join(known(extension_point))}."
+        )
         raise ScenarioError(f"{what}: there is no {name!r}; {hint}")
     return found
 
 
 def rule_of(technique: Technique) -> Callable[..., Any]:
     """The technique's rule, callable from the compiled loop."""
-    return _compiled(technique.rule, technique.seam)
+    return _compiled(technique.rule, technique.extension_point)
 
 
 @cache
-def _compiled(rule: Callable[..., Any], seam: str) -> Callable[..., Any]:
-    kind = tables.SEAMS[seam]
+def _compiled(rule: Callable[..., Any], extension_point: str) -> Callable[..., Any]:
+    kind = tables.SEAMS[extension_point]
     plugged = compiled_by_numba(rule, kind)
     return callable_rule(rule, tables.__name__, kind, plugged.address if plugged else 0)
 

@@ -26,7 +26,7 @@ FIRST_WIDTH_S = 1e-3
 NUM_COUNTS = tables.EMITTED + 1
 """Numbers that the loop counts in."""
 
-MOST_CACHE_NODES = 400_000_000
+MAX_CACHE_NODES = 400_000_000
 """Shared blocks x pools that a run may follow, at 40 bytes each."""
 
 
@@ -39,7 +39,9 @@ class Window:
     rows: int = 0
 
 
-def build(service: Service, requests: Requests, prepared: Prepared, *, seed: int, window: Window) -> tables.World:
+def build(
+    service: Service, requests: Requests, prepared: Prepared, *, seed: int, window: Window
+) -> tables.SimulationState:
     """Everything at time 0: nobody has come, every cache is empty."""
     assembled, blocks_each = prepared.assembled, prepared.blocks_each
     n, lanes = requests.count, assembled.lanes.shape[0]
@@ -49,7 +51,7 @@ def build(service: Service, requests: Requests, prepared: Prepared, *, seed: int
         table[:, tables.BUDGET] = prepared.budget_tokens
     units, stages = assembled.unit_machine.size, assembled.machines[:, tables.STAGES]
     moments, winners = clock_of(units)
-    return tables.World(
+    return tables.SimulationState(
         rules=prepared.switches, knobs=prepared.knobs, req=_requests(service, requests),
         when=_times(service, requests), number=np.arange(n),
         order=_order(service, requests, is_capped=bool(prepared.switches.concurrency)),
@@ -69,7 +71,7 @@ def build(service: Service, requests: Requests, prepared: Prepared, *, seed: int
         stage_s=np.zeros((stages.size, int(stages.max()))), slowness=np.ones(stages.size),
         memory=_memory(assembled, requests, blocks_each),
         held=assembled.held, block_tokens=prepared.block_tokens, blocks_each=blocks_each, surfaces=assembled.surfaces,
-        num_variants=assembled.num_variants, kept=assembled.kept, num_layers=assembled.num_layers,
+        num_variants=assembled.num_variants, retained=assembled.retained, num_layers=assembled.num_layers,
         lending_s=assembled.lending_s, cost=np.zeros((2, CHANNELS)), routing=np.zeros((3, lanes)),
         gaps=np.zeros(GAP_BINS_PER_DECADE * GAP_DECADES), timeline=np.zeros((BINS, len(TIMELINE))),
         log=np.zeros((window.rows, len(STEP))), totals=_totals(window),
@@ -142,9 +144,9 @@ def _distinct(values: Ints) -> int:
 def _memory(assembled: Assembled, requests: Requests, blocks_each: int) -> Memory:
     ids = int(requests.prefix_ids.max()) + 1 if blocks_each and requests.prefix_ids.size else 0
     pools = assembled.capacity.size
-    if ids * pools > MOST_CACHE_NODES:
+    if ids * pools > MAX_CACHE_NODES:
         raise ScenarioError(
             f"requests: {ids:,} shared blocks on {pools} replicas are more than can be followed "
-            f"({MOST_CACHE_NODES:,} in all); use fewer requests or replicas, or prefix_caching = false."
+            f"({MAX_CACHE_NODES:,} in all); use fewer requests or replicas, or prefix_caching = false."
         )
     return memory_of(assembled.capacity, assembled.host_capacity, ids, requests.count if ids else 0)

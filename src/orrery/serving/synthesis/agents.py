@@ -41,17 +41,17 @@ def agent_loops(
         system_tokens=like.system_tokens, context_tokens=like.context_tokens, block_tokens=like.block_tokens
     )
 
-    def make(asked: int) -> Turns:
-        turn = turn_numbers(asked + 1, like.num_calls + 1.0, like.calls_law, seed)
+    def make(requested: int) -> Turns:
+        turn = turn_numbers(requested + 1, like.num_calls + 1.0, like.calls_law, seed)
         is_last, turn = turn[1:] == 0, turn[:-1]
-        tasks = draw(like.task, asked, stream(seed, "lengths/task"))
-        results = draw(like.result, asked, stream(seed, "lengths/input"))
-        calls = draw(like.call, asked, stream(seed, "lengths/output"))
-        answers = draw(like.answer, asked, stream(seed, "lengths/answer"))
+        tasks = draw(like.task, requested, stream(seed, "lengths/task"))
+        results = draw(like.result, requested, stream(seed, "lengths/input"))
+        calls = draw(like.call, requested, stream(seed, "lengths/output"))
+        answers = draw(like.answer, requested, stream(seed, "lengths/answer"))
         return Turns(
             turn=turn, new_tokens=np.where(turn == 0, tasks, results),
             answer_tokens=np.where(is_last, answers, calls),
-            pause_s=pauses(asked, like.tool_s, like.tool_cv_ratio, like.tool_law, seed),
+            pause_s=pauses(requested, like.tool_s, like.tool_cv_ratio, like.tool_law, seed),
         )  # fmt: skip
 
     return grown(filled(count, make, sharing), sharing, rate_per_s, seed, law, knobs)

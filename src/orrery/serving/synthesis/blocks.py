@@ -7,7 +7,7 @@ from orrery.base.errors import ScenarioError
 
 Ints = NDArray[np.int64]
 
-MOST_IDS = 250_000_000
+MAX_IDS = 250_000_000
 """Two gigabytes of ids; longer traffic needs larger blocks."""
 
 
@@ -31,8 +31,8 @@ def shared_then_own(
 ) -> tuple[Ints, Ints]:
     """(prefix_start, prefix_ids) of requests, one entry each: a run of blocks that others share, then its own run."""
     ends = np.cumsum(shared_blocks + own_blocks)
-    if ends.size and ends[-1] > MOST_IDS:
-        least = block_tokens * int(-(-ends[-1] // MOST_IDS))
+    if ends.size and ends[-1] > MAX_IDS:
+        least = block_tokens * int(-(-ends[-1] // MAX_IDS))
         raise ScenarioError(
             f"traffic: block_tokens: got {block_tokens}: {ends[-1]:,} blocks in all; write {least} or more, or a "
             "smaller count."

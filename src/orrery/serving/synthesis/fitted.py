@@ -18,7 +18,7 @@ from orrery.serving.requests import Requests
 from orrery.serving.synthesis.clipped import lognormal_centre
 from orrery.serving.synthesis.lengths import Floats, Ints, fit_lognormal, whole
 
-LEAST_SIGMA = 0.01
+MIN_SIGMA = 0.01
 MARKS = (0.5, 0.9, 0.99)
 
 
@@ -78,7 +78,7 @@ def _lognormal(tokens: Ints) -> tuple[float, float]:
     if tokens.min() == tokens.max():
         return math.log(mean), 0.0
     _, sigma = fit_lognormal({p: float(np.quantile(tokens, p)) for p in MARKS}, mean)
-    sigma = max(sigma, LEAST_SIGMA)
+    sigma = max(sigma, MIN_SIGMA)
     return lognormal_centre(mean, sigma, most), sigma
 
 

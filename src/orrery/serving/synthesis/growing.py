@@ -67,8 +67,8 @@ def turn_numbers(count: int, mean: float, law: str, seed: int) -> Ints:
         ends = np.log1p(-stream(seed, "sessions").random(count)) / math.log1p(-1.0 / mean)
         turns = np.floor(np.minimum(ends, float(count))).astype(np.int64) + 1
     last = int(np.searchsorted(np.cumsum(turns), count))
-    kept: Ints = turns[: last + 1]
-    start = np.repeat(np.cumsum(kept) - kept, kept)
+    retained: Ints = turns[: last + 1]
+    start = np.repeat(np.cumsum(retained) - retained, retained)
     return (np.arange(start.size) - start)[:count]
 
 
@@ -108,9 +108,9 @@ def grown(turns: Turns, sharing: Sharing, rate_per_s: float, seed: int, law: str
 
 def prompts(turns: Turns, sharing: Sharing) -> Ints:
     """The prompt of each request: all that was said before it in its session, and what is new."""
-    said = np.cumsum(turns.new_tokens + turns.answer_tokens)
-    before = said - turns.new_tokens - turns.answer_tokens
-    start = np.maximum.accumulate(np.where(turns.turn == 0, np.arange(said.size), 0))
+    totals = np.cumsum(turns.new_tokens + turns.answer_tokens)
+    before = totals - turns.new_tokens - turns.answer_tokens
+    start = np.maximum.accumulate(np.where(turns.turn == 0, np.arange(totals.size), 0))
     return sharing.system_tokens + before - before[start] + turns.new_tokens
 
 
@@ -133,18 +133,18 @@ def _blocks(session: Ints, tokens: Ints, sharing: Sharing) -> tuple[Ints, Ints]:
 
 def filled(count: int, make: Callable[[int], Turns], sharing: Sharing) -> Turns:
     """``count`` requests that the context holds: ``make(n)`` draws n, and more are drawn for those that it drops."""
-    asked = count
+    requested = count
     while True:
-        drawn = make(asked)
+        drawn = make(requested)
         fits = np.flatnonzero(within(drawn, sharing))[:count]
         if fits.size == count:
             return Turns(
                 turn=drawn.turn[fits], new_tokens=drawn.new_tokens[fits],
                 answer_tokens=drawn.answer_tokens[fits], pause_s=drawn.pause_s[fits],
             )  # fmt: skip
-        if fits.size * 50 < asked:
+        if fits.size * 50 < requested:
             raise ScenarioError(
-                f"traffic: context_tokens: got {sharing.context_tokens}: it holds {fits.size} of {asked} prompts; "
+                f"traffic: context_tokens: got {sharing.context_tokens}: it holds {fits.size} of {requested} prompts; "
                 "write a longer context, or shorter or fewer turns."
             )
-        asked = math.ceil(asked * max(1.2, 1.1 * count / fits.size))
+        requested = math.ceil(requested * max(1.2, 1.1 * count / fits.size))

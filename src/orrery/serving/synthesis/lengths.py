@@ -112,8 +112,8 @@ def fit_lognormal(quantiles: dict[float, float], mean: float) -> tuple[float, fl
     sigma = np.linspace(0.01, 3.0, 1500)
     mu = math.log(mean) - sigma**2 / 2
     z = np.array([NormalDist().inv_cdf(p) for p in quantiles])
-    wanted = np.log(np.array(list(quantiles.values())))
-    error = ((mu[:, None] + sigma[:, None] * z - wanted) ** 2).sum(axis=1)
+    log_quantiles = np.log(np.array(list(quantiles.values())))
+    error = ((mu[:, None] + sigma[:, None] * z - log_quantiles) ** 2).sum(axis=1)
     best = int(error.argmin())
     return float(mu[best]), float(sigma[best])
 

@@ -45,12 +45,12 @@ def conversations(
         system_tokens=like.system_tokens, context_tokens=like.context_tokens, block_tokens=like.block_tokens
     )
 
-    def make(asked: int) -> Turns:
+    def make(requested: int) -> Turns:
         return Turns(
-            turn=turn_numbers(asked, like.num_turns, like.turns_law, seed),
-            new_tokens=draw(like.question, asked, stream(seed, "lengths/input")),
-            answer_tokens=draw(like.answer, asked, stream(seed, "lengths/output")),
-            pause_s=pauses(asked, like.think_s, like.think_cv_ratio, like.think_law, seed),
+            turn=turn_numbers(requested, like.num_turns, like.turns_law, seed),
+            new_tokens=draw(like.question, requested, stream(seed, "lengths/input")),
+            answer_tokens=draw(like.answer, requested, stream(seed, "lengths/output")),
+            pause_s=pauses(requested, like.think_s, like.think_cv_ratio, like.think_law, seed),
         )
 
     return grown(filled(count, make, sharing), sharing, rate_per_s, seed, law, knobs)

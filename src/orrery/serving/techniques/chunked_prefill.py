@@ -24,7 +24,7 @@ def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[
 
 TECHNIQUE = Technique(
     name="chunked-prefill",
-    seam="serving.policy",
+    extension_point="serving.policy",
     rule=grant,
     knobs=Knobs,
     gains="A long prompt never stops the others' tokens: it is computed a piece a step beside them.",

@@ -21,7 +21,7 @@ def order(
 
 TECHNIQUE = Technique(
     name="fair",
-    seam="serving.queue",
+    extension_point="serving.queue",
     rule=order,
     knobs=Knobs,
     gains="A client that floods the queue only delays itself.",

@@ -21,7 +21,7 @@ def order(
 
 TECHNIQUE = Technique(
     name="fcfs",
-    seam="serving.queue",
+    extension_point="serving.queue",
     rule=order,
     knobs=Knobs,
     gains="Nobody is overtaken.",

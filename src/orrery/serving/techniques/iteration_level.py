@@ -22,7 +22,7 @@ def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[
 
 TECHNIQUE = Technique(
     name="iteration-level",
-    seam="serving.policy",
+    extension_point="serving.policy",
     rule=grant,
     knobs=Knobs,
     gains="Nobody waits for the longest answer of a batch, and seats are filled at once.",

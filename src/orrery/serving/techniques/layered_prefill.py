@@ -22,7 +22,7 @@ def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[
 
 TECHNIQUE = Technique(
     name="layered-prefill",
-    seam="serving.policy",
+    extension_point="serving.policy",
     rule=grant,
     knobs=Knobs,
     gains="Decodes never stall, and weights of experts are read once a prompt instead of once a chunk.",

@@ -25,7 +25,7 @@ def route(
 
 TECHNIQUE = Technique(
     name="least-loaded",
-    seam="serving.route",
+    extension_point="serving.route",
     rule=route,
     knobs=Knobs,
     gains="Evens out bursts and long answers.",

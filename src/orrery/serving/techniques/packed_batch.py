@@ -25,7 +25,7 @@ def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[
 
 TECHNIQUE = Technique(
     name="packed-batch",
-    seam="serving.policy",
+    extension_point="serving.policy",
     rule=grant,
     knobs=Knobs,
     gains="No time goes into padding: linear layers see the tokens that there are.",

@@ -23,7 +23,7 @@ def route(
 
 TECHNIQUE = Technique(
     name="power-of-two",
-    seam="serving.route",
+    extension_point="serving.route",
     rule=route,
     knobs=Knobs,
     gains="Nearly as even as asking everybody, for two questions.",

@@ -33,7 +33,7 @@ def route(
 
 TECHNIQUE = Technique(
     name="prefix-aware",
-    seam="serving.route",
+    extension_point="serving.route",
     rule=route,
     knobs=Knobs,
     gains="Shared prompts are computed once in the fleet.",

@@ -23,7 +23,7 @@ def order(
 
 TECHNIQUE = Technique(
     name="priority",
-    seam="serving.queue",
+    extension_point="serving.queue",
     rule=order,
     knobs=Knobs,
     gains="What matters most is served first, and preempted last.",

@@ -26,7 +26,7 @@ def grant(left: int, budget: int, taken: int, step_tokens: int, knobs: Sequence[
 
 TECHNIQUE = Technique(
     name="request-level",
-    seam="serving.policy",
+    extension_point="serving.policy",
     rule=grant,
     knobs=Knobs,
     gains="The simplest server: one shape from start to end.",

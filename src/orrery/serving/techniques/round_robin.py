@@ -21,7 +21,7 @@ def route(
 
 TECHNIQUE = Technique(
     name="round-robin",
-    seam="serving.route",
+    extension_point="serving.route",
     rule=route,
     knobs=Knobs,
     gains="Needs to know nothing.",

@@ -27,7 +27,7 @@ def route(
 
 TECHNIQUE = Technique(
     name="session-affinity",
-    seam="serving.route",
+    extension_point="serving.route",
     rule=route,
     knobs=Knobs,
     gains="The next turn finds the cache of the last one.",

@@ -23,7 +23,7 @@ def order(
 
 TECHNIQUE = Technique(
     name="shortest-first",
-    seam="serving.queue",
+    extension_point="serving.queue",
     rule=order,
     knobs=Knobs,
     gains="The lowest mean waiting time where lengths are known.",

@@ -65,7 +65,7 @@ class Timeout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rhythm:
+class HeartbeatDetection:
     """Every rank reports its collectives each ``report_s``; what is late is known with its node.
 
     ``noise_frac``: deviation of a healthy rank's arrival, in parts of a step. ``diagnosis_s``: setting the node aside.

@@ -100,7 +100,7 @@ def _shares(useful_s: float, parts_s: Sequence[float], failures: float) -> Error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strike:
+class FaultEvent:
     """One fault as drawn: its kind, its device, and how long the job ran since the one before."""
 
     kind: FaultKind
@@ -108,7 +108,7 @@ class Strike:
     after_s: float
 
 
-def draw_strikes(job: Job, kinds: Sequence[FaultKind], count: int, seed: int = 0) -> list[Strike]:
+def draw_strikes(job: Job, kinds: Sequence[FaultKind], count: int, seed: int = 0) -> list[FaultEvent]:
     """``count`` faults over all devices of a running job, exponential, in order."""
     draws = stream(seed, "training/strikes")
     rates = np.array([job.num_devices / kind.device_mtbf_s for kind in kinds])
@@ -117,19 +117,19 @@ def draw_strikes(job: Job, kinds: Sequence[FaultKind], count: int, seed: int = 0
     devices = draws.integers(0, job.num_devices, count)
     after_s = draws.exponential(1.0 / rates.sum(), count)
     return [
-        Strike(kind=kinds[k], device=d, after_s=s)
+        FaultEvent(kind=kinds[k], device=d, after_s=s)
         for k, d, s in zip(chosen, devices.tolist(), after_s.tolist(), strict=True)
     ]
 
 
-def play(job: Job, strikes: Sequence[Strike], detector: Detector) -> ErrorCost:
+def play(job: Job, strikes: Sequence[FaultEvent], detector: Detector) -> ErrorCost:
     """Strike after strike: what the job keeps, and where the time goes.
 
     A straggler that is not yet found when the next fault strikes goes out with it: that fault's restart is the same.
     """
     kept_s = since_s = 0.0
     parts = [0.0] * 5
-    slow: Strike | None = None  # a straggler that is not yet found
+    slow: FaultEvent | None = None  # a straggler that is not yet found
     for strike in strikes:
         left_s = strike.after_s
         if slow is not None:

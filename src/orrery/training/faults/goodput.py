@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from orrery.base.errors import OutOfRange
 from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan, check_fracs
 
-MOST_FAILURES = 300.0
+MAX_FAILURES = 300.0
 """In one stretch: e^300 tries are out of any age, and near the end of what floats hold."""
 
 
@@ -96,7 +96,7 @@ def _overheads(faults: FaultModel, saves: CheckpointPlan, stretch_s: float) -> t
     if rate == 0.0:
         return 0.0, 0.0, 0.0
     again_s = recover_s + saves.lag_s * saves.interval_s / (saves.interval_s + saves.blocked_s)
-    if (in_one := rate * (stretch_s + again_s)) > MOST_FAILURES:
+    if (in_one := rate * (stretch_s + again_s)) > MAX_FAILURES:
         raise OutOfRange(
             f"goodput: {in_one:.3g} failures are expected between two saves, so hardly any comes to be; "
             "write a shorter interval or restart."

@@ -15,7 +15,7 @@ from orrery.training.faults.model import CheckpointPlan, check_positive
 SETTLED = 1e-9
 """Two saves in a row that differ by less than this part are taken as the steady state."""
 
-MOST_SAVES = 10_000
+MAX_SAVES = 10_000
 """After so many, what is reached counts as the steady state."""
 
 
@@ -118,7 +118,7 @@ def streamed(saving: Saving, interval_steps: int, hidden_s: float, *, waits_for_
     """
     interval_s, left, first_s, last_s = interval_steps * saving.step_s, 0.0, 0.0, -1.0
     blocked_s = 0.0
-    for save in range(MOST_SAVES):
+    for save in range(MAX_SAVES):
         blocked_s, after = _one_save(saving, interval_s, hidden_s, left, waits_for_write)
         first_s = blocked_s if save == 0 else first_s
         is_settled = abs(blocked_s - last_s) <= SETTLED * (blocked_s + interval_s)

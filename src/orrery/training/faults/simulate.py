@@ -16,7 +16,7 @@ from orrery.engine.streams import stream
 from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan
 
 Floats = NDArray[np.float64]
-MOST_FAILURES = 1_000_000
+MAX_FAILURES = 1_000_000
 """Of one run: beyond it, it is taken never to end."""
 
 
@@ -76,7 +76,7 @@ class _World:
         """Time, recovery and failures of each run: every turn takes all unfinished runs to their next failure."""
         time_s, recovery_s, failures = np.zeros(num_runs), np.zeros(num_runs), np.zeros(num_runs)
         saved_s, open_runs = np.zeros(num_runs), np.arange(num_runs)
-        for turn in range(MOST_FAILURES):
+        for turn in range(MAX_FAILURES):
             recover_s = self.recover_s if turn else 0.0
             left_s = self.work_s - saved_s[open_runs]
             need_s = recover_s + left_s + np.ceil(left_s / self.interval_s * (1.0 - 1e-12)) * self.blocked_s
@@ -90,7 +90,7 @@ class _World:
             open_runs = open_runs[~ends]
             if open_runs.size == 0:
                 return time_s, recovery_s, failures
-        raise ScenarioError(f"simulate: a run had {MOST_FAILURES} failures; write a longer MTBF or save more often.")
+        raise ScenarioError(f"simulate: a run had {MAX_FAILURES} failures; write a longer MTBF or save more often.")
 
     def _saves_by(self, since_restart_s: Floats) -> Floats:
         """Saves of this stretch that count at that moment."""

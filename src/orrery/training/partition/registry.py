@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from orrery.base.errors import ScenarioError, UnknownName
-from orrery.base.seam import techniques_at
+from orrery.base.extension_points import techniques_at
 from orrery.base.technique import Technique
 from orrery.training.levels import Topology
 from orrery.training.partition import techniques
@@ -27,6 +27,6 @@ def get_plan(name: str, topology: Topology, **knobs: object) -> Plan:
     if name not in known:
         raise UnknownName("partition plan", name, known)
     plan: Plan = known[name].rule(topology, known[name].knobs(**knobs))
-    if said := plan.refusal(topology):
-        raise ScenarioError(f"{name}: {said}")
+    if text := plan.refusal(topology):
+        raise ScenarioError(f"{name}: {text}")
     return plan

@@ -83,8 +83,8 @@ def _checked(job: TrainingJob, topology: Topology, plan: Plan, micro_batch: int)
     devices = topology.num_devices
     if devices != job.cluster.num_devices:
         raise ScenarioError(f"levels: hold {devices} devices, the job has {job.cluster.num_devices}; write the same.")
-    if said := plan.refusal(topology):
-        raise ScenarioError(f"{plan.name}: {said}")
+    if text := plan.refusal(topology):
+        raise ScenarioError(f"{plan.name}: {text}")
     if job.global_batch % (devices * micro_batch):
         raise ScenarioError(
             f"global_batch: {job.global_batch} is no multiple of {devices} devices x {micro_batch}; "

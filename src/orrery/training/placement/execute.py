@@ -19,32 +19,32 @@ from orrery.training.placement.signature import MeshSignature, input_placement, 
 from orrery.training.placement.state import BROADCAST, Placement, State
 
 Array = NDArray[Any]
-Held = dict[tuple[int, ...], Array]
+DeviceValues = dict[tuple[int, ...], Array]
 """What every device holds, by its place in the mesh."""
 
 EPSILON = 1e-5
 """Keeps the norm of a constant row finite."""
 
 
-def place(whole: Array, placement: Placement, mesh_shape: tuple[int, ...]) -> Held:
+def place(whole: Array, placement: Placement, mesh_shape: tuple[int, ...]) -> DeviceValues:
     """A whole array as the devices of a mesh hold it."""
-    held: Held = dict.fromkeys(np.ndindex(mesh_shape), whole)
+    held: DeviceValues = dict.fromkeys(np.ndindex(mesh_shape), whole)
     return convert(held, (BROADCAST,) * len(mesh_shape), placement, mesh_shape)
 
 
-def gather(held: Held, placement: Placement, mesh_shape: tuple[int, ...]) -> Array:
+def gather(held: DeviceValues, placement: Placement, mesh_shape: tuple[int, ...]) -> Array:
     """The whole array, as the first device knows it after a conversion to broadcast."""
     return convert(held, placement, (BROADCAST,) * len(mesh_shape), mesh_shape)[(0,) * len(mesh_shape)]
 
 
-def convert(held: Held, before: Placement, after: Placement, mesh_shape: tuple[int, ...]) -> Held:
+def convert(held: DeviceValues, before: Placement, after: Placement, mesh_shape: tuple[int, ...]) -> DeviceValues:
     """The same tensor in another placement."""
     for step in next(iter(orders(before, after))):
         held = _apply(step, held, mesh_shape)
     return held
 
 
-def _apply(step: Step, held: Held, mesh_shape: tuple[int, ...]) -> Held:
+def _apply(step: Step, held: DeviceValues, mesh_shape: tuple[int, ...]) -> DeviceValues:
     """One collective in every group along the step's axis of the mesh."""
     axis, changed = step.mesh_axis, dict[tuple[int, ...], Array]()
     for first in np.ndindex(mesh_shape):
@@ -83,13 +83,13 @@ def run(graph: Graph, plan: Plan, arrays: Mapping[str, Array], mesh_shape: tuple
     return {op.output: gather(held[op.output], placed[op.output], mesh_shape) for op in graph.ops}
 
 
-def _run_op(op: Op, chosen: MeshSignature, operands: list[Held], mesh_shape: tuple[int, ...]) -> Held:
+def _run_op(op: Op, chosen: MeshSignature, operands: list[DeviceValues], mesh_shape: tuple[int, ...]) -> DeviceValues:
     """One operator on all devices; those among which its inner or indexed letter is cut are run as members of one."""
     rule = RULES.get(op.kind)
     if rule is None:
         raise ScenarioError(f"placement: no operator is called {op.kind!r}; known: {', '.join(RULES)}.")
     joined = [i for i, s in enumerate(chosen) if s.letter and s.letter in (op.inner, op.indexed)]
-    result: Held = {}
+    result: DeviceValues = {}
     for first in np.ndindex(mesh_shape):
         if any(first[i] for i in joined):
             continue
@@ -159,12 +159,12 @@ def _cross_entropy(op: Op, devices: list[list[Array]]) -> list[Array]:
     """Maximum, sum of exponentials and the label's logit, each over all members."""
     highest = np.max([logits.max(axis=1) for logits, _ in devices], axis=0)
     total = sum(np.exp(logits - highest[:, None]).sum(axis=1) for logits, _ in devices)
-    wanted, start = np.zeros_like(highest), 0
+    label_logits, start = np.zeros_like(highest), 0
     for logits, labels in devices:
         own = (labels >= start) & (labels < start + logits.shape[1])
-        wanted += np.where(own, logits[np.arange(len(labels)), np.where(own, labels - start, 0)], 0.0)
+        label_logits += np.where(own, logits[np.arange(len(labels)), np.where(own, labels - start, 0)], 0.0)
         start += logits.shape[1]
-    return [highest + np.log(total) - wanted for _ in devices]
+    return [highest + np.log(total) - label_logits for _ in devices]
 
 
 RULES: Mapping[str, Callable[[Op, list[list[Array]]], list[Array]]] = {

@@ -72,10 +72,10 @@ def cuts(matrices: Sequence[Matrix], num_shards: int) -> dict[str, Cut]:
     return {m.name: _divisible(m, cut, num_shards) for rule in RULES for m, cut in rule(matrices)}
 
 
-def _divisible(m: Matrix, wanted: Cut, num_shards: int) -> Cut:
+def _divisible(m: Matrix, preferred: Cut, num_shards: int) -> Cut:
     """The wanted cut, else the other one, else none."""
     sides: dict[Cut, int] = {"column": m.out_features, "row": m.in_features}
-    tried: tuple[Cut, Cut] = ("column", "row") if wanted == "column" else ("row", "column")
+    tried: tuple[Cut, Cut] = ("column", "row") if preferred == "column" else ("row", "column")
     for cut in tried:
         if sides[cut] % num_shards == 0:
             return cut

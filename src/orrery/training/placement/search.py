@@ -232,14 +232,14 @@ def _weight_table(
     """Over the operator alone where the weight stays with it, else over where it is stored and the operator."""
     mesh = problem.mesh
 
-    def kept(placement: Placement) -> tuple[float, float]:
+    def retained(placement: Placement) -> tuple[float, float]:
         slices = num_slices(placement, mesh.shape)
         return update_s(weight, slices, mesh), STATE_BYTES * weight.num_elements / slices
 
     if placements is None:
-        seconds = [problem.weight_s(weight, p, p) + kept(p)[0] for p in needed]
-        held = tuple(kept(p)[1] for p in needed)
+        seconds = [problem.weight_s(weight, p, p) + retained(p)[0] for p in needed]
+        held = tuple(retained(p)[1] for p in needed)
         return Priced(table=Table(variables=(op.name,), costs_s=np.array(seconds)), held_bytes=held)
-    table = np.array([[problem.weight_s(weight, p, used) + kept(p)[0] for p in placements] for used in needed])
-    held = tuple(kept(p)[1] for p in placements)
+    table = np.array([[problem.weight_s(weight, p, used) + retained(p)[0] for p in placements] for used in needed])
+    held = tuple(retained(p)[1] for p in placements)
     return Priced(table=Table(variables=(op.name, weight.name), costs_s=table), held_bytes=held)

@@ -58,8 +58,8 @@ def num_slices(placement: Placement, mesh_shape: tuple[int, ...], axis: int | No
     >>> num_slices((split(0), split(1)), (2, 4)), num_slices((split(0), split(1)), (2, 4), axis=1)
     (8, 4)
     """
-    kept = (n for s, n in zip(placement, mesh_shape, strict=True) if s.is_split and axis in (None, s.axis))
-    return math.prod(kept)
+    retained = (n for s, n in zip(placement, mesh_shape, strict=True) if s.is_split and axis in (None, s.axis))
+    return math.prod(retained)
 
 
 def local_shape(shape: tuple[int, ...], placement: Placement, mesh_shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -49,7 +49,7 @@ def _like(weights: Floats, draws: np.random.Generator) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setback:
+class StageLoss:
     """Of one lost stage at one moment of a run."""
 
     stage: int
@@ -90,12 +90,12 @@ def train(
 def setbacks(
     training: Training, stages: Sequence[int], way: Way = "weighted", *, swaps_ends: bool = False,
     most_steps: int = 400, every: int = 2,
-) -> list[Setback]:  # fmt: skip
+) -> list[StageLoss]:  # fmt: skip
     """Loses each stage at each moment of the run, and trains on with the batches that come next.
 
     A run that is not back within ``most_steps`` counts with so many: a lower bound.
     """
-    found = list[Setback]()
+    found = list[StageLoss]()
     for whole in training.models:
         before = whole.loss(*training.validation)
         for stage in stages:
@@ -108,11 +108,11 @@ def setbacks(
                     at = (whole.steps + steps) % len(training.batches)
                     model.step(*training.batches[at], swaps_ends=swaps_ends)
                     steps += 1
-            found.append(Setback(stage=stage, after_steps=whole.steps, num_steps=steps, loss_jump_ratio=jump))
+            found.append(StageLoss(stage=stage, after_steps=whole.steps, num_steps=steps, loss_jump_ratio=jump))
     return found
 
 
-def mean_setback_steps(found: Sequence[Setback]) -> float:
+def mean_setback_steps(found: Sequence[StageLoss]) -> float:
     """Over all losses that were tried."""
     return sum(s.num_steps for s in found) / len(found)
 

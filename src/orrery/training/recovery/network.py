@@ -113,30 +113,30 @@ class Model:
 
     def _forward(self, context: Ints, order: Sequence[int]) -> "tuple[Floats, list[_Kept]]":
         """Log odds, and what the way back needs: of each block in turn, and of the head last."""
-        tables, kept = self.weights["embedding"], list[_Kept]()
+        tables, saved = self.weights["embedding"], list[_Kept]()
         h = tables[0][context[:, 0]] + tables[1][context[:, 1]]
         for stage in order:
             for block in range(self.shape.blocks_per_stage):
                 normed, scale = _rms(h)
                 inner = np.maximum(normed @ self.weights["up"][stage, block], 0.0)
-                kept.append((stage, block, normed, scale, inner))
+                saved.append((stage, block, normed, scale, inner))
                 h = h + inner @ self.weights["down"][stage, block]
         normed, scale = _rms(h)
-        kept.append((-1, -1, normed, scale, normed))
+        saved.append((-1, -1, normed, scale, normed))
         logits = normed @ self.weights["head"]
         logits -= logits.max(axis=1, keepdims=True)
-        return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), kept
+        return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), saved
 
     def _backward(self, context: Ints, target: Ints, order: list[int], count: int, into: dict[str, Floats]) -> None:
         """Adds the gradient of the sum of losses over ``count``."""
-        log_odds, kept = self._forward(context, order)
+        log_odds, saved = self._forward(context, order)
         back = np.exp(log_odds)
         back[np.arange(target.size), target] -= 1.0
         back /= count
-        _, _, normed, scale, _ = kept.pop()
+        _, _, normed, scale, _ = saved.pop()
         into["head"] += normed.T @ back
         back = _rms_back(normed, scale, back @ self.weights["head"].T)
-        for stage, block, normed, scale, inner in reversed(kept):
+        for stage, block, normed, scale, inner in reversed(saved):
             into["down"][stage, block] += inner.T @ back
             inward = (back @ self.weights["down"][stage, block].T) * (inner > 0.0)
             into["up"][stage, block] += normed.T @ inward

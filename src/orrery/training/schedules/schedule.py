@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Kind = Literal["F", "B", "W", "BW"]
 
 
-class Letter(NamedTuple):
+class PassSlot(NamedTuple):
     """A piece before it has its micro-batch."""
 
     kind: Kind
@@ -27,8 +27,8 @@ class Letter(NamedTuple):
 
 
 F0, F1, B0, B1, W0, W1, BW0, BW1 = (
-    Letter("F", 0), Letter("F", 1), Letter("B", 0), Letter("B", 1),
-    Letter("W", 0), Letter("W", 1), Letter("BW", 0), Letter("BW", 1),
+    PassSlot("F", 0), PassSlot("F", 1), PassSlot("B", 0), PassSlot("B", 1),
+    PassSlot("W", 0), PassSlot("W", 1), PassSlot("BW", 0), PassSlot("BW", 1),
 )  # fmt: skip
 """The pieces of a rank that holds at most two chunks."""
 
@@ -152,17 +152,17 @@ def in_turn(num_micro_batches: int, ahead: int, behind: int) -> list[Piece]:
     return numbered(letters + [W0] * min(behind, num_micro_batches))
 
 
-def numbered(letters: Iterable[Letter], first: Sequence[int] = ()) -> list[Piece]:
+def numbered(letters: Iterable[PassSlot], first: Sequence[int] = ()) -> list[Piece]:
     """Pieces that take each chunk's micro-batches in order, from ``first[chunk]`` on (0 if not given)."""
-    counts: Counter[Letter] = Counter()
+    counts: Counter[PassSlot] = Counter()
     pieces: list[Piece] = []
     for kind, chunk in letters:
-        counted = Letter("B" if kind == "BW" else kind, chunk)
+        counted = PassSlot("B" if kind == "BW" else kind, chunk)
         start = first[chunk] if first else 0
         pieces.append(Piece(kind=kind, micro_batch=start + counts[counted], chunk=chunk))
         counts[counted] += 1
         if kind == "BW":
-            counts[Letter("W", chunk)] += 1
+            counts[PassSlot("W", chunk)] += 1
     return pieces
 
 

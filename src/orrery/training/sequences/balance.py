@@ -53,14 +53,14 @@ def spread(costs_s: Floats, tokens: Ints, num_bins: int, limit_tokens: int) -> l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gang:
+class RankGroup:
     """A piece of work that ``degree`` ranks do together."""
 
     time_s: float
     degree: int
 
 
-def finish_s(gangs: Sequence[Gang], num_ranks: int) -> Floats:
+def finish_s(gangs: Sequence[RankGroup], num_ranks: int) -> Floats:
     """When each rank is done: longest gangs first, each on the ranks that are free soonest, all of it at once."""
     free = np.zeros(num_ranks)
     for gang in sorted(gangs, key=lambda g: (-g.time_s, -g.degree)):

@@ -15,7 +15,7 @@ from math import ceil, inf
 import numpy as np
 
 from orrery.base.errors import ScenarioError
-from orrery.training.sequences.balance import Gang, finish_s, packed, spread
+from orrery.training.sequences.balance import RankGroup, finish_s, packed, spread
 from orrery.training.sequences.degree import least_degree
 from orrery.training.sequences.lengths import Floats, Ints
 from orrery.training.sequences.trainer import (
@@ -96,7 +96,7 @@ def _dealt(
     for (tokens, attention), least in zip(alone, degrees, strict=True):
         degree = _raised(trainer, tokens, attention, least, limit_s)
         works.append((split_work(trainer, tokens, attention, degree), degree))
-    done = finish_s([Gang(time_s=w.time_s, degree=degree) for w, degree in works], trainer.num_ranks)
+    done = finish_s([RankGroup(time_s=w.time_s, degree=degree) for w, degree in works], trainer.num_ranks)
     return _step(trainer, works, float(done.max()))
 
 

@@ -23,19 +23,19 @@ def train(data: Dataset, settings: Settings) -> Trained:
 
 def activations(network: list[Layer], inputs: Floats) -> list[Floats]:
     """Inputs of every layer, then the logits: all kept, because the way back reads them."""
-    kept = [inputs]
+    saved = [inputs]
     for layer in network[:-1]:
-        kept.append(relu(layer(kept[-1])))
-    return [*kept, network[-1](kept[-1])]
+        saved.append(relu(layer(saved[-1])))
+    return [*saved, network[-1](saved[-1])]
 
 
 def gradients(network: list[Layer], inputs: Floats, labels: Ints) -> tuple[float, list[Floats]]:
     """The loss, and its gradient for the weights and biases of every layer."""
-    kept = activations(network, inputs)
-    loss, outgoing = cross_entropy(kept[-1], labels)
+    saved = activations(network, inputs)
+    loss, outgoing = cross_entropy(saved[-1], labels)
     found: list[Floats] = []
     for i in range(len(network) - 1, -1, -1):
-        found = affine_gradients(kept[i], outgoing) + found
+        found = affine_gradients(saved[i], outgoing) + found
         if i:
-            outgoing = (outgoing @ network[i].weights.T) * (kept[i] > 0.0)
+            outgoing = (outgoing @ network[i].weights.T) * (saved[i] > 0.0)
     return loss, found

@@ -74,6 +74,6 @@ def until_no_better(
             best = [array.copy() for array in arrays]
         elif passed - int(np.argmin(losses)) >= settings.patience_passes:
             break
-    for array, kept in zip(arrays, best, strict=True):
-        array[...] = kept
+    for array, activations in zip(arrays, best, strict=True):
+        array[...] = activations
     return losses

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from orrery.base.units import si
+from orrery.serving.extrapolation import shared_frac
 from orrery.serving.intervals import difference_interval
-from orrery.serving.sureness import shared_frac
 from orrery.web.compare.sides import Side
 
 
@@ -82,7 +82,7 @@ class Compared:
     def _word(self) -> str:
         return self.measure.less if (self.b or 0.0) < (self.a or 0.0) else self.measure.more
 
-    def told(self, which: str) -> str:
+    def describe(self, which: str) -> str:
         """One of both values in words."""
         value = self.a if which == "a" else self.b
         return "-" if value is None else si(value, self.measure.unit)
@@ -101,9 +101,9 @@ def compared(a: Side, b: Side) -> tuple[Compared, ...]:
 def _compared(a: Side, b: Side) -> Iterator[Compared]:
     told_a, told_b = (side.answer.to_json() if side.answer else {} for side in (a, b))
     for measure in MEASURES:
-        values = [_at(told, measure.path) for told in (told_a, told_b)]
+        values = [_at(description, measure.path) for description in (told_a, told_b)]
         if any(v is not None for v in values):
-            a_80, b_80 = (_interval(told, measure.path) for told in (told_a, told_b))
+            a_80, b_80 = (_interval(summary, measure.path) for summary in (told_a, told_b))
             yield Compared(
                 measure=measure, a=values[0], b=values[1], a_80=a_80, b_80=b_80, ratio_80=_ratio_80(a, b, measure.path)
             )
@@ -123,13 +123,13 @@ def _ratio_80(a: Side, b: Side, path: str) -> tuple[float, float] | None:
     return found.low_80, found.high_80
 
 
-def _at(told: dict[str, Any], path: str) -> float | None:
-    found: Any = told
+def _at(description: dict[str, Any], path: str) -> float | None:
+    found: Any = description
     for key in path.split("."):
         found = cast("dict[str, Any]", found).get(key) if isinstance(found, dict) else None
     return found
 
 
-def _interval(told: dict[str, Any], path: str) -> tuple[float, float] | None:
-    around = told.get("intervals", {}).get(path)
+def _interval(description: dict[str, Any], path: str) -> tuple[float, float] | None:
+    around = description.get("intervals", {}).get(path)
     return (around["low_80"], around["high_80"]) if around else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from orrery.base.errors import OrreryError
 from orrery.base.units import si
-from orrery.scenario.ask import Answer, CannotBe, estimate
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import Query, query_of, settings_of
 from orrery.web.named import grounded, without_place
@@ -26,7 +26,7 @@ class Side:
     settings: dict[str, Any]
     answer: Answer | None = None
     why: str = ""  # infeasible, with numbers
-    mistake: str = ""
+    error: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -53,9 +53,9 @@ def side_of(letter: str, settings: dict[str, Any], place: Place) -> Side:
     try:
         found = estimate(read_scenario(grounded(settings, place.uploads)))
     except OrreryError as error:
-        return Side(letter=letter, settings=settings, mistake=without_place(str(error), place.uploads))
+        return Side(letter=letter, settings=settings, error=without_place(str(error), place.uploads))
     notes = tuple(without_place(note, place.uploads) for note in found.notes)
-    if isinstance(found, CannotBe):
+    if isinstance(found, InfeasibleAnswer):
         return Side(letter=letter, settings=settings, why=str(found.infeasible), notes=notes)
     return Side(letter=letter, settings=settings, answer=found, notes=notes)
 
@@ -78,14 +78,14 @@ class Difference:
 def differences(a: Side, b: Side) -> tuple[Difference, ...]:
     """What was asked, then what was taken for what was left out."""
     names = dict.fromkeys([*a.settings, *b.settings])
-    asked = [Difference(name=n, a=_said(a.settings.get(n)), b=_said(b.settings.get(n))) for n in names]
+    inputs = [Difference(name=n, a=_describe(a.settings.get(n)), b=_describe(b.settings.get(n))) for n in names]
     taken_a, taken_b = dict(_taken(a)), dict(_taken(b))
     both = dict.fromkeys([*taken_a, *taken_b])
     taken = [Difference(name=n, a=taken_a.get(n, "-"), b=taken_b.get(n, "-"), is_taken=True) for n in both]
-    return (*asked, *taken)
+    return (*inputs, *taken)
 
 
-def _said(value: Any) -> str:
+def _describe(value: Any) -> str:
     return "-" if value is None else ", ".join(value) if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from orrery.reports import roofs
 from orrery.reports.ops import StepKind, ops_of
 from orrery.scenario.ask import Answer
-from orrery.web.design import passing, room, times
+from orrery.web.design import capacity, request_timeline, times
 
 
 def _time(answer: Answer) -> str:
@@ -17,11 +17,11 @@ def _roof(step: StepKind) -> Callable[[Answer], str]:
 
 
 def _memory(answer: Answer) -> str:
-    return room.figure(answer).svg
+    return capacity.figure(answer).svg
 
 
 DRAWINGS: Mapping[str, Callable[[Answer], str]] = {
     "time": _time, "decode-roof": _roof("decode"), "prompts-roof": _roof("prompts"), "memory": _memory,
-    "request": passing.life, "pipeline": passing.stages, "layers": passing.layers,
+    "request": request_timeline.life, "pipeline": request_timeline.stages, "layers": request_timeline.layers,
 }  # fmt: skip
 """Blank where a design has no such thing."""

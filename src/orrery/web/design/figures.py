@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orrery.reports.words import between, said
+from orrery.reports.words import format_interval, format_value
 from orrery.scenario.ask import Answer
 
 FIGURES = (
@@ -20,7 +20,7 @@ class Figure:
 
     path: str
     label: str
-    said: str
+    text: str
     between: str
 
 
@@ -29,7 +29,9 @@ def figures(answer: Answer) -> Iterator[Figure]:
     around = answer.intervals()
     for path, label, unit in FIGURES:
         value = answer.usd_per_million_tokens if path.startswith("usd") else getattr(answer.estimate, path)
-        yield Figure(path=path, label=label, said=said(value, unit), between=between(around.get(path), unit))
+        yield Figure(
+            path=path, label=label, text=format_value(value, unit), between=format_interval(around.get(path), unit)
+        )
 
 
 def headline(answer: Answer) -> str:

@@ -7,45 +7,52 @@ from orrery.drawing import Axis, Bar, Part, stacked
 from orrery.execution.memory import Infeasible
 from orrery.reports.ops import STEPS
 from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import said
-from orrery.scenario.ask import Answer, CannotBe
+from orrery.reports.words import format_value
+from orrery.scenario.ask import Answer, InfeasibleAnswer
 from orrery.scenario.schema import Scenario
 from orrery.scenario.why import paths
 from orrery.web.address import query_of
 from orrery.web.command import command
-from orrery.web.design import bill, room, times
+from orrery.web.design import capacity, cost, times
 from orrery.web.design.changes import changes
 from orrery.web.design.drawings import DRAWINGS
 from orrery.web.design.figures import figures, headline
 
 
-def shown_of(asked: Scenario, answer: Answer | CannotBe, settings: Mapping[str, Any]) -> dict[str, Any]:
+def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What the template needs; ``lacks`` where it cannot be."""
     common = {"links": links(settings), "command": command("estimate", settings), "notes": answer.notes}
-    if isinstance(answer, CannotBe):
-        lacks = answer.infeasible
+    if isinstance(answer, InfeasibleAnswer):
+        infeasible = answer.infeasible
         return common | {
-            "lacks": lacks, "changes": tuple(changes(asked, settings, lacks)), "shortage": shortage(lacks),
-            "missing": f"It {str(lacks).removeprefix(lacks.what).lstrip(': ')}",
+            "infeasible": infeasible,
+            "changes": tuple(changes(scenario, settings, infeasible)),
+            "shortage": shortage(infeasible),
+            "missing": f"It {str(infeasible).removeprefix(infeasible.what).lstrip(': ')}",
             "headline": "This design cannot be",
-        }  # fmt: skip
-    e, memory = answer.estimate, room.figure(answer)
+        }
+    e, memory = answer.estimate, capacity.figure(answer)
     drawn = {name: svg for name, draw in DRAWINGS.items() if name != "memory" and (svg := draw(answer))}
     return common | {
-        "lacks": None, "headline": headline(answer), "figures": tuple(figures(answer)),
+        "infeasible": None, "headline": headline(answer), "figures": tuple(figures(answer)),
         "drawings": drawn | {"memory": memory.svg}, "limit": BOUND_BY.get(e.bound_by) or e.bound_by,
-        "steps": [(STEPS[step], times.rows(e, step)) for step in STEPS], "left": room.left(answer),
-        "room_told": memory.told, "bill": bill.bill(answer), "paths": paths(answer), "ways": ways(answer),
+        "steps": [(STEPS[step], times.rows(e, step)) for step in STEPS], "left": capacity.left(answer),
+        "room_told": memory.summary, "bill": cost.cost_rows(answer), "paths": paths(answer), "ways": ways(answer),
     }  # fmt: skip
 
 
 def ways(answer: Answer) -> tuple[str, ...]:
     """What one answer out of many calls takes; empty where each call is an answer."""
     many = answer.reasoned
-    return () if many is None else tuple(
-        f"{many.shape}: {way.num_calls:,.3g} calls for an answer: {said(way.time_s, 's')} and {said(way.usd, 'usd')}."
-        for way in many.ways
-    )  # fmt: skip
+    return (
+        ()
+        if many is None
+        else tuple(
+            f"{many.shape}: {way.num_calls:,.3g} calls for an answer: {format_value(way.time_s, 's')} and "
+            f"{format_value(way.usd, 'usd')}."
+            for way in many.ways
+        )
+    )
 
 
 def links(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -58,7 +65,7 @@ def links(settings: Mapping[str, Any]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def shortage(lacks: Infeasible) -> str:
+def shortage(infeasible: Infeasible) -> str:
     """What is needed against what there is."""
-    bar = Bar("needed", [Part("needed", lacks.need)], mark=lacks.have, mark_name="there is")
-    return stacked([bar], Axis("", lacks.unit), title="What is missing")
+    bar = Bar("needed", [Part("needed", infeasible.need)], mark=infeasible.have, mark_name="there is")
+    return stacked([bar], Axis("", infeasible.unit), title="What is missing")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orrery.drawing import Axis, Bar, Part, stacked
 from orrery.reports.ops import STEPS, StepKind, by_name, ops_of
 from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.serving.estimate import Estimate
 
 NAMED = 9
@@ -29,11 +29,15 @@ def drawn(e: Estimate) -> str:
     if e.tpot_s > 0:
         beside_s = max(0.0, e.tpot_s - e.cost.time_s)
         bars.append(
-            _bar(f"a further token, {said(e.tpot_s, 's')}", times["decode"] | {BESIDE: beside_s}, [*shown, BESIDE])
+            _bar(
+                f"a further token, {format_value(e.tpot_s, 's')}",
+                times["decode"] | {BESIDE: beside_s},
+                [*shown, BESIDE],
+            )
         )
     for step in STEPS:
         if each := times[step]:
-            bars.append(_bar(f"{STEPS[step]}, {said(sum(each.values()), 's')}", each, shown))
+            bars.append(_bar(f"{STEPS[step]}, {format_value(sum(each.values()), 's')}", each, shown))
     return stacked(bars, Axis("Share of the time", "frac", high=1.0), title="Where the time goes")
 
 
@@ -64,9 +68,9 @@ def rows(e: Estimate, step: StepKind) -> tuple[Row, ...]:
     return tuple(
         Row(
             name=op.name if op.name == op.group else f"{op.name} ({op.group})", format=op.format,
-            time=said(op.time_s, "s"), share=said(op.time_s / whole_s, "frac"),
-            limit=BOUND_BY.get(op.bound_by, op.bound_by), flops=said(op.flops, "flops") if op.flops else "",
-            bytes=said(op.bytes, "bytes") if op.bytes else "",
+            time=format_value(op.time_s, "s"), share=format_value(op.time_s / whole_s, "frac"),
+            limit=BOUND_BY.get(op.bound_by, op.bound_by), flops=format_value(op.flops, "flops") if op.flops else "",
+            bytes=format_value(op.bytes, "bytes") if op.bytes else "",
         )
         for op in ops
     )  # fmt: skip

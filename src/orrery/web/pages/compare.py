@@ -60,7 +60,7 @@ def _file(kind: str, show: str, sides: tuple[Side, Side], rows: tuple[Compared, 
         ])  # fmt: skip
     if kind == "json":
         return as_json("compare", {
-            side.letter.lower(): _told(side) for side in sides
+            side.letter.lower(): _describe(side) for side in sides
         } | {"differences": differences(*sides),
              "figures": {r.measure.path: {"ratio": r.ratio, "verdict": r.verdict} for r in rows}})  # fmt: skip
     if kind == "svg" and show in DRAWINGS and (text := drawing(show, *sides)):
@@ -70,8 +70,8 @@ def _file(kind: str, show: str, sides: tuple[Side, Side], rows: tuple[Compared, 
     )
 
 
-def _told(side: Side) -> dict[str, Any]:
-    answer = side.answer.to_json() if side.answer else {"why": side.why or side.mistake}
+def _describe(side: Side) -> dict[str, Any]:
+    answer = side.answer.to_json() if side.answer else {"why": side.why or side.error}
     return answer | {"settings": side.settings}
 
 

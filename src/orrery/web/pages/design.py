@@ -11,13 +11,13 @@ from starlette.routing import Route
 
 from orrery.base.errors import ScenarioError
 from orrery.reports.ops import STEPS, ops_of
-from orrery.scenario.ask import Answer, CannotBe, estimate
+from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate
 from orrery.scenario.why import paths
 from orrery.web.address import query_of
 from orrery.web.answered import Answering, answer_page, answered
-from orrery.web.design.asked import LOADS, design_settings, load_of
 from orrery.web.design.drawings import DRAWINGS
 from orrery.web.design.figures import headline
+from orrery.web.design.inputs import LOADS, design_settings, load_of
 from orrery.web.design.shown import shown_of
 from orrery.web.design.tree import level
 from orrery.web.export import as_csv, as_json, as_svg
@@ -40,7 +40,7 @@ TAKEN = {
 
 CSV = ("step", "op", "block", "format", "time_s", "flops", "bytes", "bound_by")
 
-Answered = Answer | CannotBe
+Answered = Answer | InfeasibleAnswer
 
 
 async def design(request: Request) -> Response:
@@ -53,7 +53,7 @@ async def reasons(request: Request) -> Response:
     query = request.query_params
     settings = design_settings(query)
     _, answer = await answered(request, DESIGN, settings)
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         raise ScenarioError(f"{answer.infeasible} There is no number to unfold.")
     path = query.get("path", "tpot_s")
     found = await asyncio.to_thread(level, answer, path, query.get("at", ""))
@@ -76,7 +76,7 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
     name = f"design-{settings['model']}-{settings['device']}"
     if kind == "json":
         return as_json(name, answer.to_json() | {"settings": settings})
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         raise ScenarioError(str(answer.infeasible))
     if kind == "csv":
         ops = [(step, op) for step in STEPS for op in ops_of(answer.estimate, step)]

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from orrery.web.forms import suggestions
-from orrery.web.question.asked import form_values, plan_settings
 from orrery.web.question.examples import EXAMPLES
+from orrery.web.question.inputs import form_values, plan_settings
 from orrery.web.render import page
 
 MENU = (0, "/", "Plan")
@@ -28,12 +28,12 @@ async def home(request: Request) -> Response:
     return question(request, plan_settings(request.query_params) or BEGIN)
 
 
-def question(request: Request, settings: Mapping[str, Any], mistake: str = "") -> Response:
+def question(request: Request, settings: Mapping[str, Any], error: str = "") -> Response:
     """The form with these settings, and what is wrong with them."""
     uploads = request.app.state.place.uploads
     return page(
-        request, "home.html", status=422 if mistake else 200, suggestions=suggestions(uploads), examples=EXAMPLES,
-        values=form_values(settings), mistake=mistake, is_special=not SPECIAL.isdisjoint(settings),
+        request, "home.html", status=422 if error else 200, suggestions=suggestions(uploads), examples=EXAMPLES,
+        values=form_values(settings), error=error, is_special=not SPECIAL.isdisjoint(settings),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from orrery.web.named import grounded
 from orrery.web.pages.home import question
 from orrery.web.plans import front, rejected, table
 from orrery.web.plans.candidate import Plain
-from orrery.web.question.asked import is_from_form, plan_settings, told
+from orrery.web.question.inputs import describe, is_from_form, plan_settings
 from orrery.web.render import page, wants_part
 
 
@@ -26,14 +26,14 @@ async def plans(request: Request) -> Response:
     if is_from_form(query):
         return RedirectResponse(f"/plans?{query_of(settings)}", 303)
     try:
-        asked = grounded(settings, request.app.state.place.uploads)
-        read_scenario(asked)
+        inputs = grounded(settings, request.app.state.place.uploads)
+        read_scenario(inputs)
         if not settings:
             return RedirectResponse("/", 303)
-        view: dict[str, Any] = {"settings": settings, "told": told(settings), "address": query_of(settings)}
+        view: dict[str, Any] = {"settings": settings, "description": describe(settings), "address": query_of(settings)}
         if not (wants_part(request) or "whole" in query or "format" in query):
             return page(request, "plans.html", is_waiting=True, search=request.url.query, **view)
-        answer = {**await request.app.state.work.answer("plan", asked, request), "settings": settings}
+        answer = {**await request.app.state.work.answer("plan", inputs, request), "settings": settings}
     except OrreryError as error:
         if wants_part(request):
             raise
@@ -59,7 +59,7 @@ def _drawn(request: Request, answer: Plain) -> str:
 
 def _sides(request: Request) -> tuple[front.Side, front.Side]:
     query = request.query_params
-    return front.side(front.ALONG, query.get("x", "")), front.side(front.UP, query.get("y", ""))
+    return front.side(front.X_AXES, query.get("x", "")), front.side(front.Y_AXES, query.get("y", ""))
 
 
 def _shown(request: Request, answer: Plain) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def _shown(request: Request, answer: Plain) -> dict[str, Any]:
     sort, (x, y) = request.query_params.get("sort", ""), _sides(request)
     return {
         "answer": answer, "rows": table.rows(answer, sort), "columns": table.COLUMNS, "sort": sort,
-        "next_sort": table.next_sort, "x": x, "y": y, "along": front.ALONG, "up": front.UP,
-        "drawing": front.drawn(answer, x, y), "spots": front.spots(answer), "spot_columns": front.SPOT_COLUMNS,
+        "next_sort": table.next_sort, "x": x, "y": y, "along": front.X_AXES, "up": front.Y_AXES,
+        "drawing": front.drawn(answer, x, y), "points": front.front_points(answer), "spot_columns": front.SPOT_COLUMNS,
         "kinds": rejected.kinds(answer), "counts": rejected.counts(answer), "fewer": rejected.fewer(answer),
         "headline": rejected.headline(answer) if answer["plans"] else "",
         "command": command("plan", plan_settings(request.query_params)),

@@ -12,7 +12,7 @@ from orrery.base.errors import OrreryError, ScenarioError
 from orrery.web.forms import suggestions
 from orrery.web.render import page
 from orrery.web.runs import form
-from orrery.web.runs.asked import Asked, asked_of, of_run, told
+from orrery.web.runs.inputs import RunInputs, asked_of, describe, of_run
 from orrery.web.runs.listing import STATES, line, lines_of
 from orrery.web.runs.result import file_of, result_of
 from orrery.web.work import Work
@@ -36,20 +36,20 @@ async def runs(request: Request) -> Response:
 
 async def new(request: Request) -> Response:
     """The form, filled with what stands in the address."""
-    asked = asked_of(request.query_params)
-    if not asked.settings:
-        asked = Asked(kind=asked.kind, settings=form.begin(asked.kind), options=asked.options)
-    return _form(request, asked)
+    inputs = asked_of(request.query_params)
+    if not inputs.settings:
+        inputs = RunInputs(kind=inputs.kind, settings=form.begin(inputs.kind), options=inputs.options)
+    return _form(request, inputs)
 
 
 async def submit(request: Request) -> Response:
     """Start a run; the form again where something is wrong with it."""
     async with request.form(max_files=0, max_fields=500) as given:
-        asked = asked_of(_texts(given.multi_items()))
+        inputs = asked_of(_texts(given.multi_items()))
     try:
-        id = _work(request).submit(asked.kind, asked.settings, asked.options)
+        id = _work(request).submit(inputs.kind, inputs.settings, inputs.options)
     except OrreryError as error:
-        return _form(request, asked, str(error))
+        return _form(request, inputs, str(error))
     return RedirectResponse(f"/runs/{id}", 303)
 
 
@@ -60,9 +60,15 @@ async def run(request: Request) -> Response:
         return file_of(_work(request), found, query)
     view: Mapping[str, Any] = result_of(_work(request), found, query) if found.state == "done" else {}
     return page(
-        request, "run.html", line=line(found), run=found, told=told(found), change=_change(found), result=view,
+        request,
+        "run.html",
+        line=line(found),
+        run=found,
+        description=describe(found),
+        change=_change(found),
+        result=view,
         can_report=found.state == "done" and found.kind != "report",
-    )  # fmt: skip
+    )
 
 
 async def cancel(request: Request) -> Response:
@@ -93,10 +99,10 @@ async def forget(request: Request) -> Response:
     return RedirectResponse("/runs", 303)
 
 
-def _form(request: Request, asked: Asked, mistake: str = "") -> Response:
+def _form(request: Request, inputs: RunInputs, error: str = "") -> Response:
     return page(
-        request, "run_new.html", status=422 if mistake else 200, mistake=mistake,
-        suggestions=suggestions(request.app.state.place.uploads), **form.view(asked),
+        request, "run_new.html", status=422 if error else 200, error=error,
+        suggestions=suggestions(request.app.state.place.uploads), **form.view(inputs),
     )  # fmt: skip
 
 

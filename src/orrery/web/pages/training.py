@@ -8,8 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from orrery.base.errors import ScenarioError
-from orrery.reports.train import headline, numbers, told, where
-from orrery.scenario.ask import CannotBe
+from orrery.reports.train import describe, headline, numbers, where
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.schema import Scenario
 from orrery.scenario.train import TrainAnswer, train
 from orrery.scenario.train_offload import OffloadAnswer
@@ -19,7 +19,7 @@ from orrery.web.command import command
 from orrery.web.design.shown import shortage
 from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
-from orrery.web.training.asked import training_settings
+from orrery.web.training.inputs import training_settings
 
 MENU = (15, "/training", "Train")
 
@@ -29,7 +29,7 @@ FIELDS = (
 )  # fmt: skip
 """That can be changed beside the answer; all others are carried along."""
 
-Answered = TrainAnswer | OffloadAnswer | CannotBe
+Answered = TrainAnswer | OffloadAnswer | InfeasibleAnswer
 
 
 async def training(request: Request) -> Response:
@@ -51,11 +51,11 @@ def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[s
         "notes": answer.notes, "command": command("train", settings), "search": f"/runs/new?kind=train-plan&{address}",
         "report": f"/report?as=train&{address}",
     }  # fmt: skip
-    if isinstance(answer, CannotBe):
-        lacks = answer.infeasible
-        return common | {"lacks": lacks, "shortage": shortage(lacks), "headline": "This job cannot be"}
+    if isinstance(answer, InfeasibleAnswer):
+        infeasible = answer.infeasible
+        return common | {"infeasible": infeasible, "shortage": shortage(infeasible), "headline": "This job cannot be"}
     return common | {
-        "lacks": None, "headline": headline(answer), "told": told(answer), "numbers": numbers(answer),
+        "infeasible": None, "headline": headline(answer), "description": describe(answer), "numbers": numbers(answer),
         "where": where([("this layout", answer)]),
     }  # fmt: skip
 
@@ -64,7 +64,7 @@ def _file(kind: str, drawing: str, answer: Answered, settings: Mapping[str, Any]
     name = f"training-{settings['model']}-{settings['device']}"
     if kind == "json":
         return as_json(name, answer.to_json() | {"settings": settings})
-    if isinstance(answer, CannotBe):
+    if isinstance(answer, InfeasibleAnswer):
         raise ScenarioError(str(answer.infeasible))
     if kind == "csv":
         return as_csv(name, ("part", "time_s"), answer.parts.items())

@@ -16,16 +16,25 @@ from orrery.base.files import write_atomically
 from orrery.catalog.devices import template
 from orrery.web.render import page, wants_part
 from orrery.web.uploads.apart import checked_apart
-from orrery.web.uploads.kept import MOST_BYTES, MOST_FILES, Kept, delete, keep, listed, name_for, refuse_full
 from orrery.web.uploads.refused import TAKEN, text_of
+from orrery.web.uploads.stored_files import (
+    MAX_BYTES,
+    MAX_FILES,
+    StoredFile,
+    delete,
+    keep,
+    listed,
+    name_for,
+    refuse_full,
+)
 
 MENU = (60, "/uploads", "Uploads")
 
-MOST_FIELD_BYTES = 4096
-MOST_AT_ONCE = 1
+MAX_FIELD_BYTES = 4096
+MAX_AT_ONCE = 1
 """Files that are looked at at the same time; others wait."""
 
-_turn = asyncio.Semaphore(MOST_AT_ONCE)
+_turn = asyncio.Semaphore(MAX_AT_ONCE)
 
 
 async def uploads(request: Request) -> Response:
@@ -38,17 +47,17 @@ async def upload(request: Request) -> Response:
     if request.headers.get("content-encoding", "identity").casefold() != "identity":
         raise HTTPException(415, "Packed requests are not taken; send the file as it is.")
     try:
-        kept = await _taken(request)
+        stored = await _taken(request)
     except OrreryError as error:
         return _page(request, status=422, problem=str(error))
     if wants_part(request):
-        return _page(request, said=f"{kept.original} is kept as {kept.name}.")
+        return _page(request, text=f"{stored.original} is kept as {stored.name}.")
     return RedirectResponse("/uploads", 303)
 
 
-async def _taken(request: Request) -> Kept:
+async def _taken(request: Request) -> StoredFile:
     folder: Path = request.app.state.place.uploads
-    async with request.form(max_files=1, max_fields=4, max_part_size=MOST_FIELD_BYTES) as form:
+    async with request.form(max_files=1, max_fields=4, max_part_size=MAX_FIELD_BYTES) as form:
         file, called = form.get("file"), form.get("name")
         if not isinstance(file, UploadFile) or not file.filename:
             raise ScenarioError("file: none was sent; choose one.")
@@ -65,13 +74,13 @@ async def _taken(request: Request) -> Kept:
 
 async def remove(request: Request) -> Response:
     """Delete a file."""
-    async with request.form(max_files=0, max_fields=2, max_part_size=MOST_FIELD_BYTES) as form:
+    async with request.form(max_files=0, max_fields=2, max_part_size=MAX_FIELD_BYTES) as form:
         name = str(form.get("name", ""))
     try:
         delete(name, request.app.state.place.uploads)
     except OrreryError as error:
         return _page(request, status=422, problem=str(error))
-    return _page(request, said=f"{name} is deleted.") if wants_part(request) else RedirectResponse("/uploads", 303)
+    return _page(request, text=f"{name} is deleted.") if wants_part(request) else RedirectResponse("/uploads", 303)
 
 
 async def device_template(_: Request) -> Response:
@@ -80,12 +89,12 @@ async def device_template(_: Request) -> Response:
     return PlainTextResponse(template(), headers=headers)
 
 
-def _page(request: Request, status: int = 200, **said: Any) -> Response:
+def _page(request: Request, status: int = 200, **text: Any) -> Response:
     files = listed(request.app.state.place.uploads)
     return page(
-        request, "uploads.html", status=status, files=files, taken=TAKEN, most_files=MOST_FILES,
-        most_bytes=MOST_BYTES, used_bytes=sum(kept.size_bytes for kept in files),
-        **{"problem": "", "said": ""} | said,
+        request, "uploads.html", status=status, files=files, taken=TAKEN, most_files=MAX_FILES,
+        most_bytes=MAX_BYTES, used_bytes=sum(stored.size_bytes for stored in files),
+        **{"problem": "", "text": ""} | text,
     )  # fmt: skip
 
 

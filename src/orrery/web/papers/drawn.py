@@ -7,11 +7,11 @@ from orrery.drawing import Axis, Series, intervals, lines
 from orrery.drawing import Reading as Row
 from orrery.evidence.amounts import amount, input_name, input_text, metric_name
 from orrery.evidence.find.crossing import LOGARITHMIC_RATIO, Reading
-from orrery.evidence.judge.judged import Judged
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.verdict import accepted
-from orrery.web.papers.said import said
+from orrery.web.papers.messages import describe
 
-LEAST_ROWS, MOST_ROWS = 2, 24
+MIN_ROWS, MAX_ROWS = 2, 24
 LOGARITHMIC_CLAIMS = 30.0
 """Claims that span more than this are drawn on powers of ten."""
 
@@ -21,7 +21,7 @@ _UNITS = ("bytes", "s", "w", "hz", "j", "flops", "frac", "tokens")
 def curve(reading: Reading) -> str:
     """The prediction over the input: a line where the input is a number, else a row for each of its words."""
     title = f"{metric_name(reading.metric).capitalize()} over {input_name(reading.input)}"
-    against = f"against {said(reading.baseline, 60)}" if reading.baseline else ""
+    against = f"against {describe(reading.baseline, 60)}" if reading.baseline else ""
     numbers = _numbers(reading)
     predicted = [point.predicted for point in reading.points]
     if numbers is None:
@@ -61,18 +61,18 @@ def _unit(name: str) -> str:
     return words[-1] if words[-1] in _UNITS and words[0] not in ("num", "max") and len(words) > 1 else ""
 
 
-def claims(judged: Sequence[Judged]) -> tuple[str, ...]:
+def claims(judged: Sequence[ClaimResult]) -> tuple[str, ...]:
     """A drawing for each unit: what is reported with its tolerance, and the prediction."""
-    units: dict[str, list[Judged]] = {}
+    units: dict[str, list[ClaimResult]] = {}
     for j in judged:
         if j.predicted is not None:
             units.setdefault(j.claim.unit, []).append(j)
     by_size = sorted(units.items(), key=lambda pair: -len(pair[1]))
-    return tuple(_claims(unit, rows) for unit, rows in by_size if len(rows) >= LEAST_ROWS)
+    return tuple(_claims(unit, rows) for unit, rows in by_size if len(rows) >= MIN_ROWS)
 
 
-def _claims(unit: str, judged: Sequence[Judged]) -> str:
-    shown = sorted(judged, key=lambda j: j.claim.origin != "abstract")[:MOST_ROWS]
+def _claims(unit: str, judged: Sequence[ClaimResult]) -> str:
+    shown = sorted(judged, key=lambda j: j.claim.origin != "abstract")[:MAX_ROWS]
     rows = [_row(j) for j in shown]
     values = [abs(v) for row in rows for v in (row.value, row.other or 0.0) if v]
     is_log = all(row.value > 0.0 and (row.other or 0.0) > 0.0 for row in rows) and bool(values)
@@ -84,7 +84,7 @@ def _claims(unit: str, judged: Sequence[Judged]) -> str:
     return intervals(rows, axis, title=title, names=("reported, with its tolerance", "predicted"))
 
 
-def _row(j: Judged) -> Row:
+def _row(j: ClaimResult) -> Row:
     low, high = j.claim.low, j.claim.high
     ends = accepted(j.claim)
-    return Row(said(j.claim.id, 60), (low + high) / 2.0, *ends, j.predicted)
+    return Row(describe(j.claim.id, 60), (low + high) / 2.0, *ends, j.predicted)

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from orrery.evidence.amounts import amount, metric_name
 from orrery.evidence.find.citation import bibtex
 from orrery.evidence.find.entry import PaperEntry, entry_of
-from orrery.evidence.judge.judged import Judged
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.judge.page import reported
 from orrery.evidence.paper_file import Paper
 from orrery.evidence.verdict import VERDICTS
 from orrery.web.papers import drawn
 from orrery.web.papers.index import Index
-from orrery.web.papers.said import link, said
+from orrery.web.papers.messages import describe, link
 
 FIRST_CLAIMS = 12
 """That are seen at once; the others are unfolded."""
 
-MOST_WORDS = 3000
+MAX_WORDS = 3000
 """Letters of a sentence or two of a paper file."""
 
 
@@ -56,41 +56,49 @@ class View:
 def view_of(paper: Paper, index: Index) -> View:
     """The entry, computed and put into words."""
     entry = _cleaned(entry_of(paper, index.finder()))
-    links = ((said(name, 160), address) for name, url in entry.links.items() if (address := link(url)))
+    links = ((describe(name, 160), address) for name, url in entry.links.items() if (address := link(url)))
     rows = tuple(claim_row(j) for j in _in_order(entry.claims))
     count = Counter(j.verdict for j in entry.claims)
-    cited = bibtex(paper.key, said(paper.title), year=paper.year, arxiv=paper.arxiv, url=link(paper.link))
+    cited = bibtex(paper.key, describe(paper.title), year=paper.year, arxiv=paper.arxiv, url=link(paper.link))
     return View(
-        entry=entry, title=said(entry.title), links=tuple(links), cited=cited,
+        entry=entry,
+        title=describe(entry.title),
+        links=tuple(links),
+        cited=cited,
         counts=tuple((verdict, count[verdict]) for verdict in VERDICTS if count[verdict]),
-        curve=drawn.curve(entry.curve) if entry.curve else "", pictures=drawn.claims(entry.claims),
-        claims=rows[:FIRST_CLAIMS], more_claims=rows[FIRST_CLAIMS:],
-        open=tuple((said(what.replace("_", " ")), said(told, MOST_WORDS)) for what, told in entry.unstated.items()),
-    )  # fmt: skip
+        curve=drawn.curve(entry.curve) if entry.curve else "",
+        pictures=drawn.claims(entry.claims),
+        claims=rows[:FIRST_CLAIMS],
+        more_claims=rows[FIRST_CLAIMS:],
+        open=tuple(
+            (describe(what.replace("_", " ")), describe(classification, MAX_WORDS))
+            for what, classification in entry.unstated.items()
+        ),
+    )
 
 
 def _cleaned(e: PaperEntry) -> PaperEntry:
     """The entry with its own words made safe to show: a paper file may be anybody's."""
     words = {
-        name: said(getattr(e, name), MOST_WORDS) for name in ("mechanism", "gains", "costs", "missing", "no_curve")
+        name: describe(getattr(e, name), MAX_WORDS) for name in ("mechanism", "gains", "costs", "missing", "no_curve")
     }
-    related = tuple(replace(other, title=said(other.title)) for other in e.related)
-    curve = replace(e.curve, sentence=said(e.curve.sentence, MOST_WORDS)) if e.curve else None
-    names = tuple(said(name, 120) for name in e.other_mechanisms)
-    return replace(e, **words, layer=said(e.layer, 60), related=related, curve=curve, other_mechanisms=names)
+    related = tuple(replace(other, title=describe(other.title)) for other in e.related)
+    curve = replace(e.curve, sentence=describe(e.curve.sentence, MAX_WORDS)) if e.curve else None
+    names = tuple(describe(name, 120) for name in e.other_mechanisms)
+    return replace(e, **words, layer=describe(e.layer, 60), related=related, curve=curve, other_mechanisms=names)
 
 
-def _in_order(claims: Sequence[Judged]) -> list[Judged]:
+def _in_order(claims: Sequence[ClaimResult]) -> list[ClaimResult]:
     """What is predicted first, headlines of the abstract before the rest."""
     return sorted(claims, key=lambda j: (j.predicted is None, j.claim.origin != "abstract"))
 
 
-def claim_row(j: Judged) -> ClaimRow:
+def claim_row(j: ClaimResult) -> ClaimRow:
     """A claim, its prediction, and why."""
     against = f" against {j.claim.baseline}" if j.claim.baseline else ""
     return ClaimRow(
-        id=said(j.claim.id, 80), what=said(metric_name(j.claim.metric) + against, 160), reported=reported(j),
-        at=said(j.claim.at, 120), predicted="" if j.predicted is None else amount(j.predicted, j.claim.unit),
+        id=describe(j.claim.id, 80), what=describe(metric_name(j.claim.metric) + against, 160), reported=reported(j),
+        at=describe(j.claim.at, 120), predicted="" if j.predicted is None else amount(j.predicted, j.claim.unit),
         ratio="" if j.ratio is None else f"{round(j.ratio, 2) + 0.0:.2f}", verdict=j.verdict,
-        because=said(j.why, MOST_WORDS), note=said(j.claim.note, MOST_WORDS),
+        because=describe(j.why, MAX_WORDS), note=describe(j.claim.note, MAX_WORDS),
     )  # fmt: skip

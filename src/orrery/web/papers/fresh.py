@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from orrery.evidence.feed.kept import all_entries, num_by_day
+from orrery.evidence.feed.saved_entries import all_entries, num_by_day
 from orrery.evidence.feed.store import Store
 from orrery.evidence.feed.text import title_key
 from orrery.evidence.understanding.names import check_layers
@@ -13,7 +13,7 @@ from orrery.evidence.understanding.understand import understood
 from orrery.web.papers.item import Item, item_of_entry, item_of_trend
 from orrery.web.papers.own import marked_in
 
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 """Papers of a day or a list; the search finds the others."""
 
 NEAR_DAYS = 15
@@ -39,10 +39,11 @@ def papers_of(store: Store, day: date | None) -> Day:
     if day is None:
         return Day(day=None)
     entries = all_entries(store, day, day)
-    shown = entries[:MOST_SHOWN]
-    told, marks, filed = understood(store, shown), marked_in(store), files_by_name()
+    shown = entries[:MAX_SHOWN]
+    classification, marks, filed = understood(store, shown), marked_in(store), files_by_name()
     items = tuple(
-        item_of_entry(e, told[e.id], marks, filed.get(e.id) or filed.get(title_key(e.title), "")) for e in shown
+        item_of_entry(e, classification[e.id], marks, filed.get(e.id) or filed.get(title_key(e.title), ""))
+        for e in shown
     )
     return Day(
         day=day, items=items, num_all=len(entries), earlier=max((d for d in counts if d < day), default=None),
@@ -73,6 +74,6 @@ def trends(store: Store, until: date, by: str, layers: Sequence[str]) -> Trendin
     marks = marked.marks
     follows = (("layer", marks.layers), ("technique", marks.techniques), ("words", marks.words))
     return Trending(
-        items=tuple(item_of_trend(trend, marked) for trend in found[:MOST_SHOWN]), num_all=len(found),
+        items=tuple(item_of_trend(trend, marked) for trend in found[:MAX_SHOWN]), num_all=len(found),
         follows=tuple((kind, name) for kind, names in follows for name in names),
     )  # fmt: skip

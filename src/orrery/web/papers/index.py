@@ -14,17 +14,17 @@ from orrery.base.errors import OrreryError
 from orrery.evidence.feed.store import Store
 from orrery.evidence.find.document import Document
 from orrery.evidence.find.entry import entry_of
-from orrery.evidence.find.filters import Filters, kept
-from orrery.evidence.find.search import Finder, Found
-from orrery.evidence.find.shelf import library, stamp
+from orrery.evidence.find.filters import Filters, select
+from orrery.evidence.find.library_cache import library, stamp
+from orrery.evidence.find.search import Finder, QueryResult
 from orrery.evidence.library import library_file
-from orrery.evidence.understanding.meant import fetched_documents, named
+from orrery.evidence.understanding.paper_lookup import fetched_documents, named
 from orrery.evidence.understanding.understand import house
 
 LOOK_S = 1.0
 """A paper file that changed is seen within this time."""
 
-MOST_QUERY = 300
+MAX_QUERY = 300
 """Letters of a query that are read."""
 
 
@@ -50,12 +50,12 @@ class Index:
                 self._fetched = mark, self._read()
             return self._documents[1] + (self._fetched[1] if has_new else ())
 
-    def search(self, query: str, filters: Filters, *, has_new: bool, limit: int) -> Found:
+    def search(self, query: str, filters: Filters, *, has_new: bool, limit: int) -> QueryResult:
         """The best papers for a query among those that pass the filters."""
         finder = self.finder(has_new)
-        among = kept(finder.documents, filters)
+        among = select(finder.documents, filters)
         with self._searching:
-            return finder.search(query[:MOST_QUERY], among=among, limit=limit)
+            return finder.search(query[:MAX_QUERY], among=among, limit=limit)
 
     def finder(self, has_new: bool = False) -> Finder:
         """The index itself, made where it is not."""

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from orrery.evidence.feed.entry import Entry, Understood
+from orrery.evidence.feed.entry import Classification, Entry
 from orrery.evidence.find.document import LIBRARY, Document
 from orrery.evidence.find.search import Hit
 from orrery.evidence.judge.scorecard import read_scorecard
 from orrery.evidence.understanding.trending import ScorePart, Trend
 from orrery.web.papers.fetched_view import read_claim
+from orrery.web.papers.messages import MAX_TEXT, describe
 from orrery.web.papers.own import Marked
-from orrery.web.papers.said import MOST_TEXT, said
 
-MOST_CLAIMS = 3
+MAX_CLAIMS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +53,18 @@ def item_of(document: Document, marked: Marked, because: Sequence[str] = ()) -> 
     """A paper of the index."""
     d = document
     known = d.key, d.arxiv, d.title
-    facts = (str(d.year or ""), d.layer, d.kind, d.fit, "" if d.source == LIBRARY else f"from {said(d.source, 40)}")
+    facts = (str(d.year or ""), d.layer, d.kind, d.fit, "" if d.source == LIBRARY else f"from {describe(d.source, 40)}")
     return Item(
-        key=d.key, title=said(d.title), text=said(d.text, MOST_TEXT), facts=tuple(fact for fact in facts if fact),
-        verdicts=verdicts(d.key), because=said(", ".join(because)), is_new=d.source != LIBRARY,
-        is_read=marked.is_read(*known), is_upvoted=marked.is_upvoted(*known),
-    )  # fmt: skip
+        key=d.key,
+        title=describe(d.title),
+        text=describe(d.text, MAX_TEXT),
+        facts=tuple(fact for fact in facts if fact),
+        verdicts=verdicts(d.key),
+        because=describe(", ".join(because)),
+        is_new=d.source != LIBRARY,
+        is_read=marked.is_read(*known),
+        is_upvoted=marked.is_upvoted(*known),
+    )
 
 
 def verdicts(key: str) -> tuple[tuple[str, int], ...]:
@@ -72,24 +78,31 @@ def item_of_hit(hit: Hit, marked: Marked) -> Item:
     return item_of(hit.document, marked, hit.because)
 
 
-def item_of_entry(entry: Entry, told: Understood, marked: Marked, library_key: str = "") -> Item:
+def item_of_entry(entry: Entry, classification: Classification, marked: Marked, library_key: str = "") -> Item:
     """A new paper, with what is understood of it; its own page is that of its file where it has one."""
     arxiv = "" if ":" in entry.id else entry.id
     who = entry.organisation or (entry.authors[0] if entry.authors else "")
     more = "" if entry.organisation or entry.num_authors < 2 else f" and {entry.num_authors - 1} more"
-    layer = f"{told.layer} ({told.layer_confidence_frac:.0%} sure)" if told.layer else ""
-    facts = (f"{entry.published:%d %b %Y}" if entry.published else "", layer, said(who, 60) + more if who else "")
+    layer = f"{classification.layer} ({classification.layer_confidence_frac:.0%} sure)" if classification.layer else ""
+    facts = (f"{entry.published:%d %b %Y}" if entry.published else "", layer, describe(who, 60) + more if who else "")
     known = entry.id, arxiv, entry.title
     return Item(
-        key=library_key or entry.id, title=said(entry.title), text=said(entry.abstract, MOST_TEXT),
-        facts=tuple(fact for fact in facts if fact), verdicts=verdicts(library_key) if library_key else (),
-        claims=tuple(dict.fromkeys(f"{c.what}: {c.amount}" for c in map(read_claim, told.claims[:MOST_CLAIMS]))),
-        is_new=not library_key, is_read=marked.is_read(*known), is_upvoted=marked.is_upvoted(*known),
-    )  # fmt: skip
+        key=library_key or entry.id,
+        title=describe(entry.title),
+        text=describe(entry.abstract, MAX_TEXT),
+        facts=tuple(fact for fact in facts if fact),
+        verdicts=verdicts(library_key) if library_key else (),
+        claims=tuple(
+            dict.fromkeys(f"{c.what}: {c.amount}" for c in map(read_claim, classification.claims[:MAX_CLAIMS]))
+        ),
+        is_new=not library_key,
+        is_read=marked.is_read(*known),
+        is_upvoted=marked.is_upvoted(*known),
+    )
 
 
 def item_of_trend(trend: Trend, marked: Marked) -> Item:
     """A trending paper, with its score unfolded."""
     found = item_of_entry(trend.entry, trend.understood, marked, trend.library_key)
-    parts = tuple(replace(part, because=said(part.because)) for part in trend.parts)
+    parts = tuple(replace(part, because=describe(part.because)) for part in trend.parts)
     return replace(found, parts=parts)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from orrery.evidence.digest.subscription import MOST_CHOSEN, Wanted, check_wanted, checked_frequency
+from orrery.evidence.digest.subscription import MAX_CHOSEN, SubscriptionFilter, check_selection, checked_frequency
 from orrery.web.address import Query
 
 
@@ -17,13 +17,13 @@ class Written:
     searches: tuple[str, ...]
     frequency: str
 
-    def wanted(self) -> Wanted:
+    def selection(self) -> SubscriptionFilter:
         """The same, checked."""
-        found = Wanted(
+        found = SubscriptionFilter(
             layers=self.layers, techniques=self.techniques, searches=self.searches,
             frequency=checked_frequency(self.frequency),
         )  # fmt: skip
-        check_wanted(found)
+        check_selection(found)
         return found
 
 
@@ -32,13 +32,13 @@ def written(query: Query) -> Written:
     techniques = tuple(name for value in query.getlist("technique") for name in value.replace(",", " ").split())
     searches = tuple(line.strip() for value in query.getlist("search") for line in value.splitlines() if line.strip())
     return Written(
-        address=query.get("address", "").strip()[:300], techniques=techniques[: MOST_CHOSEN + 1],
+        address=query.get("address", "").strip()[:300], techniques=techniques[: MAX_CHOSEN + 1],
         layers=tuple(dict.fromkeys(name for name in query.getlist("layer") if name)),
-        searches=searches[: MOST_CHOSEN + 1], frequency=query.get("by", "week"),
+        searches=searches[: MAX_CHOSEN + 1], frequency=query.get("by", "week"),
     )  # fmt: skip
 
 
-def query_of(wanted: Wanted | Written) -> str:
+def query_of(selection: SubscriptionFilter | Written) -> str:
     """The parameters that say the same."""
-    lists = (("layer", wanted.layers), ("technique", wanted.techniques), ("search", wanted.searches))
-    return urlencode([("by", wanted.frequency), *((name, one) for name, chosen in lists for one in chosen)])
+    lists = (("layer", selection.layers), ("technique", selection.techniques), ("search", selection.searches))
+    return urlencode([("by", selection.frequency), *((name, one) for name, chosen in lists for one in chosen)])

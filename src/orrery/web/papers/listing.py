@@ -5,23 +5,23 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 from orrery.evidence.find.document import Document
-from orrery.evidence.find.filters import VERDICTS, Filters, kept
+from orrery.evidence.find.filters import VERDICTS, Filters, select
 from orrery.web.address import Query
-from orrery.web.papers.index import MOST_QUERY, Index
+from orrery.web.papers.index import MAX_QUERY, Index
 from orrery.web.papers.item import Item, item_of, item_of_hit, verdicts
+from orrery.web.papers.messages import describe
 from orrery.web.papers.own import Marked
-from orrery.web.papers.said import said
 
 PAGE_ITEMS = 25
-MOST_HITS = 200
+MAX_HITS = 200
 """Papers of one search; what comes after has little to do with it."""
 
-MOST_FILTER, MOST_PAGE = 120, 10_000
+MAX_FILTER, MAX_PAGE = 120, 10_000
 FILTERS = tuple(f.name for f in fields(Filters))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PaperQuery:
     """What a list is asked for, as it was typed."""
 
     query: str = ""
@@ -30,14 +30,14 @@ class Asked:
     page: int = 1
 
     @staticmethod
-    def of(query: Query, has_new: bool = False) -> "Asked":
+    def of(query: Query, has_new: bool = False) -> "PaperQuery":
         """From an address."""
-        words = {name: query.get(name, "").strip()[:MOST_FILTER] for name in FILTERS}
+        words = {name: query.get(name, "").strip()[:MAX_FILTER] for name in FILTERS}
         page = query.get("page", "1")
-        return Asked(
-            query=" ".join(query.get("q", "").split())[:MOST_QUERY], filters=Filters(**words),
+        return PaperQuery(
+            query=" ".join(query.get("q", "").split())[:MAX_QUERY], filters=Filters(**words),
             has_new={"new": True, "library": False}.get(query.get("among", ""), has_new),
-            page=min(max(1, int(page)), MOST_PAGE) if page.isdecimal() and len(page) < 6 else 1,
+            page=min(max(1, int(page)), MAX_PAGE) if page.isdecimal() and len(page) < 6 else 1,
         )  # fmt: skip
 
 
@@ -52,17 +52,17 @@ class Listing:
     read_as: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def listing(index: Index, asked: Asked, marked: Marked) -> Listing:
+def listing(index: Index, query: PaperQuery, marked: Marked) -> Listing:
     """What is asked for. Raises where no paper carries a filter's word, or a query says nothing."""
-    every = index.documents(asked.has_new)
-    start = (asked.page - 1) * PAGE_ITEMS
+    every = index.documents(query.has_new)
+    start = (query.page - 1) * PAGE_ITEMS
     part = slice(start, start + PAGE_ITEMS)
-    if asked.query:
-        found = index.search(asked.query, asked.filters, has_new=asked.has_new, limit=MOST_HITS)
+    if query.query:
+        found = index.search(query.query, query.filters, has_new=query.has_new, limit=MAX_HITS)
         items = tuple(item_of_hit(hit, marked) for hit in found.hits[part])
-        num, read_as = len(found.hits), {said(a, 60): said(b, 60) for a, b in found.read_as.items()}
+        num, read_as = len(found.hits), {describe(a, 60): describe(b, 60) for a, b in found.read_as.items()}
     else:
-        shown = sorted(kept(every, asked.filters), key=_latest)
+        shown = sorted(select(every, query.filters), key=_latest)
         items, num, read_as = tuple(item_of(d, marked) for d in shown[part]), len(shown), {}
     return Listing(
         items=items, num_found=num, num_all=len(every), num_pages=max(1, -(-num // PAGE_ITEMS)), read_as=read_as
@@ -77,13 +77,13 @@ NONE = (("reproduced", 0), ("not reproduced", 0))
 """Verdicts of a paper that has none."""
 
 
-def rows(index: Index, asked: Asked) -> list[dict[str, str | int | None]]:
+def rows(index: Index, query: PaperQuery) -> list[dict[str, str | int | None]]:
     """All that is asked for, as plain data."""
-    if asked.query:
-        hits = index.search(asked.query, asked.filters, has_new=asked.has_new, limit=MOST_HITS).hits
+    if query.query:
+        hits = index.search(query.query, query.filters, has_new=query.has_new, limit=MAX_HITS).hits
         documents = [hit.document for hit in hits]
     else:
-        documents = sorted(kept(index.documents(asked.has_new), asked.filters), key=_latest)
+        documents = sorted(select(index.documents(query.has_new), query.filters), key=_latest)
     return [
         {"key": d.key, "title": d.title, "year": d.year, "layer": d.layer, "kind": d.kind, "fit": d.fit, "url": d.url,
          **{f"num_{word.replace(' ', '_')}": num for word, num in (*NONE, *verdicts(d.key))}}
@@ -100,7 +100,7 @@ def choices(index: Index) -> dict[str, tuple[str, ...]]:
 def _choices(documents: tuple[Document, ...]) -> dict[str, tuple[str, ...]]:
 
     def names(*found: str) -> tuple[str, ...]:
-        return tuple(sorted({said(name, 80) for name in found if name}))
+        return tuple(sorted({describe(name, 80) for name in found if name}))
 
     return {
         "layer": names(*(d.layer for d in documents)), "kind": names(*(d.kind for d in documents)),

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from orrery.evidence.amounts import amount
-from orrery.evidence.feed.entry import NumericClaim, Understood
-from orrery.evidence.understanding.meaning import Deployment, Meaning, is_of_training
+from orrery.evidence.feed.entry import Classification, NumericClaim
+from orrery.evidence.understanding.meaning import Deployment, DeploymentEffect, is_of_training
 from orrery.scenario.file import read_settings
 from orrery.scenario.schema import read_scenario
 from orrery.web.address import Query, settings_of
 from orrery.web.forms import Field, fields, others
 from orrery.web.named import UPLOADED, grounded, uploaded
-from orrery.web.papers.said import said
+from orrery.web.papers.messages import describe
 from orrery.web.place import Place
-from orrery.web.uploads.kept import listed
+from orrery.web.uploads.stored_files import listed
 
-MOST_TECHNIQUES = 6
+MAX_TECHNIQUES = 6
 """Of one paper that are tried; each may take a simulation."""
 
-MOST_REQUESTS = 2000
+MAX_REQUESTS = 2000
 """Of one simulation."""
 
 STILL_FRAC = 1e-3
@@ -55,23 +55,25 @@ class Form:
     others: Sequence[tuple[str, str]]  # settings of the address that have no field
 
 
-def form_of(query: Query, place: Place, told: Understood) -> Form:
+def form_of(query: Query, place: Place, classification: Classification) -> Form:
     """What the address asks, or a start where it asks nothing."""
     given = settings_of(query)
     job = query.get("job", "")
-    is_training = job == "train" or (job != "serve" and ("global_batch" in given or (not given and _trains(told))))
+    is_training = job == "train" or (
+        job != "serve" and ("global_batch" in given or (not given and _trains(classification)))
+    )
     names, start = (TRAINING, START_TRAINING) if is_training else (SERVING, START_SERVING)
     file = query.get("scenario", "").removeprefix(UPLOADED)
-    files = tuple(kept.name for kept in listed(place.uploads) if kept.kind == "scenario")
+    files = tuple(stored.name for stored in listed(place.uploads) if stored.kind == "scenario")
     return Form(
         is_training=is_training, file=file, files=files, others=others(given, names),
         fields=fields(given if given or file else start, names),
     )  # fmt: skip
 
 
-def _trains(told: Understood) -> bool:
+def _trains(classification: Classification) -> bool:
     """Whether the paper's first technique that can be switched is one of training."""
-    kinds = [kind for name, _ in told.techniques if (kind := is_of_training(name)) is not None]
+    kinds = [kind for name, _ in classification.techniques if (kind := is_of_training(name)) is not None]
     return bool(kinds) and kinds[0]
 
 
@@ -92,27 +94,28 @@ def _written(path: Path) -> dict[str, Any]:
     return {key.replace("-", "_"): value for key, value in read_settings(path).items()}
 
 
-def question(deployment: Mapping[str, Any], told: Understood) -> dict[str, Any]:
+def question(deployment: Mapping[str, Any], classification: Classification) -> dict[str, Any]:
     """What the worker is asked, as plain data."""
     return {
-        "deployment": dict(deployment), "techniques": [list(pair) for pair in told.techniques[:MOST_TECHNIQUES]],
-        "metrics": list(dict.fromkeys(claim.metric for claim in told.claims)),
-    }  # fmt: skip
+        "deployment": dict(deployment),
+        "techniques": [list(pair) for pair in classification.techniques[:MAX_TECHNIQUES]],
+        "metrics": list(dict.fromkeys(claim.metric for claim in classification.claims)),
+    }
 
 
-def answered(asked: Mapping[str, Any]) -> dict[str, Any]:
+def answered(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """In the worker: each technique, computed without it and with it."""
-    scenario = read_scenario(asked["deployment"])
-    if scenario.num_requests is not None and scenario.num_requests > MOST_REQUESTS:
-        scenario = read_scenario({**asked["deployment"], "num_requests": MOST_REQUESTS})
-    told = Understood(
-        techniques=tuple((name, sure) for name, sure in asked["techniques"]),
+    scenario = read_scenario(inputs["deployment"])
+    if scenario.num_requests is not None and scenario.num_requests > MAX_REQUESTS:
+        scenario = read_scenario({**inputs["deployment"], "num_requests": MAX_REQUESTS})
+    classification = Classification(
+        techniques=tuple((name, sure) for name, sure in inputs["techniques"]),
         claims=tuple(
             NumericClaim(metric=metric, low=0.0, high=0.0, unit="", reading="", text="", confidence_frac=1.0)
-            for metric in asked["metrics"]
+            for metric in inputs["metrics"]
         ),
     )
-    return {"meanings": [asdict(meaning) for meaning in Deployment(scenario).meanings(told)]}
+    return {"meanings": [asdict(meaning) for meaning in Deployment(scenario).meanings(classification)]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +136,13 @@ class Shown:
 
 def shown(answer: Mapping[str, Any]) -> tuple[Shown, ...]:
     """The worker's answer as a page shows it."""
-    return tuple(_shown(Meaning(**meaning)) for meaning in answer["meanings"])
+    return tuple(_shown(DeploymentEffect(**meaning)) for meaning in answer["meanings"])
 
 
-def _shown(m: Meaning) -> Shown:
+def _shown(m: DeploymentEffect) -> Shown:
     name, unit = _FIGURES.get(m.metric, (m.metric, ""))
     return Shown(
-        technique=m.technique, sure=f"{m.confidence_frac:.0%}", metric=name, because=said(m.because, 1000),
+        technique=m.technique, sure=f"{m.confidence_frac:.0%}", metric=name, because=describe(m.because, 1000),
         before=amount(m.before, unit) if m.before is not None else "",
         after=amount(m.after, unit) if m.after is not None else "",
         ratio="" if m.ratio is None else f"{m.ratio:.2f} times", effect=_effect(m.before, m.after, unit),

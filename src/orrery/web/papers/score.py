@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orrery.base.errors import ScenarioError
-from orrery.evidence.find.filters import Filters, kept
-from orrery.evidence.judge.judged import Judged
+from orrery.evidence.find.filters import Filters, select
+from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.judge.page import totals
 from orrery.evidence.judge.plot import draw
 from orrery.evidence.judge.scorecard import recorded
@@ -45,11 +45,11 @@ class Score:
     num_pages: int
 
 
-def judged(index: Index, filters: Filters) -> tuple[Judged, ...]:
+def judged(index: Index, filters: Filters) -> tuple[ClaimResult, ...]:
     """The claims that pass: papers by their filters, claims by verdict and metric; the furthest off first."""
     if filters.verdict and filters.verdict not in VERDICTS:
         raise ScenarioError(f"verdict: {filters.verdict[:40]!r} is none of {', '.join(VERDICTS)}.")
-    documents = kept(index.documents(), replace(filters, verdict=""))
+    documents = select(index.documents(), replace(filters, verdict=""))
     metrics = {"_".join(part.casefold().split()) for part in filters.metric.split(",")} if filters.metric else None
     found = (
         j
@@ -60,7 +60,7 @@ def judged(index: Index, filters: Filters) -> tuple[Judged, ...]:
     return tuple(sorted(found, key=_off, reverse=True))
 
 
-def _off(j: Judged) -> float:
+def _off(j: ClaimResult) -> float:
     """How far a prediction is from what is reported, in powers; what is not predicted comes last."""
     if j.predicted is None:
         return -1.0
@@ -69,9 +69,9 @@ def _off(j: Judged) -> float:
     return abs(math.log(j.ratio)) if j.ratio > 0.0 else math.inf
 
 
-def score(claims: Sequence[Judged], page: int) -> Score:
+def score(claims: Sequence[ClaimResult], page: int) -> Score:
     """The claims that passed, drawn and counted."""
-    by_paper: dict[str, list[Judged]] = {}
+    by_paper: dict[str, list[ClaimResult]] = {}
     for j in claims:
         by_paper.setdefault(j.paper, []).append(j)
     papers = {key: get_paper(key) for key in by_paper}
@@ -90,6 +90,6 @@ def score(claims: Sequence[Judged], page: int) -> Score:
     )  # fmt: skip
 
 
-def _counts(claims: Sequence[Judged]) -> tuple[int, ...]:
+def _counts(claims: Sequence[ClaimResult]) -> tuple[int, ...]:
     count: Counter[Verdict] = Counter(j.verdict for j in claims)
     return tuple(count[verdict] for verdict in VERDICTS)

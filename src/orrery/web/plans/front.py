@@ -7,10 +7,10 @@ import numpy as np
 
 from orrery.drawing import Axis, Point, scatter
 from orrery.planner.pareto import front
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.web.plans.candidate import Plain, design, named, usd_per_million
 
-MOST_POINTS = 120
+MAX_POINTS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +33,19 @@ def _usd(answer: Plain, point: Plain) -> float | None:
     return point.get("usd_per_million_tokens") or usd_per_million(answer, point)
 
 
-ALONG = (
+X_AXES = (
     Side(key="user", label="Output tokens/s that one reader sees", unit="", of=_plain("output_tokens_per_s_per_user")),
     Side(key="tpot", label="Time per further token", unit="s", of=_plain("tpot_s"), is_less_better=True),
     Side(key="ttft", label="Time to first token", unit="s", of=_plain("ttft_s"), is_less_better=True, is_log=True),
 )
-UP = (
+Y_AXES = (
     Side(key="device", label="Output tokens/s from each device", unit="", of=_plain("output_tokens_per_s_per_device")),
     Side(key="usd", label="Dollars per million output tokens", unit="usd", of=_usd, is_less_better=True, is_log=True),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class FrontPoint:
     """A point of the drawing, and its row."""
 
     id: str
@@ -63,18 +63,21 @@ def side(sides: tuple[Side, ...], key: str) -> Side:
     return next((s for s in sides if s.key == key), sides[0])
 
 
-def spots(answer: Plain) -> tuple[Spot, ...]:
+def front_points(answer: Plain) -> tuple[FrontPoint, ...]:
     """The front's points as rows, by falling speed for a reader."""
-    return tuple(_spot(answer, p, f"f{n}") for n, p in enumerate(answer["front"][:MOST_POINTS], 1))
+    return tuple(_point(answer, p, f"f{n}") for n, p in enumerate(answer["front"][:MAX_POINTS], 1))
 
 
-def _spot(answer: Plain, point: Plain, id: str) -> Spot:
+def _point(answer: Plain, point: Plain, id: str) -> FrontPoint:
     cells = (
-        f"{point['concurrency']:,.3g}", said(point["output_tokens_per_s_per_user"], ""),
-        said(point["output_tokens_per_s_per_device"], ""), said(point["ttft_s"], "s"), said(point["tpot_s"], "s"),
-        said(_usd(answer, point), "usd"),
-    )  # fmt: skip
-    return Spot(
+        f"{point['concurrency']:,.3g}",
+        format_value(point["output_tokens_per_s_per_user"], ""),
+        format_value(point["output_tokens_per_s_per_device"], ""),
+        format_value(point["ttft_s"], "s"),
+        format_value(point["tpot_s"], "s"),
+        format_value(_usd(answer, point), "usd"),
+    )
+    return FrontPoint(
         id=id, name=named(point), href=design(answer, point), cells=cells,
         is_met=point["meets_objectives"],
     )  # fmt: skip
@@ -82,7 +85,7 @@ def _spot(answer: Plain, point: Plain, id: str) -> Spot:
 
 def drawn(answer: Plain, x: Side, y: Side) -> str:
     """Points that meet the objectives, points that miss one, and the plans at this load."""
-    points = [(f"f{n}", p, _kind(p)) for n, p in enumerate(answer["front"][:MOST_POINTS], 1)]
+    points = [(f"f{n}", p, _kind(p)) for n, p in enumerate(answer["front"][:MAX_POINTS], 1)]
     points += [(f"p{n}", p, "the plans at this load") for n, p in enumerate(answer["plans"], 1)]
     placed = [(id, p, kind, x.of(answer, p), y.of(answer, p)) for id, p, kind in points]
     known = [(id, p, kind, a, b) for id, p, kind, a, b in placed if a is not None and b is not None]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from orrery.base.units import text
 from orrery.reports.plan_alternatives import WHY
-from orrery.reports.words import counted, listed, said
+from orrery.reports.words import counted, format_value, listed
 from orrery.web.plans.candidate import Plain
 
 MISSES = 4
@@ -26,7 +26,7 @@ def kinds(answer: Plain) -> tuple[Kind, ...]:
     found: list[Kind] = []
     for reason, count in Counter(r["reason"] for r in answer["rejected"]).most_common():
         near = sorted((r for r in answer["rejected"] if r["reason"] == reason), key=_excess)
-        misses = tuple(dict.fromkeys(lacking(r) for r in near))
+        misses = tuple(dict.fromkeys(shortfall(r) for r in near))
         name = f"{count:,} {WHY.get(reason, reason)}"
         found.append(Kind(name=name, misses=misses[:MISSES], num_more=max(0, len(misses) - MISSES)))
     return tuple(found)
@@ -52,7 +52,10 @@ def fewer(answer: Plain) -> str:
         less = best["replicas"] - 1
         carried = less * best["highest_requests_per_s"] / best["replicas"]
         verb = "carries" if less == 1 else "carry"
-        return f"{counted(less, 'replica')} of it {verb} {said(carried, 'requests_per_s')}, less than what arrives."
+        return (
+            f"{counted(less, 'replica')} of it {verb} {format_value(carried, 'requests_per_s')}, less than what "
+            f"arrives."
+        )
     other = next((p for p in answer["plans"] if p["num_devices"] < best["num_devices"]), None)
     if other is not None:
         return (
@@ -61,10 +64,10 @@ def fewer(answer: Plain) -> str:
     short = [r for r in answer["rejected"] if _devices(r) < best["num_devices"]]
     if not short:
         return "With fewer devices, no way was found that costs less."
-    return f"The nearest miss with fewer is {lacking(min(short, key=_excess))}"
+    return f"The nearest miss with fewer is {shortfall(min(short, key=_excess))}"
 
 
-def lacking(rejected: Plain) -> str:
+def shortfall(rejected: Plain) -> str:
     """What it needs, what there is, and what would do; as many digits as it takes to see the difference."""
     need = have = ""
     for digits in (3, 4, 5):
@@ -94,6 +97,9 @@ def _excess(rejected: Plain) -> float:
 def headline(answer: Plain) -> str:
     """The first plan in a sentence."""
     best = answer["plans"][0]
-    usd = f" for {said(best['usd_per_hour'], 'usd')} an hour" if best["usd_per_hour"] is not None else ""
+    usd = f" for {format_value(best['usd_per_hour'], 'usd')} an hour" if best["usd_per_hour"] is not None else ""
     what = listed([counted(best["num_devices"], best["device"] + " device")])
-    return f"{what}{usd}: first tokens in {said(best['ttft_s'], 's')}, each further one in {said(best['tpot_s'], 's')}."
+    return (
+        f"{what}{usd}: first tokens in {format_value(best['ttft_s'], 's')}, each further one in "
+        f"{format_value(best['tpot_s'], 's')}."
+    )

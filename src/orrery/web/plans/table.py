@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from orrery.reports.serving_words import BOUND_BY
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.web.export import Cell
 from orrery.web.plans.candidate import Plain, design, named
 
@@ -63,13 +63,13 @@ def _row(answer: Plain, number: int, plan: Plain) -> Row:
     return Row(
         number=number, id=f"p{number}", name=times + named(plan), href=design(answer, plan),
         limit=BOUND_BY.get(plan["bound_by"]) or str(plan["bound_by"]),
-        cells=tuple((said(plan[c.key], c.unit), between(around.get(c.key), c.unit)) for c in COLUMNS),
+        cells=tuple((format_value(plan[c.key], c.unit), between(around.get(c.key), c.unit)) for c in COLUMNS),
     )  # fmt: skip
 
 
 def between(interval: Plain | None, unit: str) -> str:
     """``47 ms to 76 ms``; empty where no interval is known."""
-    return f"{said(interval['low_80'], unit)} to {said(interval['high_80'], unit)}" if interval else ""
+    return f"{format_value(interval['low_80'], unit)} to {format_value(interval['high_80'], unit)}" if interval else ""
 
 
 def next_sort(sort: str, key: str) -> str:

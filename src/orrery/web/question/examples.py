@@ -10,16 +10,16 @@ class Example:
     """A question in words, and where it is answered."""
 
     name: str
-    told: str
+    description: str
     href: str
 
 
-def _plan(name: str, told: str, **settings: object) -> Example:
-    return Example(name=name, told=told, href=f"/plans?{query_of(settings)}")
+def _plan(name: str, description: str, **settings: object) -> Example:
+    return Example(name=name, description=description, href=f"/plans?{query_of(settings)}")
 
 
-def _design(name: str, told: str, **settings: object) -> Example:
-    return Example(name=name, told=told, href=f"/design?{query_of(settings)}")
+def _design(name: str, description: str, **settings: object) -> Example:
+    return Example(name=name, description=description, href=f"/design?{query_of(settings)}")
 
 
 EXAMPLES = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from orrery.scenario.fields import SETTINGS
 from orrery.web.forms import Field, fields
-from orrery.web.runs.asked import METRICS, OBJECTIVE, Asked
+from orrery.web.runs.inputs import METRICS, OBJECTIVE, RunInputs
 from orrery.web.work.kinds import KINDS
 
 WHAT = ("model", "device", "tp", "pp", "dp", "ep", "replicas", "weights", "kv", "engine")
@@ -49,27 +49,27 @@ def begin(kind: str) -> dict[str, Any]:
     return found
 
 
-def view(asked: Asked) -> dict[str, Any]:
+def view(inputs: RunInputs) -> dict[str, Any]:
     """What the template needs: groups of fields, objectives, and the rest."""
-    kind = KINDS[asked.kind if asked.kind in FIRST else "simulate"]
-    groups = [(title, fields(asked.settings, names)) for title, names in FIRST[kind.name]]
+    kind = KINDS[inputs.kind if inputs.kind in FIRST else "simulate"]
+    groups = [(title, fields(inputs.settings, names)) for title, names in FIRST[kind.name]]
     shown = {name for _, names in FIRST[kind.name] for name in names} | {"slo"}
     if kind.name == "capacity":
         shown |= {"rate", "concurrency"}  # a capacity finds the rate
     rest = [s.name for s in SETTINGS if kind.command in s.commands and s.name not in shown]
     return {
         "kind": kind, "kinds": tuple(KINDS[name] for name in FIRST), "groups": groups,
-        "objectives": _objectives(asked, kind.command),
-        "slo_rest": _slo_rest(asked), "rest": fields(asked.settings, rest),
-        "is_rest_open": any(name in asked.settings for name in rest), "options": asked.options,
-        "left_out": asked.left_out, "address": asked.address,
+        "objectives": _objectives(inputs, kind.command),
+        "slo_rest": _slo_rest(inputs), "rest": fields(inputs.settings, rest),
+        "is_rest_open": any(name in inputs.settings for name in rest), "options": inputs.options,
+        "left_out": inputs.left_out, "address": inputs.address,
     }  # fmt: skip
 
 
-def _objectives(asked: Asked, command: str) -> tuple[Field, ...]:
+def _objectives(inputs: RunInputs, command: str) -> tuple[Field, ...]:
     if command == "train":
         return ()
-    given: Sequence[str] = asked.settings.get("slo", ())
+    given: Sequence[str] = inputs.settings.get("slo", ())
     limits = {name: limit for name, _, limit in (one.partition(":") for one in given)}
     return tuple(
         Field(name=f"{m}_{OBJECTIVE}", label=f"{LABELS[m]}, ms", value=limits.get(m, ""), is_number=True,
@@ -78,6 +78,6 @@ def _objectives(asked: Asked, command: str) -> tuple[Field, ...]:
     )  # fmt: skip
 
 
-def _slo_rest(asked: Asked) -> tuple[str, ...]:
+def _slo_rest(inputs: RunInputs) -> tuple[str, ...]:
     """Objectives that have no field of their own: carried along."""
-    return tuple(str(one) for one in asked.settings.get("slo", ()) if str(one).partition(":")[0] not in METRICS)
+    return tuple(str(one) for one in inputs.settings.get("slo", ()) if str(one).partition(":")[0] not in METRICS)

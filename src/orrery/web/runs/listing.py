@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orrery.web.runs.asked import told
+from orrery.web.runs.inputs import describe
 from orrery.web.work.kinds import KINDS
 from orrery.web.work.run import Run
 
@@ -21,10 +21,10 @@ class Line:
 
     run: Run
     kind: str
-    told: str
+    description: str
     state: str
     look: str
-    asked: str
+    created: str
     took: str
 
 
@@ -32,14 +32,22 @@ def line(run: Run) -> Line:
     """One run."""
     state, look = STATES[run.state]
     kind = KINDS[run.kind].title if run.kind in KINDS else run.kind
-    return Line(run=run, kind=kind, told=told(run), state=state, look=look, asked=ago(run.created_s), took=took(run))
+    return Line(
+        run=run,
+        kind=kind,
+        description=describe(run),
+        state=state,
+        look=look,
+        created=ago(run.created_s),
+        took=took(run),
+    )
 
 
 def lines_of(runs: Sequence[Run], kind: str, state: str, text: str) -> tuple[Line, ...]:
     """Those of a kind, in a state, that hold all words of a text; blanks let everything through."""
     words = text.casefold().split()
     found = (line(run) for run in runs if kind in ("", run.kind) and state in ("", run.state))
-    return tuple(one for one in found if all(word in f"{one.kind} {one.told}".casefold() for word in words))
+    return tuple(one for one in found if all(word in f"{one.kind} {one.description}".casefold() for word in words))
 
 
 def ago(moment_s: float) -> str:

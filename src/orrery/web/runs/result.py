@@ -52,8 +52,8 @@ def _capacity(answer: Plain) -> dict[str, Any] | None:
     found = answer.get("capacity")
     return found and {
         **found, "table": tables.probes(answer), "drawing": pictures.probes(answer),
-        "rate": served.said(found["requests_per_s"], "requests_per_s"),
-        "each": served.said(found["requests_per_s_per_device"], "requests_per_s"),
+        "rate": served.format_value(found["requests_per_s"], "requests_per_s"),
+        "each": served.format_value(found["requests_per_s_per_device"], "requests_per_s"),
     }  # fmt: skip
 
 
@@ -63,11 +63,13 @@ def _steps(steps: Plain, query: Query) -> dict[str, Any] | None:
         return None
     start_s, end_s = pictures.steps_shown(steps, _number(query.get("from")), _number(query.get("to")))
     drawing = pictures.steps_drawn(steps, start_s, end_s)
-    kept = len(steps["start_s"])
-    said = f"{kept:,} steps are kept" + ("" if kept == steps["num_steps"] else f", the first of {steps['num_steps']:,}")
+    num_shown = len(steps["start_s"])
+    text = f"{num_shown:,} steps are kept" + (
+        "" if num_shown == steps["num_steps"] else f", the first of {steps['num_steps']:,}"
+    )
     low_s, high_s = steps["window_s"]
     return {"drawing": drawing, "from": f"{start_s:.4g}", "to": f"{end_s:.4g}",
-            "said": f"{said}, from {low_s:g} s to {high_s:g} s."}  # fmt: skip
+            "text": f"{text}, from {low_s:g} s to {high_s:g} s."}  # fmt: skip
 
 
 def part(work: Work, run: Run, name: str) -> Plain:

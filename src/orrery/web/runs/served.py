@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orrery.reports.words import changed, said
+from orrery.reports.words import changed, format_value
 
 Plain = Mapping[str, Any]
 
@@ -42,16 +42,16 @@ def figures(a: Plain) -> tuple[Figure, ...]:
     tokens = f"{a['total_input_tokens']:,} prompt and {a['total_output_tokens']:,} answer tokens"
     found = [
         Figure(name="Requests served", value=f"{a['completed']:,}", note=f"{a['failed']:,} refused; {tokens}"),
-        Figure(name="Throughput", value=said(a["output_throughput"], "tokens_per_s"),
-               note=f"with prompts {said(a['total_token_throughput'], 'tokens_per_s')}"),
-        Figure(name="Requests", value=said(a["request_throughput"], "requests_per_s"), note=_goodput(a)),
+        Figure(name="Throughput", value=format_value(a["output_throughput"], "tokens_per_s"),
+               note=f"with prompts {format_value(a['total_token_throughput'], 'tokens_per_s')}"),
+        Figure(name="Requests", value=format_value(a["request_throughput"], "requests_per_s"), note=_goodput(a)),
         Figure(name="First token, mean", value=_ms(a["mean_ttft_ms"]), note=_sure(a, "mean_ttft_ms")),
         Figure(name="First token, P99", value=_ms(a["p99_ttft_ms"]), note=_sure(a, "p99_ttft_ms")),
         Figure(name="Per further token, mean", value=_ms(a["mean_tpot_ms"]), note=_sure(a, "mean_tpot_ms")),
-        Figure(name="Power", value=said(a["power_w"], "w"),
-               note=f"{said(a['energy_j_per_output_token'], 'j')} a token"),
-        Figure(name="A million answer tokens", value=said(a["usd_per_million_tokens"], "usd"),
-               note=f"{said(a['usd_per_million_total_tokens'], 'usd')} with prompts counted"),
+        Figure(name="Power", value=format_value(a["power_w"], "w"),
+               note=f"{format_value(a['energy_j_per_output_token'], 'j')} a token"),
+        Figure(name="A million answer tokens", value=format_value(a["usd_per_million_tokens"], "usd"),
+               note=f"{format_value(a['usd_per_million_total_tokens'], 'usd')} with prompts counted"),
     ]  # fmt: skip
     return tuple(found)
 
@@ -62,21 +62,36 @@ def load(a: Plain) -> tuple[Figure, ...]:
     whole = sum(value or 0.0 for value in parts.values())
     saturated, start_s = a["saturated_first"], a["saturated_first_s"]
     shares = [
-        Figure(name=name, value=said(parts[key], "s"), note=f"{(parts[key] or 0.0) / whole:.0%} of the mean latency")
+        Figure(
+            name=name,
+            value=format_value(parts[key], "s"),
+            note=f"{(parts[key] or 0.0) / whole:.0%} of the mean latency",
+        )
         for name, key in (("In the queue", "queue_s"), ("In prefill", "prefill_s"), ("In decode", "decode_s"))
         if whole > 0
     ]
     return (
         *shares,
-        Figure(name="In the batches", value=f"{a['running_mean_requests']:.3g}",
-               note=f"{a['waiting_mean_requests']:.3g} waiting, at most {a['max_concurrent_requests']:,} at once"),
-        Figure(name="Cache in use", value=said(a["kv_use_mean_frac"], "frac"),
-               note=f"peak {said(a['kv_use_peak_frac'], 'frac')}; {a['preemptions']:,} preemptions"),
-        Figure(name="Prompts from the cache", value=said(a["prefix_hit_rate_frac"], "frac"), note="of their tokens"),
+        Figure(
+            name="In the batches",
+            value=f"{a['running_mean_requests']:.3g}",
+            note=f"{a['waiting_mean_requests']:.3g} waiting, at most {a['max_concurrent_requests']:,} at once",
+        ),
+        Figure(
+            name="Cache in use",
+            value=format_value(a["kv_use_mean_frac"], "frac"),
+            note=f"peak {format_value(a['kv_use_peak_frac'], 'frac')}; {a['preemptions']:,} preemptions",
+        ),
+        Figure(
+            name="Prompts from the cache", value=format_value(a["prefix_hit_rate_frac"], "frac"), note="of their tokens"
+        ),
         Figure(name="Idle", value=f"{a['idle_frac'] or 0.0:.1%}", note="of the machines' time"),
-        Figure(name="Saturated first", value="nothing" if start_s is None else str(saturated),
-               note="" if start_s is None else f"{said(start_s, 's')} after the start"),
-    )  # fmt: skip
+        Figure(
+            name="Saturated first",
+            value="nothing" if start_s is None else str(saturated),
+            note="" if start_s is None else f"{format_value(start_s, 's')} after the start",
+        ),
+    )
 
 
 def spread(a: Plain) -> tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]:
@@ -94,13 +109,24 @@ def objectives(a: Plain) -> tuple[tuple[str, str, str, str, bool], ...]:
     shares: Mapping[str, float] = a["slo_attainment_by_metric"] or {}
     limits: Mapping[str, float] = a["slo_s"] or {}
     rows = [
-        (name, said(limit, "s"), f"{said(needed, 'frac')} of the requests", said(shares[name], "frac"),
-         shares[name] >= needed)
+        (
+            name,
+            format_value(limit, "s"),
+            f"{format_value(needed, 'frac')} of the requests",
+            format_value(shares[name], "frac"),
+            shares[name] >= needed,
+        )
         for name, limit in limits.items()
-    ]  # fmt: skip
+    ]
     percentiles: Mapping[str, Plain] = a["slo_percentiles"] or {}
     rows += [
-        (name, said(p["limit_s"], "s"), said(p["value_s"], "s"), said(p["attained_frac"], "frac"), bool(p["is_met"]))
+        (
+            name,
+            format_value(p["limit_s"], "s"),
+            format_value(p["value_s"], "s"),
+            format_value(p["attained_frac"], "frac"),
+            bool(p["is_met"]),
+        )
         for name, p in percentiles.items()
     ]
     return tuple(rows)
@@ -129,8 +155,8 @@ def _compared(closed: Plain, name: str, unit: str, value: float | None, key: str
     low, high = (around["low_80"] * times, around["high_80"] * times) if around else (math.nan, math.nan)
     both = None if value is None or theirs is None else (value, theirs)
     return Compared(
-        name=name, simulated=said(value, unit), closed=said(theirs, unit),
-        interval=f"{said(low, unit)} to {said(high, unit)}" if around else "",
+        name=name, simulated=format_value(value, unit), closed=format_value(theirs, unit),
+        interval=f"{format_value(low, unit)} to {format_value(high, unit)}" if around else "",
         change=changed(*both) if both else "-",
         is_inside=low <= both[0] <= high if around and both else None,
     )  # fmt: skip
@@ -138,7 +164,7 @@ def _compared(closed: Plain, name: str, unit: str, value: float | None, key: str
 
 def _goodput(a: Plain) -> str:
     rate = a["request_goodput"]
-    return "" if rate is None else f"{said(rate, 'requests_per_s')} within the objectives"
+    return "" if rate is None else f"{format_value(rate, 'requests_per_s')} within the objectives"
 
 
 def _sure(a: Plain, key: str) -> str:
@@ -153,4 +179,4 @@ def _s(value_ms: float | None) -> float | None:
 
 
 def _ms(value_ms: float | None) -> str:
-    return said(_s(value_ms), "s")
+    return format_value(_s(value_ms), "s")

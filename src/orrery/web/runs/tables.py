@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orrery.drawing import Axis, Point, Series, lines, scatter
-from orrery.reports.words import said
+from orrery.reports.words import format_value
 from orrery.scenario.fields import BY_NAME
 from orrery.web.plans.candidate import design, named
 
@@ -83,11 +83,11 @@ def held(answer: Plain) -> Table:
         verdict = f"holds{added}" if s["is_met"] else "the queue grows" if not s["is_sustained"] else "misses"
         share = s["slo_attainment"]
         rows.append((
-            f"{plan['replicas']} x {named(plan)}", str(plan["num_devices"]), verdict, said(plan["ttft_s"], "s"),
-            _cell(s["mean_ttft_ms"], "ms"), _cell(s["p99_ttft_ms"], "ms"), said(plan["tpot_s"], "s"),
-            _cell(s["mean_tpot_ms"], "ms"), _cell(s["p99_tpot_ms"], "ms"), said(share, "frac"),
-            said(s["output_throughput"], "tokens_per_s"), said(plan["usd_per_hour"], "usd"),
-            said(s["usd_per_million_tokens"], "usd"),
+            f"{plan['replicas']} x {named(plan)}", str(plan["num_devices"]), verdict, format_value(plan["ttft_s"], "s"),
+            _cell(s["mean_ttft_ms"], "ms"), _cell(s["p99_ttft_ms"], "ms"), format_value(plan["tpot_s"], "s"),
+            _cell(s["mean_tpot_ms"], "ms"), _cell(s["p99_tpot_ms"], "ms"), format_value(share, "frac"),
+            format_value(s["output_throughput"], "tokens_per_s"), format_value(plan["usd_per_hour"], "usd"),
+            format_value(s["usd_per_million_tokens"], "usd"),
         ))  # fmt: skip
     heads = ("Plan", "Devices", "Simulated", "TTFT, closed form", "TTFT", "P99", "TPOT, closed form", "TPOT", "P99",
              "In time", "Answer tokens", "$ an hour", "$ per M tokens")  # fmt: skip
@@ -102,12 +102,20 @@ def layouts(answer: Plain) -> Table:
     rows: list[tuple[str, ...]] = []
     for plan in answer["plans"]:
         around = plan["intervals"].get("step_time_s")
-        between = f" ({said(around['low_80'], 's')} to {said(around['high_80'], 's')})" if around else ""
-        rows.append((
-            laid(plan["layout"]), said(plan["step_time_s"], "s") + between, said(plan["mfu_frac"], "frac"),
-            said(plan["tokens_per_s_per_device"], "tokens_per_s"), said(plan["peak_memory_bytes"], "bytes"),
-            said(plan["usd_per_million_tokens"], "usd"), str(plan["bound_by"]),
-        ))  # fmt: skip
+        between = (
+            f" ({format_value(around['low_80'], 's')} to {format_value(around['high_80'], 's')})" if around else ""
+        )
+        rows.append(
+            (
+                laid(plan["layout"]),
+                format_value(plan["step_time_s"], "s") + between,
+                format_value(plan["mfu_frac"], "frac"),
+                format_value(plan["tokens_per_s_per_device"], "tokens_per_s"),
+                format_value(plan["peak_memory_bytes"], "bytes"),
+                format_value(plan["usd_per_million_tokens"], "usd"),
+                str(plan["bound_by"]),
+            )
+        )
     heads = ("Layout", "Step (80 %)", "MFU", "Tokens a device", "Peak memory", "$ per M tokens", "Limited by")
     return Table(caption=f"The {len(rows)} fastest of {answer['num_layouts']:,} layouts", heads=heads, rows=tuple(rows))
 
@@ -133,9 +141,9 @@ def laid(layout: Plain) -> str:
 def probes(answer: Plain) -> Table:
     """The rates that were tried in a search for the capacity."""
     rows = tuple(
-        (said(p["requests_per_s"], "requests_per_s"), "holds" if p["is_met"] else str(p["limited_by"]),
-         "stays bounded" if p["is_sustained"] else "grows", said(p["attained_frac"], "frac"),
-         said(p["p99_ttft_s"], "s"), said(p["p99_tpot_s"], "s"))
+        (format_value(p["requests_per_s"], "requests_per_s"), "holds" if p["is_met"] else str(p["limited_by"]),
+         "stays bounded" if p["is_sustained"] else "grows", format_value(p["attained_frac"], "frac"),
+         format_value(p["p99_ttft_s"], "s"), format_value(p["p99_tpot_s"], "s"))
         for p in answer["capacity"]["probes"]
     )  # fmt: skip
     heads = ("Rate", "Objectives", "Queue", "In time", "TTFT, P99", "TPOT, P99")
@@ -146,8 +154,8 @@ def _cell(value: Any, unit: str) -> str:
     if unit == "text":
         return "-" if value is None else str(value)
     if unit == "ms":
-        return said(None if value is None else value / 1e3, "s")
-    return said(value, unit)
+        return format_value(None if value is None else value / 1e3, "s")
+    return format_value(value, unit)
 
 
 def _is_number(value: Any) -> bool:

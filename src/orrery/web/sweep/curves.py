@@ -4,16 +4,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orrery.base.errors import OrreryError
-from orrery.scenario.ask import CannotBe, estimate
+from orrery.scenario.ask import InfeasibleAnswer, estimate
 from orrery.scenario.objectives import request_limits_s
 from orrery.scenario.schema import read_scenario
 from orrery.web.named import grounded, without_place
-from orrery.web.sweep.asked import Asked
+from orrery.web.sweep.inputs import SweepInputs
 from orrery.web.sweep.metrics import Value, figures_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class SweepPoint:
     """One value on one line: its figures, or why there are none."""
 
     value: str
@@ -29,7 +29,7 @@ class Curve:
     """One line."""
 
     name: str
-    spots: tuple[Spot, ...]
+    points: tuple[SweepPoint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,31 +40,31 @@ class Swept:
     limits_s: dict[str, float]
 
 
-def swept(asked: Asked, uploads: Path) -> Swept:
+def swept(inputs: SweepInputs, uploads: Path) -> Swept:
     """Every point estimated. Where none can be for one and the same mistake, it is raised."""
-    slo = read_scenario(grounded(asked.settings, uploads)).slo
-    mistakes: list[OrreryError] = []
+    slo = read_scenario(grounded(inputs.settings, uploads)).slo
+    errors: list[OrreryError] = []
     curves = tuple(
         Curve(
-            name=asked.line_name(line),
-            spots=tuple(_spot(asked, value, line, uploads, mistakes) for value in asked.values),
+            name=inputs.line_name(line),
+            points=tuple(_point(inputs, value, line, uploads, errors) for value in inputs.values),
         )
-        for line in asked.lines
+        for line in inputs.lines
     )
-    if len(mistakes) == len(asked.values) * len(asked.lines) and len({str(m) for m in mistakes}) == 1:
-        raise mistakes[0]
+    if len(errors) == len(inputs.values) * len(inputs.lines) and len({str(m) for m in errors}) == 1:
+        raise errors[0]
     return Swept(curves=curves, limits_s=request_limits_s(slo))
 
 
-def _spot(asked: Asked, value: str, line: str, uploads: Path, mistakes: list[OrreryError]) -> Spot:
+def _point(inputs: SweepInputs, value: str, line: str, uploads: Path, errors: list[OrreryError]) -> SweepPoint:
     try:
-        answer = estimate(read_scenario(grounded(asked.at_point(value, line), uploads)))
+        answer = estimate(read_scenario(grounded(inputs.at_point(value, line), uploads)))
     except OrreryError as error:
-        mistakes.append(error)
-        return Spot(value=value, why=without_place(str(error), uploads))
-    if isinstance(answer, CannotBe):
-        return Spot(value=value, why=str(answer.infeasible), notes=answer.notes)
-    return Spot(
+        errors.append(error)
+        return SweepPoint(value=value, why=without_place(str(error), uploads))
+    if isinstance(answer, InfeasibleAnswer):
+        return SweepPoint(value=value, why=str(answer.infeasible), notes=answer.notes)
+    return SweepPoint(
         value=value, figures=figures_of(answer), bound_by=answer.estimate.bound_by,
         num_devices=answer.estimate.num_devices, notes=answer.notes,
     )  # fmt: skip

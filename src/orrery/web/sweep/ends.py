@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from orrery.base.units import si
-from orrery.web.sweep.asked import Asked
 from orrery.web.sweep.curves import Curve, Swept
+from orrery.web.sweep.inputs import SweepInputs
 from orrery.web.sweep.metrics import METRICS, Metric
 
 
@@ -25,16 +25,16 @@ class Gap:
 def gaps(found: Swept) -> Iterator[Gap]:
     """Every stretch without answers."""
     for curve in found.curves:
-        for is_gap, stretch in groupby(curve.spots, key=lambda spot: bool(spot.why)):
-            spots = list(stretch)
+        for is_gap, stretch in groupby(curve.points, key=lambda point: bool(point.why)):
+            points = list(stretch)
             if is_gap:
                 yield Gap(
-                    line=curve.name, first=spots[0].value, last=spots[-1].value, count=len(spots), why=spots[0].why
+                    line=curve.name, first=points[0].value, last=points[-1].value, count=len(points), why=points[0].why
                 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossing:
+class SloCrossing:
     """Where a line goes past an objective, or comes back within it."""
 
     line: str
@@ -43,7 +43,7 @@ class Crossing:
     at: float | None  # None: all of the line is on one side
     is_met_below: bool  # of ``at``; without one, everywhere
 
-    def told(self, unit: str) -> str:
+    def describe(self, unit: str) -> str:
         """In words."""
         limit = si(self.limit_s, "s")
         if self.at is None:
@@ -52,9 +52,9 @@ class Crossing:
         return f"{self.line}: {self.metric} is within {limit} {side} about {si(self.at)} {unit}".rstrip()
 
 
-def crossings(found: Swept, asked: Asked) -> Iterator[Crossing]:
+def crossings(found: Swept, inputs: SweepInputs) -> Iterator[SloCrossing]:
     """Where each line's mean crosses each objective; between values it is taken to run straight."""
-    if not asked.vary.is_number:
+    if not inputs.vary.is_number:
         return
     for metric in METRICS:
         if metric.objective in found.limits_s:
@@ -62,8 +62,8 @@ def crossings(found: Swept, asked: Asked) -> Iterator[Crossing]:
                 yield from _of(curve, metric, found.limits_s[metric.objective])
 
 
-def _of(curve: Curve, metric: Metric, limit_s: float) -> Iterator[Crossing]:
-    known = [(float(s.value), s.figures[metric.key].value) for s in curve.spots if metric.key in s.figures]
+def _of(curve: Curve, metric: Metric, limit_s: float) -> Iterator[SloCrossing]:
+    known = [(float(s.value), s.figures[metric.key].value) for s in curve.points if metric.key in s.figures]
     if not known:
         return
     crossed = False
@@ -72,7 +72,7 @@ def _of(curve: Curve, metric: Metric, limit_s: float) -> Iterator[Crossing]:
             crossed = True
             share = (limit_s - y0) / (y1 - y0)
             at = x0 * (x1 / x0) ** share if x0 > 0 else x0 + share * (x1 - x0)
-            yield Crossing(line=curve.name, metric=metric.name, limit_s=limit_s, at=at, is_met_below=y0 <= limit_s)
+            yield SloCrossing(line=curve.name, metric=metric.name, limit_s=limit_s, at=at, is_met_below=y0 <= limit_s)
     if not crossed and math.isfinite(limit_s):
         is_met = known[0][1] <= limit_s
-        yield Crossing(line=curve.name, metric=metric.name, limit_s=limit_s, at=None, is_met_below=is_met)
+        yield SloCrossing(line=curve.name, metric=metric.name, limit_s=limit_s, at=None, is_met_below=is_met)

@@ -39,11 +39,11 @@ class Value:
 
 def figures_of(answer: Answer) -> dict[str, Value]:
     """The metrics of an answer; one that does not exist (a price that nobody knows) is left out."""
-    told = answer.to_json()
-    values = told | {"peak_bytes": told["memory"]["peak_bytes"]}
+    description = answer.to_json()
+    values = description | {"peak_bytes": description["memory"]["peak_bytes"]}
     found: dict[str, Value] = {}
     for metric in METRICS:
         if (value := values.get(metric.key)) is not None:
-            around = told["intervals"].get(metric.key, {})
+            around = description["intervals"].get(metric.key, {})
             found[metric.key] = Value(value, around.get("low_80"), around.get("high_80"))
     return found

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from orrery.base.errors import ScenarioError
 from orrery.scenario.fields import BY_NAME
 
-MOST_POINTS = 60
-MOST_LINES = 6
+MAX_POINTS = 60
+MAX_LINES = 6
 
 TRAFFIC = frozenset({"concurrency", "rate", "batch", "trace"})
 """Of these an estimate takes one; the swept one puts the others aside."""
@@ -31,7 +31,7 @@ class Parameter:
         """Whether values have places on an axis."""
         return BY_NAME[self.name].kind in ("count", "number")
 
-    def told(self, value: str) -> str:
+    def describe(self, value: str) -> str:
         """A value with its unit, as it is read out."""
         return f"{value} {self.unit}".rstrip() if self.is_number else value
 
@@ -104,8 +104,8 @@ def _check(p: Parameter, low: float, high: float, count: int, *, is_log: bool) -
     setting = BY_NAME[p.name]
     if not p.is_number:
         raise ScenarioError(f"{p.name}: has no range; write a list of values with commas.")
-    if not 2 <= count <= MOST_POINTS:
-        raise ScenarioError(f"points: got {count}; write a whole number from 2 to {MOST_POINTS}.")
+    if not 2 <= count <= MAX_POINTS:
+        raise ScenarioError(f"points: got {count}; write a whole number from 2 to {MAX_POINTS}.")
     for name, end in (("from", low), ("to", high)):
         if not math.isfinite(end) or not setting.least <= end <= setting.most:
             raise ScenarioError(f"{name}: got {end:g}; {p.name} takes {setting.expects}.")

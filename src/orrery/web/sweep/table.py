@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from orrery.web.export import Cell
-from orrery.web.sweep.asked import Asked
 from orrery.web.sweep.curves import Swept
+from orrery.web.sweep.inputs import SweepInputs
 from orrery.web.sweep.metrics import METRICS
 
 HEADER = (
@@ -15,23 +15,23 @@ HEADER = (
 """One row a point; SI units."""
 
 
-def rows(asked: Asked, found: Swept) -> Iterator[list[Cell]]:
+def rows(inputs: SweepInputs, found: Swept) -> Iterator[list[Cell]]:
     """Every point, line by line."""
-    by = asked.by.name if asked.by else ""
-    for line, curve in zip(asked.lines, found.curves, strict=True):
-        for spot in curve.spots:
-            status = "no answer" if spot.why else "done"
-            value = float(spot.value) if asked.vary.is_number else spot.value
-            row: list[Cell] = [asked.vary.name, value, by, line, status, spot.why, spot.bound_by, spot.num_devices]
+    by = inputs.by.name if inputs.by else ""
+    for line, curve in zip(inputs.lines, found.curves, strict=True):
+        for point in curve.points:
+            status = "no answer" if point.why else "done"
+            value = float(point.value) if inputs.vary.is_number else point.value
+            row: list[Cell] = [inputs.vary.name, value, by, line, status, point.why, point.bound_by, point.num_devices]
             for metric in METRICS:
-                figure = spot.figures.get(metric.key)
+                figure = point.figures.get(metric.key)
                 row += [figure.value, figure.low, figure.high] if figure else [None, None, None]
             yield row
 
 
-def told(asked: Asked, found: Swept) -> dict[str, Any]:
+def to_json(inputs: SweepInputs, found: Swept) -> dict[str, Any]:
     """What was asked and every point."""
     return {
-        "settings": asked.settings, "vary": asked.vary.name, "by": asked.by.name if asked.by else None,
+        "settings": inputs.settings, "vary": inputs.vary.name, "by": inputs.by.name if inputs.by else None,
         "limits_s": found.limits_s, "curves": found.curves,
     }  # fmt: skip

@@ -10,11 +10,11 @@ from orrery.base.errors import ScenarioError
 from orrery.web.uploads import check
 from orrery.web.uploads.check import Found
 
-MOST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-async def checked_apart(file: Path, uploads: Path, wait_s: float = MOST_WAIT_S) -> Found:
+async def checked_apart(file: Path, uploads: Path, wait_s: float = MAX_WAIT_S) -> Found:
     """What ``check`` finds; ScenarioError where it finds nothing, or not in time."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", check.__name__, str(file), str(uploads), env={**os.environ, **ONE_THREAD},
@@ -31,6 +31,6 @@ async def checked_apart(file: Path, uploads: Path, wait_s: float = MOST_WAIT_S) 
     if process.returncode or not out:
         raise ScenarioError(f"{file.name}: reading it takes more time or memory than a file of its kind may.")
     found: Found = json.loads(out)
-    if "mistake" in found:
-        raise ScenarioError(found["mistake"])
+    if "error" in found:
+        raise ScenarioError(found["error"])
     return found

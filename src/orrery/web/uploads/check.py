@@ -15,9 +15,9 @@ from orrery.base.user_text import json_value
 from orrery.web.address import query_of
 from orrery.web.named import grounded
 
-MOST_CPU_S = 10
-MOST_MEMORY_BYTES = 4 << 30
-MOST_LETTERS = 2000
+MAX_CPU_S = 10
+MAX_MEMORY_BYTES = 4 << 30
+MAX_LETTERS = 2000
 """Of a message: a reader may repeat what it got."""
 
 Found = dict[str, Any]
@@ -39,7 +39,7 @@ def _json(file: Path, uploads: Path) -> Found:
     about = [
         f"{model.family}, {si(model.num_parameters)} parameters, {model.num_layers} layers, "
         f"{model.hidden_size:,} wide, weights in {model.weights_format}",
-        *(said for _, said in model.published),
+        *(message for _, message in model.published),
     ]
     return {"kind": "model", "about": about, "opens": f"/?{query_of({'model': f'upload:{file.name}'})}"}
 
@@ -48,11 +48,15 @@ def _trace(file: Path, _: Path) -> Found:
     from orrery.catalog.traces import load_trace, stats
 
     trace = load_trace(str(file))
-    told = stats(trace)
-    rate = f", {told.request_rate_per_s:.3g} requests/s over {si(told.duration_s, 's')}" if told.duration_s else ""
+    description = stats(trace)
+    rate = (
+        f", {description.request_rate_per_s:.3g} requests/s over {si(description.duration_s, 's')}"
+        if description.duration_s
+        else ""
+    )
     about = [
-        f"{told.num_requests:,} requests{rate}; {told.input_mean_tokens:,.0f} tokens in and "
-        f"{told.output_mean_tokens:,.0f} out on average, {told.longest_tokens:,} the longest",
+        f"{description.num_requests:,} requests{rate}; {description.input_mean_tokens:,.0f} tokens in and "
+        f"{description.output_mean_tokens:,.0f} out on average, {description.longest_tokens:,} the longest",
         *trace.notes,
     ]
     return {"kind": "trace", "about": about, "opens": f"/?{query_of({'trace': f'upload:{file.name}'})}"}
@@ -99,8 +103,8 @@ def bounded() -> None:
         import resource
     except ImportError:  # a system without such bounds; the one that waits for us has its own
         return
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def main(arguments: list[str]) -> int:
@@ -111,16 +115,16 @@ def main(arguments: list[str]) -> int:
         found = checked(file, uploads)
         found["about"] = [_short(line, file) for line in cast("list[str]", found["about"])[:12]]
     except OrreryError as error:
-        found = {"mistake": _short(str(error), file)}
+        found = {"error": _short(str(error), file)}
     except MemoryError:
-        found = {"mistake": f"{file.name}: takes more memory to read than a file of its kind may."}
+        found = {"error": f"{file.name}: takes more memory to read than a file of its kind may."}
     print(json.dumps(found))
     return 0
 
 
 def _short(words: str, file: Path) -> str:
     """Without the folder that the file happens to lie in."""
-    return words.replace(f"{file.parent}/", "")[:MOST_LETTERS]
+    return words.replace(f"{file.parent}/", "")[:MAX_LETTERS]
 
 
 if __name__ == "__main__":

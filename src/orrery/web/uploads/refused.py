@@ -4,10 +4,10 @@ from pathlib import PurePosixPath
 
 from orrery.base.errors import ScenarioError
 
-MOST_BYTES = {".json": 4_000_000, ".jsonl": 4_000_000, ".csv": 4_000_000, ".toml": 200_000}
+MAX_BYTES = {".json": 4_000_000, ".jsonl": 4_000_000, ".csv": 4_000_000, ".toml": 200_000}
 """By ending; the endings that are taken."""
 
-MOST_LINES = 250_000
+MAX_LINES = 250_000
 
 TAKEN = ".json (a config.json, or ShareGPT conversations), .csv or .jsonl (a trace), .toml (a device or a scenario)"
 
@@ -24,7 +24,7 @@ def ending_of(name: str) -> str:
     ending = PurePosixPath(bare(name)).suffix.casefold()
     if ending in (".yaml", ".yml"):
         raise ScenarioError(f"{bare(name)[:80]}: YAML is not read; write the same as TOML or JSON.")
-    if ending not in MOST_BYTES:
+    if ending not in MAX_BYTES:
         raise ScenarioError(f"{bare(name)[:80] or 'the file'}: ends in {ending[:20] or 'nothing'}; taken: {TAKEN}.")
     return ending
 
@@ -42,14 +42,14 @@ def text_of(name: str, content: bytes) -> str:
             raise ScenarioError(f"{shown}: is packed ({what}); unpack it and upload the text.")
     if not content.strip():
         raise ScenarioError(f"{shown}: is empty.")
-    if len(content) > MOST_BYTES[ending]:
-        raise ScenarioError(f"{shown}: {len(content):,} bytes are too many; {ending} may have {MOST_BYTES[ending]:,}.")
+    if len(content) > MAX_BYTES[ending]:
+        raise ScenarioError(f"{shown}: {len(content):,} bytes are too many; {ending} may have {MAX_BYTES[ending]:,}.")
     if b"\0" in content:
         raise ScenarioError(f"{shown}: holds NUL bytes, so it is no text; save it as UTF-8.")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{shown}: is not UTF-8 text (byte {error.start:,}); save it as UTF-8.") from None
-    if (lines := text.count("\n")) > MOST_LINES:
-        raise ScenarioError(f"{shown}: {lines:,} lines are too many; at most {MOST_LINES:,} are taken.")
+    if (lines := text.count("\n")) > MAX_LINES:
+        raise ScenarioError(f"{shown}: {lines:,} lines are too many; at most {MAX_LINES:,} are taken.")
     return text

@@ -23,7 +23,7 @@ START_S = 120.0
 """A process that has not imported everything by then never will."""
 
 
-class Answerer:
+class AnswerWorker:
     """One such process. It starts when it is made, may be asked at once, and has its time from when it is ready."""
 
     def __init__(self, answers: str = ANSWERS) -> None:
@@ -83,12 +83,12 @@ def answer_all(line: Connection, answers: str) -> None:
         except EOFError:
             return
         try:
-            said = answered(question, settings), None
+            text = answered(question, settings), None
         except OrreryError as error:
-            said = None, ScenarioError(str(error))
+            text = None, ScenarioError(str(error))
         except Exception as error:  # one question's failure must not end the others
-            said = None, f"{type(error).__name__}: {error}"
+            text = None, f"{type(error).__name__}: {error}"
         try:
-            line.send(said)
+            line.send(text)
         except OSError:
             return

@@ -12,13 +12,13 @@ import numpy as np
 from orrery.base.errors import OrreryError
 from orrery.web.named import grounded
 from orrery.web.work.run import Run
+from orrery.web.work.run_progress import RunProgress
 from orrery.web.work.store import Store
-from orrery.web.work.told import Told
 
 NICENESS = 10
 """Runs come after short answers, and those after pages."""
 
-MOST_RESULT_BYTES = 200_000_000
+MAX_RESULT_BYTES = 200_000_000
 """Of the parts of one result, before they are packed."""
 
 
@@ -35,16 +35,16 @@ def work_on(path: Path, uploads: Path, id: str, counts: Any) -> None:
 
 
 def _end(store: Store, run: Run, uploads: Path, counts: Any) -> None:
-    told = Told(store, run.id)
+    progress = RunProgress(store, run.id)
     try:
-        parts = _parts(store, run, uploads, told, counts)
+        parts = _parts(store, run, uploads, progress, counts)
         size = sum(map(len, parts.values()))
-        if size > MOST_RESULT_BYTES:
+        if size > MAX_RESULT_BYTES:
             store.end(
                 run.id, "failed", f"The result has {size:,} bytes, more than is kept; ask for fewer runs at once."
             )
         else:
-            told.phase("keeping")
+            progress.phase("keeping")
             store.end(run.id, "done", "", parts)
     except OrreryError as error:
         store.end(run.id, "failed", str(error))
@@ -55,19 +55,19 @@ def _end(store: Store, run: Run, uploads: Path, counts: Any) -> None:
         raise
 
 
-def _parts(store: Store, run: Run, uploads: Path, told: Told, counts: Any) -> Mapping[str, bytes]:
+def _parts(store: Store, run: Run, uploads: Path, progress: RunProgress, counts: Any) -> Mapping[str, bytes]:
     """What comes out, by name."""
     from orrery.scenario.schema import read_scenario
     from orrery.scenario.simulate import NUM_COUNTS
     from orrery.web.work.kinds import KINDS, Job
 
-    asked = read_scenario(grounded(run.settings, uploads))
+    inputs = read_scenario(grounded(run.settings, uploads))
     before = store.part(str(run.options["of"]), "answer") if "of" in run.options else None
     job = Job(
-        options=run.options, told=told, counts=np.frombuffer(counts, dtype=np.int64)[:NUM_COUNTS],
+        options=run.options, progress=progress, counts=np.frombuffer(counts, dtype=np.int64)[:NUM_COUNTS],
         before=json.loads(before) if before else None,
     )  # fmt: skip
-    return KINDS[run.kind].run(asked, job)
+    return KINDS[run.kind].run(inputs, job)
 
 
 def stand_apart() -> None:

@@ -9,17 +9,17 @@ from orrery.reports.kinds import Kind as Reported
 from orrery.reports.make import report_of
 from orrery.reports.page import page
 from orrery.reports.source import Source
-from orrery.scenario.ask import CannotBe
+from orrery.scenario.ask import InfeasibleAnswer
 from orrery.scenario.capacity import Capacity, Probe, find_capacity
 from orrery.scenario.plan_simulated import plan_simulated
 from orrery.scenario.schema import Scenario
-from orrery.scenario.simulate import Watch, read_window, simulate
+from orrery.scenario.simulate import RunObserver, read_window, simulate
 from orrery.scenario.sweep import sweep
 from orrery.scenario.sweep.rows import rows_of
 from orrery.scenario.train_plan import train_plan
 from orrery.serving.requests import Ints
+from orrery.web.work.run_progress import RunProgress
 from orrery.web.work.serving_run import packed, parts_of
-from orrery.web.work.told import Told
 
 Parts = dict[str, bytes]
 
@@ -35,7 +35,7 @@ class Job:
     """What a run gets beside its scenario."""
 
     options: Mapping[str, Any]
-    told: Told
+    progress: RunProgress
     counts: Ints  # memory that the server reads
     before: Mapping[str, Any] | None  # the answer of the run that it is about
 
@@ -51,50 +51,50 @@ class Kind:
     run: Callable[[Scenario, Job], Parts]
 
 
-def _simulate(asked: Scenario, job: Job) -> Parts:
+def _simulate(scenario: Scenario, job: Job) -> Parts:
     window = read_window(job.options["window"]) if job.options.get("window") else None
-    watch = Watch(counts=job.counts, on_phase=lambda name, total, _: job.told.phase(name, total))
-    found = simulate(asked, window=window, patience=job.told.loading(), watch=watch)
+    watch = RunObserver(counts=job.counts, on_phase=lambda name, total, _: job.progress.phase(name, total))
+    found = simulate(scenario, window=window, patience=job.progress.loading(), watch=watch)
     plain = found.to_json()
-    return {"answer": packed(plain)} if isinstance(found, CannotBe) else parts_of(found, plain, window)
+    return {"answer": packed(plain)} if isinstance(found, InfeasibleAnswer) else parts_of(found, plain, window)
 
 
-def _sweep(asked: Scenario, job: Job) -> Parts:
+def _sweep(scenario: Scenario, job: Job) -> Parts:
     over, finds_capacity = list(job.options["sweep"]), bool(job.options.get("capacity"))
-    on_run = partial(job.told.step, "sweeping")
-    found = sweep(asked, over=over, finds_capacity=finds_capacity, patience=job.told.loading(), on_run=on_run)
+    on_run = partial(job.progress.step, "sweeping")
+    found = sweep(scenario, over=over, finds_capacity=finds_capacity, patience=job.progress.loading(), on_run=on_run)
     rows = {"rows": rows_of(found.runs), "labels": [run["label"] for run in found.runs], "over": over}
     return {"answer": packed(found.to_json()), "rows": packed(rows)}
 
 
-def _capacity(asked: Scenario, job: Job) -> Parts:
+def _capacity(scenario: Scenario, job: Job) -> Parts:
     tried: list[Probe] = []
 
     def on_probe(probe: Probe) -> None:
         tried.append(probe)
         verdict = "holds" if probe.is_met else f"does not hold ({probe.limited_by})"
-        job.told.say(f"{probe.requests_per_s:.4g} requests/s: {verdict}")
-        job.told.step("searching", len(tried), max(LIKELY_PROBES, len(tried) + 1))
+        job.progress.add_message(f"{probe.requests_per_s:.4g} requests/s: {verdict}")
+        job.progress.step("searching", len(tried), max(LIKELY_PROBES, len(tried) + 1))
 
-    found = find_capacity(asked, patience=job.told.loading(), on_probe=on_probe)
+    found = find_capacity(scenario, patience=job.progress.loading(), on_probe=on_probe)
     plain = found.to_json()
     return parts_of(found.answer, plain, None) if isinstance(found, Capacity) else {"answer": packed(plain)}
 
 
-def _plan(asked: Scenario, job: Job) -> Parts:
-    job.told.phase("planning")
-    on_plan = partial(job.told.step, "holding")
-    return {"answer": packed(plan_simulated(asked, patience=job.told.loading(), on_plan=on_plan).to_json())}
+def _plan(scenario: Scenario, job: Job) -> Parts:
+    job.progress.phase("planning")
+    on_plan = partial(job.progress.step, "holding")
+    return {"answer": packed(plan_simulated(scenario, patience=job.progress.loading(), on_plan=on_plan).to_json())}
 
 
-def _train_plan(asked: Scenario, job: Job) -> Parts:
-    return {"answer": packed(train_plan(asked, progress=partial(job.told.step, "laying out")).to_json())}
+def _train_plan(scenario: Scenario, job: Job) -> Parts:
+    return {"answer": packed(train_plan(scenario, progress=partial(job.progress.step, "laying out")).to_json())}
 
 
-def _report(asked: Scenario, job: Job) -> Parts:
-    job.told.phase("reporting")
+def _report(scenario: Scenario, job: Job) -> Parts:
+    job.progress.phase("reporting")
     over = tuple(job.options.get("sweep", ()))
-    source = Source(kind=cast(Reported, job.options["as"]), scenario=asked, over=over, plain=job.before)
+    source = Source(kind=cast(Reported, job.options["as"]), scenario=scenario, over=over, plain=job.before)
     return {"page": page(report_of(source)).encode()}
 
 

@@ -12,13 +12,13 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from orrery.web.work.answerer import ANSWERS, Answerer
+from orrery.web.work.answerer import ANSWERS, AnswerWorker
 from orrery.web.work.failed import WorkFailed
 
-MOST_ANSWERS = 128
+MAX_ANSWERS = 128
 """Answers that are kept; one of a plan has some 100 kB."""
 
-MOST_WAITING = 64
+MAX_WAITING = 64
 """Questions that wait; more are refused."""
 
 WITHIN_S = 60.0
@@ -27,7 +27,7 @@ WITHIN_S = 60.0
 Answer = dict[str, Any]
 
 
-class Asked:
+class PendingAnswer:
     """A question that is worked on, and how many wait for it."""
 
     __slots__ = ("answer", "num_waiting")
@@ -41,13 +41,13 @@ class Pool:
 
     def __init__(self, size: int, within_s: float = WITHIN_S, answers: str = ANSWERS) -> None:
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="orrery-answer")
-        self._idle: SimpleQueue[Answerer | None] = SimpleQueue()
+        self._idle: SimpleQueue[AnswerWorker | None] = SimpleQueue()
         for _ in range(size):
             self._idle.put(None)
         self._size, self._within_s, self._answered_by = size, within_s, answers
         self._lock, self._is_closed = Lock(), False
-        self._every: set[Answerer] = set()
-        self._asked: dict[str, Asked] = {}
+        self._every: set[AnswerWorker] = set()
+        self._pending: dict[str, PendingAnswer] = {}
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def warm(self) -> None:
@@ -62,15 +62,15 @@ class Pool:
             if (known := self._answers.get(key)) is not None:
                 self._answers.move_to_end(key)
                 return known
-            asked = self._asked.get(key) or self._begun(key, question, settings)
-            asked.num_waiting += 1
+            pending = self._pending.get(key) or self._begun(key, question, settings)
+            pending.num_waiting += 1
         try:
-            return await asyncio.shield(asyncio.wrap_future(asked.answer))
+            return await asyncio.shield(asyncio.wrap_future(pending.answer))
         finally:
             with self._lock:
-                asked.num_waiting -= 1
-                if not asked.num_waiting and self._asked.get(key) is asked and asked.answer.cancel():
-                    del self._asked[key]
+                pending.num_waiting -= 1
+                if not pending.num_waiting and self._pending.get(key) is pending and pending.answer.cancel():
+                    del self._pending[key]
 
     def close(self) -> None:
         """End the processes, whatever they do."""
@@ -81,12 +81,12 @@ class Pool:
         for one in every:
             one.end()
 
-    def _begun(self, key: str, question: str, settings: Mapping[str, Any]) -> Asked:
-        if len(self._asked) >= MOST_WAITING:
-            raise WorkFailed(f"{len(self._asked)} questions wait for an answer already; ask again in a moment.")
+    def _begun(self, key: str, question: str, settings: Mapping[str, Any]) -> PendingAnswer:
+        if len(self._pending) >= MAX_WAITING:
+            raise WorkFailed(f"{len(self._pending)} questions wait for an answer already; ask again in a moment.")
         plain = dict(settings)
-        asked = self._asked[key] = Asked(self._threads.submit(self._answered, key, question, plain))
-        return asked
+        pending = self._pending[key] = PendingAnswer(self._threads.submit(self._answered, key, question, plain))
+        return pending
 
     def _answered(self, key: str, question: str, settings: Mapping[str, Any]) -> Answer:
         """In a thread of the pool: there is an idle process for each of them."""
@@ -96,14 +96,14 @@ class Pool:
             found = answerer.ask(question, settings, self._within_s)
         except BaseException:
             with self._lock:
-                self._asked.pop(key, None)
+                self._pending.pop(key, None)
             raise
         finally:
             self._idle.put(answerer)
         with self._lock:
             self._answers[key] = found
-            self._asked.pop(key, None)
-            while len(self._answers) > MOST_ANSWERS:
+            self._pending.pop(key, None)
+            while len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
         return found
 
@@ -114,11 +114,11 @@ class Pool:
         finally:
             self._idle.put(answerer)
 
-    def _ready(self, answerer: Answerer | None) -> Answerer:
+    def _ready(self, answerer: AnswerWorker | None) -> AnswerWorker:
         """The process, or another in the place of one that has ended."""
         if answerer is not None and answerer.is_alive:
             return answerer
-        made = Answerer(self._answered_by)
+        made = AnswerWorker(self._answered_by)
         with self._lock:
             if answerer is not None:
                 self._every.discard(answerer)

@@ -56,7 +56,7 @@ class Run:
         return min(self.done / self.total, 1.0) if self.total else None
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The phase in words, with its numbers."""
         count = f": {self.done:,} of {self.total:,}" if self.total else ""
         return PHASES.get(self.phase, self.phase) + count

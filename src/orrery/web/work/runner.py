@@ -22,7 +22,7 @@ from orrery.web.work.store import Store
 BUSY_S, IDLE_S = 0.25, 2.0
 """How often the file is looked at, while something runs and while nothing does."""
 
-MOST_RUN_S = 4 * 3600.0
+MAX_RUN_S = 4 * 3600.0
 """A run that takes longer is ended."""
 
 NUM_SHARED = 64
@@ -30,7 +30,7 @@ NUM_SHARED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Going:
+class ActiveRun:
     """A run and its process."""
 
     id: str
@@ -56,7 +56,7 @@ class Runner:
 
     def __init__(self, path: Path, uploads: Path, most_running: int) -> None:
         self._path, self._uploads, self._most_running = path, uploads, most_running
-        self._going: dict[str, Going] = {}
+        self._going: dict[str, ActiveRun] = {}
         self._bell: tuple[Connection, Connection] = get_context("spawn").Pipe(duplex=False)
         self._ringing, self._is_stopping = Lock(), False
         self._thread = Thread(target=self._work, name="orrery-runs", daemon=True)
@@ -117,12 +117,12 @@ class Runner:
             if store.start(run.id):
                 self._going[run.id] = self._begun(run.id)
 
-    def _look_after(self, going: Going, store: Store) -> None:
+    def _look_after(self, going: ActiveRun, store: Store) -> None:
         """Note how far it is, or that it has ended, or end it."""
         run = store.get(going.id)
         is_wanted = run is not None and run.state == "running"
         spent_s = time.monotonic() - going.started_s
-        if is_wanted and going.process.is_alive() and spent_s < MOST_RUN_S:
+        if is_wanted and going.process.is_alive() and spent_s < MAX_RUN_S:
             store.count(going.id, "simulating", self._served(going))
             return
         code = going.process.exitcode
@@ -131,26 +131,26 @@ class Runner:
         if is_wanted:
             store.end(going.id, "failed", _why(code))
 
-    def _served(self, going: Going) -> int:
+    def _served(self, going: ActiveRun) -> int:
         import numpy as np
 
         from orrery.scenario.simulate import served
 
         return served(np.frombuffer(going.counts, dtype=np.int64))
 
-    def _begun(self, id: str) -> Going:
+    def _begun(self, id: str) -> ActiveRun:
         from orrery.web.work.child import work_on
 
         context = get_context("spawn")
         counts = context.RawArray("q", NUM_SHARED)
         process = context.Process(target=work_on, args=(self._path, self._uploads, id, counts), name=f"orrery-run-{id}")
         process.start()
-        return Going(id=id, process=process, counts=counts)
+        return ActiveRun(id=id, process=process, counts=counts)
 
 
 def _why(code: int | None) -> str:
     """Why a run has failed that did not say so itself."""
     if code is None:
-        return f"It took longer than {MOST_RUN_S / 3600:g} hours; ask for less at once."
-    killed = f" (by signal {-code}: is there enough memory?)" if code < 0 else f" (with code {code})"
-    return f"Its process ended early{killed}."
+        return f"It took longer than {MAX_RUN_S / 3600:g} hours; ask for less at once."
+    exit_reason = f" (by signal {-code}: is there enough memory?)" if code < 0 else f" (with code {code})"
+    return f"Its process ended early{exit_reason}."

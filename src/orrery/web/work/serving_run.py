@@ -10,14 +10,14 @@ import numpy as np
 from orrery.base.errors import OrreryError
 from orrery.reports.perfetto import trace_events
 from orrery.scenario.answer import to_json
-from orrery.scenario.ask import CannotBe, estimate
+from orrery.scenario.ask import InfeasibleAnswer, estimate
 from orrery.scenario.fields import BY_NAME
 from orrery.scenario.schema import Scenario, read_scenario
 from orrery.scenario.simulate import SimulatedAnswer
 from orrery.serving.metrics import details
 from orrery.serving.simulation.result import STEP, Simulated
 
-MOST_REQUESTS, MOST_STEPS = 200_000, 50_000
+MAX_REQUESTS, MAX_STEPS = 200_000, 50_000
 """Rows of requests and of steps that are kept; of more requests, none."""
 
 SHARED = ("rate", "concurrency")
@@ -28,8 +28,8 @@ def parts_of(answer: SimulatedAnswer, plain: Mapping[str, Any], window: tuple[fl
     """By name; ``plain`` is the answer as JSON has it."""
     run, num_steps = answer.simulated, answer.simulated.step_log.shape[0]
     parts = {"answer": packed(plain), "closed": packed(closed_form(answer.scenario))}
-    run = replace(run, step_log=run.step_log[:MOST_STEPS])
-    if run.requests.count <= MOST_REQUESTS:
+    run = replace(run, step_log=run.step_log[:MAX_STEPS])
+    if run.requests.count <= MAX_REQUESTS:
         parts["requests"] = packed(details(run))
     if window is not None:
         parts["steps"], parts["trace"] = packed(steps_of(run, window, num_steps)), packed(trace_events(run))
@@ -47,17 +47,17 @@ def closed_form(scenario: Scenario) -> dict[str, Any]:
     replicas = scenario.replicas or 1
     settings = scenario.written()
     unread = [key for key in settings if "estimate" not in BY_NAME[key].commands and key != "replicas"]
-    kept = {key: value for key, value in settings.items() if "estimate" in BY_NAME[key].commands}
+    inputs = {key: value for key, value in settings.items() if "estimate" in BY_NAME[key].commands}
     for key in SHARED:
-        if key in kept:
-            kept[key] = max(1, round(kept[key] / replicas)) if key == "concurrency" else kept[key] / replicas
-    kept.pop("devices", None) if replicas > 1 else None
+        if key in inputs:
+            inputs[key] = max(1, round(inputs[key] / replicas)) if key == "concurrency" else inputs[key] / replicas
+    inputs.pop("devices", None) if replicas > 1 else None
     try:
-        found = estimate(read_scenario(kept))
+        found = estimate(read_scenario(inputs))
     except OrreryError as error:
         return {"error": str(error), "replicas": replicas, "unread": unread}
     plain = found.to_json()
-    if isinstance(found, CannotBe):
+    if isinstance(found, InfeasibleAnswer):
         return {"error": "it does not fit", "replicas": replicas, "unread": unread}
     return plain | {"replicas": replicas, "unread": unread}
 

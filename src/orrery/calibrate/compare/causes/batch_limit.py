@@ -24,8 +24,8 @@ def _together(run: Run) -> int:
         return 0
     d, w = deployment_of(one), one.workload
     limit = max_num_seqs(d)
-    asked = w.concurrency or w.batch_size
-    return min(limit, -(-asked // d.layout.dp)) if asked else limit
+    requested = w.concurrency or w.batch_size
+    return min(limit, -(-requested // d.layout.dp)) if requested else limit
 
 
 def change(run: Run, severity: float) -> Run | None:
@@ -34,7 +34,7 @@ def change(run: Run, severity: float) -> Run | None:
     return on_deployments(one, lambda d: with_fields(d, max_num_seqs=limit)) if (one := only_serving(run)) else None
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The limit beside the assumed one."""
     assumed = max_num_seqs(deployment_of(one)) if (one := only_serving(run)) else 0
     return f"at most {severity:.0f} sequences in a batch (assumed: {assumed:,})"
@@ -45,7 +45,7 @@ CAUSE = Cause(
     title="a batch limit below the concurrency",
     ladder=ladder,
     change=change,
-    said=said,
+    describe=describe,
     shows="Above some concurrency throughput stands still, first tokens wait in a queue, and tokens come faster than "
     "predicted once they do; below it all is as predicted. Lengths do not matter.",
     hides="Runs below the limit come out as predicted.",

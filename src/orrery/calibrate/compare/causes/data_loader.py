@@ -40,7 +40,7 @@ def change(run: Run, severity: float) -> Run | None:
     return replace(run, job=with_fields(run.job, framework=slow))
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The loader's rate."""
     samples = severity / run.job.seq_len if isinstance(run, TrainingRun) else 0.0
     return f"a loader of {severity:,.0f} tokens ({samples:.3g} samples) a second and data-parallel rank"
@@ -51,7 +51,7 @@ CAUSE = Cause(
     title="a data loader that cannot keep up",
     ladder=ladder,
     change=change,
-    said=said,
+    describe=describe,
     shows="Layouts and devices that would read fastest suffer most: all end at the same tokens a second and rank.",
     hides="Runs that need fewer tokens a second than the loader brings come out as predicted; serving cannot show it.",
     checks=(

@@ -36,7 +36,7 @@ def _fewer(layout: Layout, ways: int) -> Layout | None:
     return None
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The devices that work beside those that were said."""
     layout = deployment_of(one).layout if (one := only_serving(run)) else Layout()
     fewer = _fewer(layout, round(severity))
@@ -48,7 +48,7 @@ CAUSE = Cause(
     title="fewer devices at work than said",
     ladder=ladder,
     change=change,
-    said=said,
+    describe=describe,
     shows="Everything slows down by about the number of devices; small batches less where replicas are missing.",
     hides="A run on one device cannot show it.",
     checks=(

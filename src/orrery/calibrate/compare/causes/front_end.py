@@ -13,7 +13,7 @@ def change(run: Run, severity: float) -> Run | None:
     return on_engine(one, request_s=deployment_of(one).engine.request_s + severity * one.workload.input_tokens)
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The time of a thousand tokens."""
     return f"{text(1000 * severity, 's')} more for each 1000 prompt tokens before the engine sees them"
 
@@ -23,7 +23,7 @@ CAUSE = Cause(
     title="a slow front end (tokenizer, template)",
     ladder=between(3e-6, 3e-3),
     change=change,
-    said=said,
+    describe=describe,
     shows="First tokens are late in proportion to the prompt, whatever the load; tokens then come as predicted.",
     hides="Short prompts, and the time per output token, come out as predicted. Static batches do not pass it.",
     checks=(

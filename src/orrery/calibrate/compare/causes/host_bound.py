@@ -25,7 +25,7 @@ def change(run: Run, severity: float) -> Run:
     )  # fmt: skip
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The host's time of a step or of a layer."""
     if isinstance(run, TrainingRun):
         own = run.job.framework.host_layer_s
@@ -41,7 +41,7 @@ CAUSE = Cause(
     title="a slow host (CPU, scheduling, launches without graphs)",
     ladder=between(1.3, 60.0),
     change=change,
-    said=said,
+    describe=describe,
     shows="Steps that are short on the device suffer most: few sequences, short contexts, small or well-cut models; "
     "a floor under the time per token that does not move with the batch.",
     hides="Long prompts and large batches, whose steps the device takes longer for, come out as predicted.",

@@ -24,7 +24,7 @@ def _smaller(deployment: Deployment, severity: float) -> Deployment:
     return with_fields(deployment, memory_utilization_frac=left)
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The cache that is left, in tokens."""
     memory = memory_of(deployment_of(one)) if (one := only_serving(run)) else None
     if memory is None or isinstance(memory, Infeasible):
@@ -38,7 +38,7 @@ CAUSE = Cause(
     title="a smaller cache than assumed (requests wait, or are evicted)",
     ladder=between(0.85, 0.02, 6),
     change=change,
-    said=said,
+    describe=describe,
     shows="Long requests at high concurrency suffer: first tokens wait, throughput stands still; it is the product of "
     "length and concurrency that decides.",
     hides="Runs whose sequences fit into the smaller cache come out as predicted.",

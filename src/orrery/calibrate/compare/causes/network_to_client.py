@@ -13,7 +13,7 @@ def change(run: Run, severity: float) -> Run | None:
     return on_engine(one, request_s=deployment_of(one).engine.request_s + severity)
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The time of each request."""
     return f"{text(severity, 's')} more for each request before the engine sees it"
 
@@ -23,7 +23,7 @@ CAUSE = Cause(
     title="time between client and engine (network, proxy, gateway)",
     ladder=between(0.003, 6.0, 6),
     change=change,
-    said=said,
+    describe=describe,
     shows="First tokens are late by the same time in every run, whatever the prompt or the load; tokens then come as "
     "predicted.",
     hides="The time per output token does not move. Static batches come from no client.",

@@ -16,10 +16,13 @@ def change(run: Run, severity: float) -> Run | None:
     return replace(one, workload=replace(one.workload, input_tokens=one.workload.input_tokens * severity))
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """Tokens computed beside tokens asked for."""
-    asked = one.asked.input_tokens if (one := only_serving(run)) else 0.0
-    return f"prompts of {asked * severity:,.0f} tokens computed where {asked:,.0f} were asked for ({severity:.2g} x)"
+    requested = one.requested.input_tokens if (one := only_serving(run)) else 0.0
+    return (
+        f"prompts of {requested * severity:,.0f} tokens computed where {requested:,.0f} were asked for "
+        f"({severity:.2g} x)"
+    )
 
 
 CAUSE = Cause(
@@ -27,7 +30,7 @@ CAUSE = Cause(
     title="padding: more prompt tokens than were asked for",
     ladder=between(1.1, 8.0),
     change=change,
-    said=said,
+    describe=describe,
     shows="First tokens are late in proportion to the prompt; answers slow down where prompts share their steps, and "
     "the cache fills early.",
     hides="Runs with short prompts and long answers come out as predicted.",

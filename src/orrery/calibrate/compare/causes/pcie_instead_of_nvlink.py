@@ -38,7 +38,7 @@ def _num_devices(run: Run) -> int:
     return layout.num_devices if layout.ep > 1 else layout.tp * layout.pp
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The rate that is left beside the one that was assumed."""
     d = device_of(run)
     left, stated = (text(x, "bytes") for x in (d.host.each_way_bytes_per_s * severity, d.scaleup.each_way_bytes_per_s))
@@ -50,7 +50,7 @@ CAUSE = Cause(
     title="devices that talk over PCIe, not over the fast link",
     ladder=between(1.0, 0.08, 4),
     change=change,
-    said=said,
+    describe=describe,
     shows="Runs cut over several devices suffer, prompts and large batches (large messages) most; one device does not.",
     hides="A run on one device cannot show it; small messages hardly do.",
     checks=(

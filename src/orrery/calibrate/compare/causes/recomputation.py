@@ -22,7 +22,7 @@ def change(run: Run, severity: float) -> Run | None:
     return replace(run, layout=replace(run.layout, recompute=kind, recompute_layers=0))
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """Which recomputation."""
     assumed = run.layout.recompute if isinstance(run, TrainingRun) else "none"
     return f"recomputation {KINDS[round(severity) - 1]}, not {assumed}"
@@ -33,7 +33,7 @@ CAUSE = Cause(
     title="activation recomputation that was not said",
     ladder=ladder,
     change=change,
-    said=said,
+    describe=describe,
     shows="Steps are up to a third longer in every layout, and memory is lower than predicted.",
     hides="Serving, and runs that said full recomputation, cannot show it.",
     checks=(

@@ -23,7 +23,7 @@ def _num_nodes(run: Run) -> int:
     return max(p.deployment.cluster.num_nodes for p in run.service.pools)
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The rate that is left."""
     rate = device_of(run).scaleout.each_way_bytes_per_s
     return (
@@ -37,7 +37,7 @@ CAUSE = Cause(
     title="a slow network between nodes",
     ladder=between(0.9, 0.02, 6),
     change=change,
-    said=said,
+    describe=describe,
     shows="Runs over several nodes suffer, more with every node and with small batches a device; one node does not.",
     hides="A run inside one node cannot show it.",
     checks=(

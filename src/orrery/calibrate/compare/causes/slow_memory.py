@@ -11,7 +11,7 @@ def change(run: Run, severity: float) -> Run:
     return on_device(run, lambda d: slowed(d, memory_frac=severity))
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The bandwidth that this means."""
     rate = device_of(run).memory_bandwidth_bytes_per_s
     return f"memory at {severity:.2f} of its bandwidth: {text(rate * severity, 'bytes')}/s of {text(rate, 'bytes')}/s"
@@ -22,7 +22,7 @@ CAUSE = Cause(
     title="memory slower than stated (ECC, another part, a shared device)",
     ladder=between(0.95, 0.12),
     change=change,
-    said=said,
+    describe=describe,
     shows="Decoding suffers, most of all with few sequences: the time per token grows in one proportion.",
     hides="Long prompts, which compute, come out as predicted.",
     checks=(

@@ -22,7 +22,7 @@ def change(run: Run, severity: float) -> Run | None:
     return replace(one, service=replace(one.service, policy=POLICY))
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """There is no degree of it."""
     return "a batch starts together and ends with its last answer"
 
@@ -32,7 +32,7 @@ CAUSE = Cause(
     title="static batches: requests neither join nor leave a running batch",
     ladder=ladder,
     change=change,
-    said=said,
+    describe=describe,
     shows="First tokens wait for the batch before to end, so they take about as long as whole answers; more so where "
     "lengths differ.",
     hides="One request at a time comes out as predicted.",

@@ -23,7 +23,7 @@ def change(run: Run, severity: float) -> Run | None:
     return on_device(run, lambda d: slowed(d, compute_frac=frac, memory_frac=frac))
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The deviation, and the lag that it means."""
     n = run.layout.num_devices if isinstance(run, TrainingRun) else 1
     return f"devices that differ by {severity:.1%}: the slowest of {n:,} lags by {_lag(n, severity):.0%}"
@@ -34,7 +34,7 @@ CAUSE = Cause(
     title="slow devices among many, for which all others wait",
     ladder=between(0.01, 0.5),
     change=change,
-    said=said,
+    describe=describe,
     shows="More devices lose more, slowly; a run on one device is as predicted.",
     hides="A run on one device, and serving, cannot show it.",
     checks=(

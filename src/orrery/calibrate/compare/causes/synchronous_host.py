@@ -16,7 +16,7 @@ def change(run: Run, severity: float) -> Run | None:
     return on_engine(one, overlap_frac=0.0, step_s=deployment_of(one).engine.step_s * severity)
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """What a step waits."""
     own = deployment_of(one).engine.step_s if (one := only_serving(run)) else 0.0
     return f"{text(own * severity, 's')} of the host's work added to every step, not hidden behind the device"
@@ -27,7 +27,7 @@ CAUSE = Cause(
     title="a host that the device waits for at every step",
     ladder=between(1.0, 30.0),
     change=change,
-    said=said,
+    describe=describe,
     shows="The same time is added to every step, and so to every token, whatever the load; short steps suffer most.",
     hides="Training, and steps that take much longer than the added time, come out as predicted.",
     checks=(

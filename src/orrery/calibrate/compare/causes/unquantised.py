@@ -36,7 +36,7 @@ def _wide(deployment: Deployment, severity: float) -> Formats:
     return Formats(weights=wide if severity >= 2.0 else formats.weights, activations=wide, kv=formats.kv)
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """What is 16 bits wide."""
     wide = wide_format(device_of(run))
     if isinstance(run, TrainingRun):
@@ -51,7 +51,7 @@ CAUSE = Cause(
     title="16-bit weights or arithmetic where a narrower format was said",
     ladder=ladder,
     change=change,
-    said=said,
+    describe=describe,
     shows="By about the ratio of the bytes where weights are read (few sequences), and of the peak rates in prompts.",
     hides="Runs that were said to be 16 bits wide cannot show it.",
     checks=(

@@ -10,7 +10,7 @@ def change(run: Run, severity: float) -> Run:
     return on_device(run, lambda d: slowed(d, compute_frac=severity))
 
 
-def said(run: Run, severity: float) -> str:
+def describe(run: Run, severity: float) -> str:
     """The clock that this means."""
     hz = device_of(run).compute_clock_hz
     return f"clocks at {severity:.2f} of the stated ones: {hz * severity / 1e6:,.0f} of {hz / 1e6:,.0f} MHz"
@@ -21,7 +21,7 @@ CAUSE = Cause(
     title="clocks below the stated ones (power cap, heat)",
     ladder=between(0.95, 0.2),
     change=change,
-    said=said,
+    describe=describe,
     shows="What computes suffers: prompts and the time to first token, large batches, training; in one proportion.",
     hides="Decoding a few sequences, which only reads memory, comes out as predicted.",
     checks=(

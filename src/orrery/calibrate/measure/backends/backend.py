@@ -18,7 +18,7 @@ COLD_RATIO = 2.0
 ROPE_HEAD_SIZE = 128
 """How wide the heads are that rotate, where the width is a multiple of it; else the whole width is one head."""
 
-MOST_MEMORY_FRAC = 0.25
+MAX_MEMORY_FRAC = 0.25
 """Operands take no more of the memory that is free."""
 
 
@@ -31,7 +31,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Unsupported:
     """Why a backend does not do this work, in one sentence."""
 
     reason: str
@@ -47,7 +47,7 @@ class Backend(Protocol):
         """Formats that it multiplies in here."""
         ...
 
-    def prepare(self, probe: Probe) -> Prepared | Refusal:
+    def prepare(self, probe: Probe) -> Prepared | Unsupported:
         """The work with its operands; cold where the op says ``is_cold`` (others use what was just written)."""
         ...
 
@@ -68,14 +68,14 @@ def time_prepared(backend: Backend, prepared: Prepared, *, budget_s: float = 0.2
     return timed.over(prepared.num_ops)
 
 
-def num_copies(set_bytes: float, cache_bytes: float, free_bytes: float, *, is_cold: bool) -> int | Refusal:
+def num_copies(set_bytes: float, cache_bytes: float, free_bytes: float, *, is_cold: bool) -> int | Unsupported:
     """How many sets of operands to rotate over; a refusal where not even the least number fits."""
-    most = int(MOST_MEMORY_FRAC * free_bytes / max(set_bytes, 1.0))
+    most = int(MAX_MEMORY_FRAC * free_bytes / max(set_bytes, 1.0))
     needed = 1 if not is_cold else max(2, -int(-COLD_RATIO * cache_bytes // max(set_bytes, 1.0)))
     if most < needed:
-        return Refusal(
+        return Unsupported(
             reason=f"the operands need {needed * set_bytes / 2**30:.2f} GiB; "
-            f"{MOST_MEMORY_FRAC:.0%} of the memory that is free are {MOST_MEMORY_FRAC * free_bytes / 2**30:.2f} GiB"
+            f"{MAX_MEMORY_FRAC:.0%} of the memory that is free are {MAX_MEMORY_FRAC * free_bytes / 2**30:.2f} GiB"
         )
     return needed
 
@@ -94,19 +94,19 @@ def is_single(probe: Probe) -> bool:
     return not any(isinstance(getattr(probe, f.name), np.ndarray) for f in fields(probe))
 
 
-def attention_refusal(op: AttentionPrefill | AttentionDecode, formats: tuple[str, ...]) -> Refusal | None:
+def attention_refusal(op: AttentionPrefill | AttentionDecode, formats: tuple[str, ...]) -> Unsupported | None:
     """Why the kernels, which attend causally over the whole context in one format, do not do ``op``; None: they do."""
     if other := [f for f in (op.format, op.kv_format) if f not in formats]:
-        return Refusal(reason=f"attention is done in {', '.join(formats)} here, not in {other[0]}")
+        return Unsupported(reason=f"attention is done in {', '.join(formats)} here, not in {other[0]}")
     if op.format != op.kv_format:
-        return Refusal(reason="attention is done in the format that the cache keeps")
+        return Unsupported(reason="attention is done in the format that the cache keeps")
     if isinstance(op, AttentionPrefill) and not (op.is_causal and int(op.value_head_size) in (0, int(op.head_size))):
-        return Refusal(reason="attention is causal, and values are as wide as keys")
+        return Unsupported(reason="attention is causal, and values are as wide as keys")
     if int(op.window_tokens):
-        return Refusal(reason="attention is done without a window")
+        return Unsupported(reason="attention is done without a window")
     whole = int(op.num_heads) % int(op.num_kv_heads) == 0 and int(op.head_size) % 2 == 0
     if int(op.context_tokens) < int(op.query_tokens) or not whole:
-        return Refusal(reason="a context holds its new tokens, heads come in whole groups, and their size is even")
+        return Unsupported(reason="a context holds its new tokens, heads come in whole groups, and their size is even")
     return None
 
 

@@ -10,7 +10,7 @@ from orrery.base.sources import Fact
 from orrery.calibrate.measure import numpy_kernels as kernels
 from orrery.calibrate.measure.backends.backend import (
     Prepared,
-    Refusal,
+    Unsupported,
     attention_refusal,
     is_single,
     num_copies,
@@ -47,10 +47,10 @@ class NumpyBackend:
     def synchronise(self) -> None:
         """NumPy is done when a call returns."""
 
-    def prepare(self, probe: Probe) -> Prepared | Refusal:
+    def prepare(self, probe: Probe) -> Prepared | Unsupported:
         """The work with its operands in place; see ``Backend``."""
         if not is_single(probe):
-            return Refusal(reason="sizes are arrays; one op at a time can be run")
+            return Unsupported(reason="sizes are arrays; one op at a time can be run")
         match probe:
             case Gemm():
                 return self._gemm(probe)
@@ -64,18 +64,18 @@ class NumpyBackend:
                 one = np.zeros(1, dtype=np.float32)
                 return Prepared(call=lambda: np.add(one, one, out=one))
             case _:
-                return Refusal(reason=f"no NumPy kernel does {type(probe).__name__}")
+                return Unsupported(reason=f"no NumPy kernel does {type(probe).__name__}")
 
-    def _gemm(self, op: Gemm) -> Prepared | Refusal:
+    def _gemm(self, op: Gemm) -> Prepared | Unsupported:
         m, n, k, batch = (int(size) for size in (op.m, op.n, op.k, op.batch))
         lead = (batch,) if batch > 1 else ()
         copies = _copies(op.format, FP32_BYTES * batch * k * n, is_cold=op.is_cold)
-        if isinstance(copies, Refusal):
+        if isinstance(copies, Unsupported):
             return copies
         x = _drawn(*lead, m, k)
         return Prepared(call=rotating(kernels.product, [(x, _drawn(*lead, k, n)) for _ in range(copies)]))
 
-    def _attend(self, op: AttentionPrefill | AttentionDecode) -> Prepared | Refusal:
+    def _attend(self, op: AttentionPrefill | AttentionDecode) -> Prepared | Unsupported:
         """One ``attend`` a sequence, each with its own cache."""
         if refusal := attention_refusal(op, FORMATS):
             return refusal
@@ -83,7 +83,7 @@ class NumpyBackend:
         heads, kv_heads, size = int(op.num_heads), int(op.num_kv_heads), int(op.head_size)
         is_cold = isinstance(op, AttentionDecode) and op.is_cold
         copies = _copies("fp32", FP32_BYTES * batch * 2 * kv_heads * context * size, is_cold=is_cold)
-        if isinstance(copies, Refusal):
+        if isinstance(copies, Unsupported):
             return copies
         query, new = _drawn(tokens, heads, size), _drawn(tokens, kv_heads, size)
         sets = [tuple(_drawn(2, kv_heads, context, size) for _ in range(batch)) for _ in range(copies)]
@@ -94,17 +94,17 @@ class NumpyBackend:
 
         return Prepared(call=rotating(attend_all, sets))
 
-    def _elementwise(self, op: Elementwise) -> Prepared | Refusal:
+    def _elementwise(self, op: Elementwise) -> Prepared | Unsupported:
         tokens, width = int(op.tokens), int(op.width)
         copies = _copies(op.format, 3 * FP32_BYTES * tokens * width, is_cold=False)
-        if isinstance(copies, Refusal):
+        if isinstance(copies, Unsupported):
             return copies
         call = _elementwise(op.kind, tokens, width)
-        return Prepared(call=call) if call else Refusal(reason=f"no NumPy kernel does {op.kind!r}")
+        return Prepared(call=call) if call else Unsupported(reason=f"no NumPy kernel does {op.kind!r}")
 
-    def _stream(self, probe: Stream) -> Prepared | Refusal:
+    def _stream(self, probe: Stream) -> Prepared | Unsupported:
         fits = _copies("fp32", probe.footprint_bytes, is_cold=False)
-        if isinstance(fits, Refusal):
+        if isinstance(fits, Unsupported):
             return fits
         arrays = [_drawn(probe.elements) for _ in range(probe.num_arrays)]
         first, second, last = arrays[0], arrays[1], arrays[-1]
@@ -147,10 +147,10 @@ def _drawn(*shape: int) -> Array:
     return np.resize(block, shape)
 
 
-def _copies(format: str, set_bytes: float, *, is_cold: bool) -> int | Refusal:
+def _copies(format: str, set_bytes: float, *, is_cold: bool) -> int | Unsupported:
     """How many sets of operands; a refusal for other formats than FP32 and for what does not fit."""
     if format not in FORMATS:
-        return Refusal(reason=f"NumPy multiplies in {', '.join(FORMATS)} here, not in {format}")
+        return Unsupported(reason=f"NumPy multiplies in {', '.join(FORMATS)} here, not in {format}")
     cache = last_level_cache()
     return num_copies(
         set_bytes, float(cache.value) if cache else FALLBACK_CACHE_BYTES, psutil.virtual_memory().available,

@@ -9,7 +9,7 @@ from orrery.base.sources import Fact
 from orrery.calibrate.measure import torch_kernels as kernels
 from orrery.calibrate.measure.backends.backend import (
     Prepared,
-    Refusal,
+    Unsupported,
     attention_refusal,
     is_single,
     num_copies,
@@ -73,19 +73,19 @@ class PytorchBackend:
         """Waits until the device is idle."""
         self._device.synchronise()
 
-    def prepare(self, probe: Probe) -> Prepared | Refusal:
+    def prepare(self, probe: Probe) -> Prepared | Unsupported:
         """The work with its operands in place; see ``Backend``. It has run once: what fails is refused here."""
         if not is_single(probe):
-            return Refusal(reason="sizes are arrays; one op at a time can be run")
+            return Unsupported(reason="sizes are arrays; one op at a time can be run")
         try:
             return self._ready(probe)
         except (RuntimeError, TypeError, ValueError) as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            return Refusal(reason=f"PyTorch on {self._device.name} cannot: {first}")
+            return Unsupported(reason=f"PyTorch on {self._device.name} cannot: {first}")
 
-    def _ready(self, probe: Probe) -> Prepared | Refusal:
+    def _ready(self, probe: Probe) -> Prepared | Unsupported:
         found = self._work(probe)
-        if isinstance(found, Refusal):
+        if isinstance(found, Unsupported):
             return found
         work, sets = found
         call = rotating(work, sets)
@@ -96,7 +96,7 @@ class PytorchBackend:
         num_ops = len(sets) * math.ceil(GRAPHED_CALLS / len(sets))
         return Prepared(call=self._device.captured(call, num_ops), num_ops=num_ops)
 
-    def _work(self, probe: Probe) -> Work | Refusal:
+    def _work(self, probe: Probe) -> Work | Unsupported:
         match probe:
             case Gemm():
                 return self._gemm(probe)
@@ -110,17 +110,17 @@ class PytorchBackend:
                 one = self._torch.zeros(1, device=self._device.name)
                 return lambda: one.add_(1.0), [()]
             case _:
-                return Refusal(reason=f"no PyTorch kernel does {type(probe).__name__}")
+                return Unsupported(reason=f"no PyTorch kernel does {type(probe).__name__}")
 
-    def _gemm(self, op: Gemm) -> Work | Refusal:
+    def _gemm(self, op: Gemm) -> Work | Unsupported:
         m, n, k, batch = (int(size) for size in (op.m, op.n, op.k, op.batch))
         if op.format not in DTYPES or (op.format == "tf32" and not self._device.has_tf32):
             return _not_in(op.format, [f for f in DTYPES if f != "tf32" or self._device.has_tf32])
         if batch > 1 and op.format not in WORDS:
-            return Refusal(reason=f"PyTorch multiplies no batches in {op.format}")
+            return Unsupported(reason=f"PyTorch multiplies no batches in {op.format}")
         lead = (batch,) if batch > 1 else ()
         copies = self._copies(batch * n * k * self._bytes(op.format), is_cold=op.is_cold)
-        if isinstance(copies, Refusal):
+        if isinstance(copies, Unsupported):
             return copies
         x = self._drawn(op.format, *lead, m, k)
         weights = [self._drawn(op.format, *lead, n, k).mT for _ in range(copies)]  # as a linear layer keeps them
@@ -135,7 +135,7 @@ class PytorchBackend:
             case _:
                 return kernels.product, [(x, w) for w in weights]
 
-    def _attend(self, op: AttentionPrefill | AttentionDecode) -> Work | Refusal:
+    def _attend(self, op: AttentionPrefill | AttentionDecode) -> Work | Unsupported:
         if refusal := attention_refusal(op, WORDS):
             return refusal
         batch, tokens, context = int(op.batch), int(op.query_tokens), int(op.context_tokens)
@@ -143,7 +143,7 @@ class PytorchBackend:
         shape = (batch, kv_heads, context, size)
         is_cold = isinstance(op, AttentionDecode) and op.is_cold
         copies = self._copies(2 * math.prod(shape) * self._bytes(op.format), is_cold=is_cold)
-        if isinstance(copies, Refusal):
+        if isinstance(copies, Unsupported):
             return copies
         query = self._drawn(op.format, batch, tokens, heads, size)
         new = self._drawn(op.format, batch, tokens, kv_heads, size)
@@ -154,13 +154,13 @@ class PytorchBackend:
 
         return attend, [(self._drawn(op.format, *shape), self._drawn(op.format, *shape)) for _ in range(copies)]
 
-    def _elementwise(self, op: Elementwise) -> Work | Refusal:
+    def _elementwise(self, op: Elementwise) -> Work | Unsupported:
         tokens, width = int(op.tokens), int(op.width)
         word = "bf16" if op.kind == "quantise" else op.format
         if word not in WORDS:
             return _not_in(word, WORDS)
         fits = self._copies(4 * tokens * width * self._bytes(word), is_cold=False)
-        if isinstance(fits, Refusal):
+        if isinstance(fits, Unsupported):
             return fits
         x = self._drawn(word, tokens, width)
         match op.kind:
@@ -181,11 +181,11 @@ class PytorchBackend:
             case "quantise" if op.format in ("int8", "fp8"):
                 return (kernels.quantise_int8 if op.format == "int8" else kernels.quantise_fp8), [(x,)]
             case _:
-                return Refusal(reason=f"no PyTorch kernel does {op.kind!r} in {op.format}")
+                return Unsupported(reason=f"no PyTorch kernel does {op.kind!r} in {op.format}")
 
-    def _stream(self, probe: Stream) -> Work | Refusal:
+    def _stream(self, probe: Stream) -> Work | Unsupported:
         fits = self._copies(probe.footprint_bytes, is_cold=False)
-        if isinstance(fits, Refusal):
+        if isinstance(fits, Unsupported):
             return fits
         torch = self._torch
         arrays = [self._drawn("fp32", probe.elements) for _ in range(probe.num_arrays)]
@@ -212,10 +212,10 @@ class PytorchBackend:
     def _bytes(self, format: str) -> int:
         return int(getattr(self._torch, DTYPES[format]).itemsize)
 
-    def _copies(self, set_bytes: float, *, is_cold: bool) -> int | Refusal:
+    def _copies(self, set_bytes: float, *, is_cold: bool) -> int | Unsupported:
         device = self._device
         return num_copies(set_bytes, device.cache_bytes, device.free_bytes(), is_cold=is_cold)
 
 
-def _not_in(format: str, known: Iterable[str]) -> Refusal:
-    return Refusal(reason=f"PyTorch does this in {', '.join(known)}, not in {format}")
+def _not_in(format: str, known: Iterable[str]) -> Unsupported:
+    return Unsupported(reason=f"PyTorch does this in {', '.join(known)}, not in {format}")

@@ -8,7 +8,7 @@ import psutil
 from orrery.base.errors import OrreryError
 from orrery.base.sources import Fact, Source
 from orrery.calibrate.measure import torch_kernels
-from orrery.calibrate.measure.facts import FALLBACK_CACHE_BYTES, host_facts, told
+from orrery.calibrate.measure.facts import FALLBACK_CACHE_BYTES, host_facts, make_fact
 
 WARM_CALLS = 3
 """Calls before a capture, so that libraries have chosen their kernels and taken their workspaces."""
@@ -84,8 +84,8 @@ def _facts(torch: Any, name: str) -> Mapping[str, Fact]:
     if name == "mps":
         host = host_facts()
         memory_bytes, at = float(torch.mps.recommended_max_memory()), "torch.mps.recommended_max_memory"
-        memory = told("memory_capacity_bytes", memory_bytes, at, PYTORCH)
-        found = (host.get("title"), host.get("vendor"), told("kind", "gpu", "by nature"), memory)
+        memory = make_fact("memory_capacity_bytes", memory_bytes, at, PYTORCH)
+        found = (host.get("title"), host.get("vendor"), make_fact("kind", "gpu", "by nature"), memory)
         return {fact.name: fact for fact in found if fact}
     properties = torch.cuda.get_device_properties(name)
     stated = {
@@ -98,4 +98,4 @@ def _facts(torch: Any, name: str) -> Mapping[str, Fact]:
         "last_level_cache_bytes": float(getattr(properties, "L2_cache_size", 0)),
     }
     at = "torch.cuda.get_device_properties"
-    return {key: told(key, value, at, PYTORCH) for key, value in stated.items() if value}
+    return {key: make_fact(key, value, at, PYTORCH) for key, value in stated.items() if value}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Buffer = NDArray[np.float32]
 
 KINDS = ("all_reduce", "send_recv", "all_gather", "broadcast")
-LEAST_BYTES = 8
+MIN_BYTES = 8
 """An element for each of the two."""
 
 TIMEOUT_S = 60.0
@@ -31,7 +31,7 @@ class Tcp:
 
     def buffer(self, message_bytes: int) -> Buffer:
         """Zeros, whose sums stay zeros however often they are added up."""
-        return np.zeros(2 * (message_bytes // LEAST_BYTES), dtype=np.float32)
+        return np.zeros(2 * (message_bytes // MIN_BYTES), dtype=np.float32)
 
     def barrier(self) -> None:
         """Returns once both have called it."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 from orrery.base.errors import OrreryError, UnknownName
 from orrery.calibrate.measure.clock import Timed, time_samples
 from orrery.calibrate.measure.exchange import worker
-from orrery.calibrate.measure.exchange.tcp import KINDS, LEAST_BYTES, TIMEOUT_S
+from orrery.calibrate.measure.exchange.tcp import KINDS, MIN_BYTES, TIMEOUT_S
 from orrery.calibrate.measure.torch_kernels import load
 
 LIBRARIES = ("tcp", "gloo", "nccl")
@@ -72,8 +72,8 @@ class Team:
         """One collective of ``message_bytes`` (the whole buffer of one process, as nccl-tests counts it)."""
         if kind not in KINDS:
             raise UnknownName("collective", kind, KINDS)
-        if message_bytes < LEAST_BYTES:
-            raise OrreryError(f"A message has at least {LEAST_BYTES} bytes; got {message_bytes}.")
+        if message_bytes < MIN_BYTES:
+            raise OrreryError(f"A message has at least {MIN_BYTES} bytes; got {message_bytes}.")
         if not self._lines:
             raise OrreryError("The team is not there: `with Team(…) as team:` starts it.")
 
@@ -121,9 +121,9 @@ class Team:
                 continue
             connection.settimeout(TIMEOUT_S)
             lines = self._open.enter_context(connection.makefile("rw", encoding="utf-8"))
-            told = self._hear(lines)
-            if told.get("token") == token:  # any process of this machine can call
-                called[int(told["rank"])] = int(told["port"]), lines
+            reply = self._hear(lines)
+            if reply.get("token") == token:  # any process of this machine can call
+                called[int(reply["rank"])] = int(reply["port"]), lines
         self._lines = [called[rank][1] for rank in range(self.num_processes)]
         return [called[rank][0] for rank in range(self.num_processes)]
 
@@ -140,10 +140,10 @@ class Team:
             line = lines.readline()
         except OSError as error:
             raise OrreryError(f"A process of the {self.library} team fell silent: {error}.") from None
-        told: dict[str, Any] = json.loads(line) if line else {"error": "it has ended"}
-        if "error" in told:
-            raise OrreryError(f"A process of the {self.library} team failed: {told['error']}.")
-        return told
+        reply: dict[str, Any] = json.loads(line) if line else {"error": "it has ended"}
+        if "error" in reply:
+            raise OrreryError(f"A process of the {self.library} team failed: {reply['error']}.")
+        return reply
 
     def _end(self) -> None:
         """Closing the lines tells the workers to leave; whoever does not is ended."""

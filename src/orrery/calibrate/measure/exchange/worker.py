@@ -83,12 +83,12 @@ def _join(task: dict[str, Any], ports: list[int], door: socket.socket) -> Librar
 def _serve(library: Library, lines: Any) -> None:
     buffers: dict[int, Any] = {}
     while line := lines.readline():
-        asked = cast("dict[str, Any]", json.loads(line))
-        size = int(asked["message_bytes"])
+        message = cast("dict[str, Any]", json.loads(line))
+        size = int(message["message_bytes"])
         if size not in buffers:
             buffers = {size: library.buffer(size)}
         try:
-            _say(lines, time_s=_sample(library, str(asked["kind"]), buffers[size], int(asked["repeats"])))
+            _say(lines, time_s=_sample(library, str(message["kind"]), buffers[size], int(message["repeats"])))
         except Exception as error:
             _say(lines, error=f"{type(error).__name__}: {error}")
             return

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log, Object, inner, number, search, spelled, word
-from orrery.calibrate.runs.reader import Found, Reader, Said, arrivals, check_requests
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, arrivals, check_requests
 
 TIMES = {"ttft_s": "time_to_first_token", "tpot_s": "inter_token_latency", "latency_s": "request_latency"}
 RATES = {"requests_per_s": "request_throughput", "output_tokens_per_s": "output_token_throughput"}
@@ -24,12 +24,12 @@ def _recognise(log: Log) -> bool:
     return "unit" in inner(log.one, "request_latency") and "request_throughput" in log.one
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
     return [_run(log) for log in logs]
 
 
-def _run(log: Log) -> Found:
-    run, x, where = Found(), log.one, log.name
+def _run(log: Log) -> ParsedRun:
+    run, x, where = ParsedRun(), log.one, log.name
     if x.get("is_complete") is False or x.get("was_cancelled") is True:
         why = word(x, "incomplete_reason") or "it was cancelled"
         raise ScenarioError(f"{where}: the run did not finish ({why}); leave the file out.")
@@ -39,23 +39,23 @@ def _run(log: Log) -> Found:
     failed = number(inner(x, "error_request_count"), "avg")
     counted = 1.0 if math.isnan(completed) else completed
     run.notes += check_requests(where, counted, 0.0 if math.isnan(failed) else failed)
-    run.say("kind", "serving")
-    run.say("model", _model(inner(x, "input_config")))
-    run.say("measured_date", word(x, "start_time")[:10])
-    run.say("num_requests", completed)
+    run.add_note("kind", "serving")
+    run.add_note("model", _model(inner(x, "input_config")))
+    run.add_note("measured_date", word(x, "start_time")[:10])
+    run.add_note("num_requests", completed)
     for side in ("input", "output"):
         lengths = inner(x, f"{side}_sequence_length")
-        run.say(f"{side}_tokens", number(lengths, "avg"))
-        run.say(f"{side}_tokens_std", number(lengths, "std"))
+        run.add_note(f"{side}_tokens", number(lengths, "avg"))
+        run.add_note(f"{side}_tokens_std", number(lengths, "std"))
     _arrivals(run, inner(x, "input_config"))
     for column, key in TIMES.items():
         if (found := inner(x, key)) and not (column == "latency_s" and run.cells.get("mode") == "offline"):
             unit_s = seconds(word(found, "unit"), f"{where}, {key}")
-            run.say(column, number(found, "avg") * unit_s)
+            run.add_note(column, number(found, "avg") * unit_s)
             for percentile in PERCENTILES:
-                run.say(f"{column}_{percentile}", number(found, percentile) * unit_s)
+                run.add_note(f"{column}_{percentile}", number(found, percentile) * unit_s)
     for column, key in RATES.items():
-        run.say(column, number(inner(x, key), "avg"))
+        run.add_note(column, number(inner(x, key), "avg"))
     return run
 
 
@@ -66,7 +66,7 @@ def seconds(unit: str, where: str) -> float:
     return SECONDS[unit]
 
 
-def _arrivals(run: Found, config: Object) -> None:
+def _arrivals(run: ParsedRun, config: Object) -> None:
     """The measured phase's limit and rate; nothing is said where the file holds neither."""
     phases = config.get("phases")
     load: Any = config

@@ -12,15 +12,15 @@ import numpy as np
 
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log, Object, number
-from orrery.calibrate.runs.reader import Found, Reader, Said, check_duration
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, check_duration
 
 
 def _recognise(log: Log) -> bool:
     return bool(log.objects) and all({"case", "median_us"} <= x.keys() for x in log.objects)
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
-    out: list[Found] = []
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
+    out: list[ParsedRun] = []
     for log in logs:
         runs = [run for x in log.objects if (run := _run(x, log.name))]
         if not runs:
@@ -34,19 +34,19 @@ def _read(logs: Sequence[Log], said: Said) -> list[Found]:
     return out
 
 
-def _run(x: Object, where: str) -> Found | None:
+def _run(x: Object, where: str) -> ParsedRun | None:
     requests = [cast(Object, r) for r in cast(list[Any], x.get("requests") or []) if isinstance(r, dict)]
     if not requests or any(number(r, "query_len") != 1 or number(r, "num_draft_tokens") > 0 for r in requests):
         return None
     time_s = number(x, "median_us") * 1e-6
     check_duration(f"{where}, case {x['case']}", time_s)
-    run = Found()
+    run = ParsedRun()
     context = float(np.mean([number(r, "kv_len") for r in requests]))
     for column, value in (
         ("kind", "serving"), ("engine", "vllm"), ("mode", "static"), ("batch_size", float(len(requests))),
         ("input_tokens", max(1.0, context - 1.0)), ("output_tokens", 2.0), ("tpot_s", time_s),
     ):  # fmt: skip
-        run.say(column, value)
+        run.add_note(column, value)
     return run
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from orrery.calibrate.runs.log import Log, number, numbers
-from orrery.calibrate.runs.reader import Found, Reader, Said, check_duration, needed
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, check_duration, needed
 
 FLAGS = {"batch_size": "--batch 8", "input_tokens": "--input-tokens 32", "output_tokens": "--output-tokens 128"}
 
@@ -16,21 +16,21 @@ def _recognise(log: Log) -> bool:
     return {"avg_latency", "latencies"} <= log.one.keys()
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
-    return [_run(log, said) for log in logs]
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
+    return [_run(log, user_settings) for log in logs]
 
 
-def _run(log: Log, said: Said) -> Found:
-    run, x = Found(), log.one
+def _run(log: Log, user_settings: UserSettings) -> ParsedRun:
+    run, x = ParsedRun(), log.one
     average_s = number(x, "avg_latency")
     check_duration(log.name, average_s)
-    needed(said, log.name, FLAGS)
-    run.say("kind", "serving")
-    run.say("engine", "vllm")
-    run.say("mode", "static")
-    run.say("latency_s", average_s)
+    needed(user_settings, log.name, FLAGS)
+    run.add_note("kind", "serving")
+    run.add_note("engine", "vllm")
+    run.add_note("mode", "static")
+    run.add_note("latency_s", average_s)
     if times := numbers(x, "latencies"):
-        run.say("latency_s_p50", float(np.median(times)))
+        run.add_note("latency_s_p50", float(np.median(times)))
     return run
 
 

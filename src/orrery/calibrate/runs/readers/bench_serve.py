@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from orrery.calibrate.runs.log import Log, Object, number, numbers, word
-from orrery.calibrate.runs.reader import Found, Reader, Said, arrivals, check_duration, check_requests
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, arrivals, check_duration, check_requests
 
 TIMES = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "latency_s", "e2e_latency": "latency_s"}
 RATES = {"request_throughput": "requests_per_s", "output_throughput": "output_tokens_per_s",
@@ -28,34 +28,34 @@ def _recognise(log: Log) -> bool:
     return bool(log.objects) and all("request_throughput" in x and "completed" in x for x in log.objects)
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
     return [_run(x, f"{log.name}, run {i}" if len(log.objects) > 1 else log.name)
             for log in logs for i, x in enumerate(log.objects, start=1)]  # fmt: skip
 
 
-def _run(x: Object, where: str) -> Found:
-    run, completed, duration_s = Found(), number(x, "completed"), number(x, "duration")
+def _run(x: Object, where: str) -> ParsedRun:
+    run, completed, duration_s = ParsedRun(), number(x, "completed"), number(x, "duration")
     check_duration(where, duration_s)
     prompts = number(x, "num_prompts")
     failed = number(x, "failed")
     if math.isnan(failed):
         failed = prompts - completed if prompts > completed else 0.0
     run.notes += check_requests(where, completed, failed)
-    run.say("kind", "serving")
-    run.say("model", word(x, "model_id", "model"))
-    run.say("engine", OWN_PROTOCOL.get(word(x, "backend", "endpoint_type"), ""))
-    run.say("measured_date", _date(word(x, "date")))
-    run.say("num_requests", completed)
+    run.add_note("kind", "serving")
+    run.add_note("model", word(x, "model_id", "model"))
+    run.add_note("engine", OWN_PROTOCOL.get(word(x, "backend", "endpoint_type"), ""))
+    run.add_note("measured_date", _date(word(x, "date")))
+    run.add_note("num_requests", completed)
     for side in ("input", "output"):
-        run.say(f"{side}_tokens", number(x, f"total_{side}_tokens") / completed)
+        run.add_note(f"{side}_tokens", number(x, f"total_{side}_tokens") / completed)
         if lengths := numbers(x, f"{side}_lens"):
-            run.say(f"{side}_tokens_std", float(np.std(lengths)))
+            run.add_note(f"{side}_tokens_std", float(np.std(lengths)))
     for key in x:
         if (found := _KEY.fullmatch(key)) and (value := number(x, key)) > 0:
             suffix = {"mean": "", "median": "_p50"}.get(found[1], f"_{found[1]}")
-            run.say(TIMES[found[2]] + suffix, value / 1e3)
+            run.add_note(TIMES[found[2]] + suffix, value / 1e3)
     for key, column in RATES.items():
-        run.say(column, number(x, key))
+        run.add_note(column, number(x, key))
     latency_s = float(run.cells.get("latency_s", "nan"))
     if math.isnan(latency_s):  # not among the metrics that were asked for: of a request, first token and the rest
         latency_s = _sum_s(run)
@@ -68,7 +68,7 @@ def _run(x: Object, where: str) -> Found:
     return run
 
 
-def _sum_s(run: Found) -> float:
+def _sum_s(run: ParsedRun) -> float:
     ttft_s, tpot_s, tokens = (float(run.cells.get(c, "nan")) for c in ("ttft_s", "tpot_s", "output_tokens"))
     return ttft_s + tpot_s * (tokens - 1.0)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log, number
-from orrery.calibrate.runs.reader import Found, Reader, Said, check_duration, check_requests, needed
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, check_duration, check_requests, needed
 
 SAME = 0.05
 """Tokens said and counted differ by no more: lengths vary a little around what was asked for."""
@@ -16,17 +16,17 @@ def _recognise(log: Log) -> bool:
     return {"elapsed_time", "num_requests", "total_num_tokens"} <= log.one.keys()
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
-    return [_run(log, said) for log in logs]
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
+    return [_run(log, user_settings) for log in logs]
 
 
-def _run(log: Log, said: Said) -> Found:
-    run, x = Found(), log.one
+def _run(log: Log, user_settings: UserSettings) -> ParsedRun:
+    run, x = ParsedRun(), log.one
     elapsed_s, requests, tokens = (number(x, k) for k in ("elapsed_time", "num_requests", "total_num_tokens"))
     check_duration(log.name, elapsed_s)
     run.notes += check_requests(log.name, requests, 0.0)
     flags = {"input_tokens": "--input-tokens 1024", "output_tokens": "--output-tokens 128"}
-    lengths = needed(said, log.name, flags)
+    lengths = needed(user_settings, log.name, flags)
     both = lengths["input_tokens"] + lengths["output_tokens"]
     if abs(tokens / requests / both - 1.0) > SAME:
         raise ScenarioError(
@@ -37,7 +37,7 @@ def _run(log: Log, said: Said) -> Found:
         ("kind", "serving"), ("engine", "vllm"), ("mode", "offline"), ("num_requests", requests),
         ("requests_per_s", requests / elapsed_s), ("total_tokens_per_s", tokens / elapsed_s),
     ):  # fmt: skip
-        run.say(column, value)
+        run.add_note(column, value)
     return run
 
 

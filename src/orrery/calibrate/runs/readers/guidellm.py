@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log, Object, inner, number, search, word
-from orrery.calibrate.runs.reader import Found, Reader, Said, arrivals, check_requests
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, arrivals, check_requests
 
 TIMES = {
     "ttft_s": ("time_to_first_token_ms", 1e-3), "tpot_s": ("inter_token_latency_ms", 1e-3),
@@ -35,8 +35,8 @@ def _benchmarks(log: Log) -> list[Object]:
     return [cast(Object, x) for x in cast(list[Any], log.one["benchmarks"]) if isinstance(x, dict)]
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
-    out: list[Found] = []
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
+    out: list[ParsedRun] = []
     for log in logs:
         benchmarks = _benchmarks(log)
         if not benchmarks:
@@ -45,7 +45,7 @@ def _read(logs: Sequence[Log], said: Said) -> list[Found]:
     return out
 
 
-def _run(x: Object, where: str) -> Found:
+def _run(x: Object, where: str) -> ParsedRun:
     strategy = inner(x, "config", "strategy") or inner(x, "args", "strategy") or inner(x, "scheduler", "strategy")
     metrics = inner(x, "metrics")
     if not strategy or not inner(metrics, "time_to_first_token_ms"):
@@ -53,31 +53,31 @@ def _run(x: Object, where: str) -> Found:
             f"{where}: is not laid out as guidellm 0.2 to 0.8 write it (config.strategy or args.strategy, and "
             "metrics.time_to_first_token_ms); convert it to a measured table."
         )
-    run, counts = Found(), inner(metrics, "request_totals") or inner(x, "request_totals")
+    run, counts = ParsedRun(), inner(metrics, "request_totals") or inner(x, "request_totals")
     completed = number(counts, "successful")
     failed = number(counts, "errored")
     run.notes += check_requests(where, completed, 0.0 if math.isnan(failed) else failed)
-    run.say("kind", "serving")
-    run.say("model", _model(x))
-    run.say("num_requests", completed)
+    run.add_note("kind", "serving")
+    run.add_note("model", _model(x))
+    run.add_note("num_requests", completed)
     for side, key in (("input", "prompt_token_count"), ("output", "output_token_count")):
         lengths = inner(metrics, key, "successful")
-        run.say(f"{side}_tokens", number(lengths, "mean"))
-        run.say(f"{side}_tokens_std", number(lengths, "std_dev"))
+        run.add_note(f"{side}_tokens", number(lengths, "mean"))
+        run.add_note(f"{side}_tokens_std", number(lengths, "std_dev"))
     _arrivals(run, strategy, where)
     for column, (key, unit_s) in TIMES.items():
         if column == "latency_s" and run.cells["mode"] == "offline":
             continue
         found = inner(metrics, key, "successful")
-        run.say(column, number(found, "mean") * unit_s)
+        run.add_note(column, number(found, "mean") * unit_s)
         for percentile in PERCENTILES:
-            run.say(f"{column}_{percentile}", number(inner(found, "percentiles"), percentile) * unit_s)
+            run.add_note(f"{column}_{percentile}", number(inner(found, "percentiles"), percentile) * unit_s)
     for column, key in RATES.items():
-        run.say(column, number(inner(metrics, key, "successful"), "mean"))
+        run.add_note(column, number(inner(metrics, key, "successful"), "mean"))
     return run
 
 
-def _arrivals(run: Found, strategy: Object, where: str) -> None:
+def _arrivals(run: ParsedRun, strategy: Object, where: str) -> None:
     kind, limit = word(strategy, "type_"), number(strategy, "max_concurrency")
     match kind:
         case "synchronous":

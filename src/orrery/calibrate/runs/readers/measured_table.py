@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orrery.base.errors import ScenarioError
 from orrery.base.user_text import csv_lines
 from orrery.calibrate.runs.log import Log
-from orrery.calibrate.runs.reader import Found, Reader, Said
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings
 from orrery.evidence.tables import read_table
 
 
@@ -18,12 +18,12 @@ def _recognise(log: Log) -> bool:
     return "kind" in [h.strip() for h in header]
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
-    out: list[Found] = []
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
+    out: list[ParsedRun] = []
     for log in logs:
         table = read_table(log.path)
         for row in range(len(table)):
-            out.append(Found(cells={c: v[row] for c, v in table.columns.items() if v[row]}))
+            out.append(ParsedRun(cells={c: v[row] for c, v in table.columns.items() if v[row]}))
     return out
 
 

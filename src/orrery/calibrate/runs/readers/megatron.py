@@ -12,7 +12,7 @@ from statistics import median
 
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log
-from orrery.calibrate.runs.reader import Found, Reader, Said, check_duration
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, check_duration
 
 STEP = "elapsed time per iteration (ms)"
 MB = 1024.0**2
@@ -36,39 +36,39 @@ def _recognise(log: Log) -> bool:
     return STEP in log.text
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
     return [_run(log) for log in logs]
 
 
-def _run(log: Log) -> Found:
+def _run(log: Log) -> ParsedRun:
     lines = [dict(_FIELD.findall(found)) for found in _ITERATION.findall(log.text)]
     lines = [x for x in lines if STEP in x]
     if not lines:
         raise ScenarioError(f"{log.name}: no iteration is written whole; is the log cut off before the first one?")
-    kept = lines[WARM_UP:] if len(lines) > 2 * WARM_UP else lines
-    step_s = median(float(x[STEP]) for x in kept) / 1e3
+    key_list = lines[WARM_UP:] if len(lines) > 2 * WARM_UP else lines
+    step_s = median(float(x[STEP]) for x in key_list) / 1e3
     check_duration(log.name, step_s)
-    batches = {x["global batch size"] for x in kept if "global batch size" in x}
+    batches = {x["global batch size"] for x in key_list if "global batch size" in x}
     if len(batches) > 1:
         raise ScenarioError(
             f"{log.name}: the global batch size changes ({', '.join(sorted(batches, key=float))}); "
             "keep the lines of one."
         )
-    run, arguments = Found(), dict(_ARGUMENT.findall(log.text))
-    run.say("kind", "training")
-    run.say("framework", "megatron-lm")
-    run.say("step_time_s", step_s)
-    run.say("global_batch", next(iter(batches), arguments.get("global_batch_size", "")))
+    run, arguments = ParsedRun(), dict(_ARGUMENT.findall(log.text))
+    run.add_note("kind", "training")
+    run.add_note("framework", "megatron-lm")
+    run.add_note("step_time_s", step_s)
+    run.add_note("global_batch", next(iter(batches), arguments.get("global_batch_size", "")))
     for name, column in ARGUMENTS.items():
         if (value := arguments.get(name, "None")) != "None":
-            run.say(column, value)
+            run.add_note(column, value)
     if arguments:
-        run.say("recompute", RECOMPUTE.get(arguments.get("recompute_granularity", "none").casefold(), ""))
-        run.say("sharding", "zero1" if arguments.get("use_distributed_optimizer") == "True" else "")
-        run.say("precision", _precision(arguments))
+        run.add_note("recompute", RECOMPUTE.get(arguments.get("recompute_granularity", "none").casefold(), ""))
+        run.add_note("sharding", "zero1" if arguments.get("use_distributed_optimizer") == "True" else "")
+        run.add_note("precision", _precision(arguments))
     if peaks := _RESERVED.findall(log.text):
-        run.say("peak_memory_bytes", max(map(float, peaks)) * MB)
-    run.notes.append(f"middle of {len(kept)} iterations")
+        run.add_note("peak_memory_bytes", max(map(float, peaks)) * MB)
+    run.notes.append(f"middle of {len(key_list)} iterations")
     return run
 
 

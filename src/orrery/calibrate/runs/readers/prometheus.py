@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log
-from orrery.calibrate.runs.reader import Found, Reader, Said, needed
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, needed
 
 TIMES = {
     "ttft_s": ("time_to_first_token_seconds",),
@@ -102,20 +102,20 @@ def _labels(text: str) -> dict[str, str]:
     return {found[1]: found[2] for found in _LABEL.finditer(text)}
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
-    if not any(said.get(c) for c in ("concurrency", "request_rate_per_s")):
-        needed(said, logs[0].name, {"concurrency": "--concurrency 32 (or --rate 4)"})
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
+    if not any(user_settings.get(c) for c in ("concurrency", "request_rate_per_s")):
+        needed(user_settings, logs[0].name, {"concurrency": "--concurrency 32 (or --rate 4)"})
     scrapes = sorted(((parse(log), log.name) for log in logs), key=lambda s: s[0].counters.get("generation_tokens", 0))
     if len(scrapes) == 1:
         return [_run(scrapes[0][0], scrapes[0][1], math.nan)]
-    seconds = float(said["seconds"]) if said.get("seconds") else math.nan
+    seconds = float(user_settings["seconds"]) if user_settings.get("seconds") else math.nan
     return [
         _run(late.since(early), f"{early_name} to {late_name}", seconds)
         for (early, early_name), (late, late_name) in pairwise(scrapes)
     ]
 
 
-def _run(totals: Scrape, where: str, seconds: float) -> Found:
+def _run(totals: Scrape, where: str, seconds: float) -> ParsedRun:
     requests = totals.counters.get("request_success", 0.0)
     if any(value < 0 for name, value in totals.counters.items() if name.endswith("_count")):
         raise ScenarioError(f"{where}: counts fall from one scrape to the next; the server was restarted in between.")
@@ -123,26 +123,26 @@ def _run(totals: Scrape, where: str, seconds: float) -> Found:
         raise ScenarioError(f"{where}: vllm:request_success_total did not grow; no request was completed in between.")
     if len(totals.models) > 1:
         raise ScenarioError(f"{where}: holds several models ({', '.join(sorted(totals.models))}); scrape one server.")
-    run = Found()
-    run.say("kind", "serving")
-    run.say("engine", "vllm")
-    run.say("model", next(iter(totals.models), ""))
-    run.say("num_requests", requests)
+    run = ParsedRun()
+    run.add_note("kind", "serving")
+    run.add_note("engine", "vllm")
+    run.add_note("model", next(iter(totals.models), ""))
+    run.add_note("num_requests", requests)
     for column, (histogram, counter) in {
         "input_tokens": ("request_prompt_tokens", "prompt_tokens"),
         "output_tokens": ("request_generation_tokens", "generation_tokens"),
     }.items():
         mean = totals.mean(histogram)
-        run.say(column, mean if mean > 0 else totals.counters.get(counter, 0.0) / requests)
+        run.add_note(column, mean if mean > 0 else totals.counters.get(counter, 0.0) / requests)
     for column, names in TIMES.items():
         name = next((n for n in names if totals.mean(n) > 0), "")
         if name:
-            run.say(column, totals.mean(name))
+            run.add_note(column, totals.mean(name))
             for percent in QUANTILES:
-                run.say(f"{column}_p{percent}", totals.quantile(name, percent))
+                run.add_note(f"{column}_p{percent}", totals.quantile(name, percent))
     if seconds > 0:
-        run.say("requests_per_s", requests / seconds)
-        run.say("output_tokens_per_s", totals.counters.get("generation_tokens", math.nan) / seconds)
+        run.add_note("requests_per_s", requests / seconds)
+        run.add_note("output_tokens_per_s", totals.counters.get("generation_tokens", math.nan) / seconds)
     run.notes += _notes(totals)
     return run
 

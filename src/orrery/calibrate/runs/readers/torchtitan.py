@@ -11,7 +11,7 @@ from statistics import median
 
 from orrery.base.errors import ScenarioError
 from orrery.calibrate.runs.log import Log
-from orrery.calibrate.runs.reader import Found, Reader, Said, check_duration
+from orrery.calibrate.runs.reader import ParsedRun, Reader, UserSettings, check_duration
 
 GIB = 1024.0**3
 WARM_UP = 2
@@ -26,28 +26,28 @@ def _recognise(log: Log) -> bool:
     return not log.objects and bool(_STEP.search(_COLOUR.sub("", log.text)))
 
 
-def _read(logs: Sequence[Log], said: Said) -> list[Found]:
+def _read(logs: Sequence[Log], user_settings: UserSettings) -> list[ParsedRun]:
     return [_run(log) for log in logs]
 
 
-def _run(log: Log) -> Found:
+def _run(log: Log) -> ParsedRun:
     text = _COLOUR.sub("", log.text)
     by_step: dict[int, float] = {}
     for step, rate in _STEP.findall(text):  # every rank may print; the first one stands
         by_step.setdefault(int(step), float(rate.replace(",", "")))
     rates = [rate for _, rate in sorted(by_step.items())]
-    kept = rates[WARM_UP:] if len(rates) > 2 * WARM_UP else rates
-    rate = median(kept)
+    key_list = rates[WARM_UP:] if len(rates) > 2 * WARM_UP else rates
+    rate = median(key_list)
     if not rate > 0:
         raise ScenarioError(f"{log.name}: prints a rate of {rate:g} tokens a second; nothing was trained.")
     check_duration(log.name, 1.0 / rate)
-    run = Found()
-    run.say("kind", "training")
-    run.say("framework", "torchtitan")
-    run.say("tokens_per_s_per_device", rate)
+    run = ParsedRun()
+    run.add_note("kind", "training")
+    run.add_note("framework", "torchtitan")
+    run.add_note("tokens_per_s_per_device", rate)
     if peaks := _MEMORY.findall(text):
-        run.say("peak_memory_bytes", max(map(float, peaks)) * GIB)
-    run.notes.append(f"middle of {len(kept)} printed steps")
+        run.add_note("peak_memory_bytes", max(map(float, peaks)) * GIB)
+    run.notes.append(f"middle of {len(key_list)} printed steps")
     return run
 
 

@@ -6,7 +6,7 @@ from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import Lanes
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 from orrery.execution.train.job import NF4_BYTES
 
@@ -37,7 +37,7 @@ def rule(work: Work, tiers: Tiers, knobs: AdaptersOnlyKnobs) -> OffloadedStep:
     lanes.run("gpu", work.num_micro_batches * (passes_s + visits * n * widened / tiers.gpu_memory_bytes_per_s))
     lanes.device_update(adapters, work.update_bytes)
     frozen = n * work.num_layer_parameters * (NF4_BYTES if knobs.is_4bit else work.parameter_bytes)
-    held = Held(
+    held = MemoryUse(
         gpu_bytes=frozen + (work.layer_bytes if knobs.is_4bit else 0.0)
         + work.num_outer_parameters * work.parameter_bytes + ADAPTER_BYTES * adapters
         + activations_bytes(work, knobs.recomputes)
@@ -47,7 +47,7 @@ def rule(work: Work, tiers: Tiers, knobs: AdaptersOnlyKnobs) -> OffloadedStep:
 
 TECHNIQUE = Technique(
     name="adapters-only",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=AdaptersOnlyKnobs,
     gains="Gradients and states of a few thousandths of the parameters, and a base of four bits a parameter.",

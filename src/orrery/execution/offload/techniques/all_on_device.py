@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
 
@@ -38,13 +38,13 @@ def rule(work: Work, tiers: Tiers, knobs: AllOnDeviceKnobs) -> OffloadedStep:
     lanes.device_update(work.num_parameters, work.update_bytes, lanes.end_s)
     gradients = work.gradient_bytes * (2.0 if knobs.has_buckets else 1.0)
     each = work.parameter_bytes + gradients + work.state_bytes
-    held = Held(gpu_bytes=each * work.num_parameters + activations_bytes(work, knobs.recomputes))
+    held = MemoryUse(gpu_bytes=each * work.num_parameters + activations_bytes(work, knobs.recomputes))
     return finished(lanes, work, held)
 
 
 TECHNIQUE = Technique(
     name="all-on-device",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=AllOnDeviceKnobs,
     gains="Nothing leaves the device: no copies, and the update runs at the device's own bandwidth.",

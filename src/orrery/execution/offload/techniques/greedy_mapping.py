@@ -12,7 +12,7 @@ def rule(game: MappingGame, knobs: NoKnobs) -> MemoryMapping:
 
 TECHNIQUE = Technique(
     name="greedy-mapping",
-    seam="execution.mapping",
+    extension_point="execution.mapping",
     rule=rule,
     knobs=NoKnobs,
     gains="A mapping in one pass, as compilers make it.",

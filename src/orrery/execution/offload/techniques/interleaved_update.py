@@ -7,7 +7,7 @@ from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
 LONGEST_STRIDE = 12
@@ -47,7 +47,7 @@ def rule(work: Work, tiers: Tiers, knobs: InterleavedUpdateKnobs) -> OffloadedSt
     update_s = _update_s(work, tiers, lanes, count, best, passes_s)
     part = work.num_parameters / tiers.num_ranks
     on_device = 0.0 if best > count else DEVICE_BUFFERS * part / count * work.state_bytes
-    held = Held(
+    held = MemoryUse(
         gpu_bytes=part * (work.parameter_bytes + (work.gradient_bytes if best <= count else 0.0)) + on_device
         + 2.0 * work.layer_bytes * (tiers.num_ranks > 1) + activations_bytes(work, knobs.recomputes),
         host_bytes=part * (work.state_bytes + 2.0 * work.gradient_bytes),
@@ -99,7 +99,7 @@ def _update_s(work: Work, tiers: Tiers, lanes: Lanes, count: int, stride: int, s
 
 TECHNIQUE = Technique(
     name="interleaved-update",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=InterleavedUpdateKnobs,
     gains="Both processors update at once, over a link that would be idle in both directions.",

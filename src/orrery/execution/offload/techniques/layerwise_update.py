@@ -6,7 +6,7 @@ from orrery.base.knobs import check_range
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import Lanes
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
 
@@ -44,7 +44,7 @@ def rule(work: Work, tiers: Tiers, knobs: LayerwiseUpdateKnobs) -> OffloadedStep
         updated_s = lanes.device_update(size, work.update_bytes, done_s, ready_s)
         lanes.to_host(size * work.state_bytes, updated_s)
         total_s += lanes.end_s - start_s
-    held = Held(
+    held = MemoryUse(
         gpu_bytes=work.num_parameters * work.parameter_bytes + size * (work.gradient_bytes + work.state_bytes)
         + activations_bytes(work, knobs.recomputes),
         host_bytes=work.num_parameters * work.state_bytes,
@@ -63,7 +63,7 @@ def _groups(work: Work, knobs: LayerwiseUpdateKnobs) -> tuple[int, float]:
 
 TECHNIQUE = Technique(
     name="layerwise-update",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=LayerwiseUpdateKnobs,
     gains="Gradients and states of one group instead of all, with any optimizer; lower groups cost the only long ways.",

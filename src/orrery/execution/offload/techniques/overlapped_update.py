@@ -6,7 +6,7 @@ from orrery.base.knobs import check_above, check_range
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
 TRIALS = 20
@@ -75,7 +75,7 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
         turn_s = lanes.run("gpu", work.outer_forward_s + work.outer_backward_s, end_s)
         walk(lanes, n, again_s, fetch(swapped), lambda done_s, now=i == last: sink(done_s, updates=now),
              depth=knobs.num_buffers, start_s=turn_s)  # fmt: skip
-    held = Held(
+    held = MemoryUse(
         gpu_bytes=2.0 * knobs.num_buffers * layer + max(work.activation_bytes, work.logits_bytes)
         + 2.0 * swapped + work.num_outer_parameters * work.parameter_bytes,
         host_bytes=staging + in_host * n * swapped,
@@ -87,7 +87,7 @@ def _step(work: Work, tiers: Tiers, knobs: OverlappedUpdateKnobs) -> OffloadedSt
 
 TECHNIQUE = Technique(
     name="overlapped-update",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=OverlappedUpdateKnobs,
     gains="The update hides under the backward pass, and idle link time saves recomputation.",

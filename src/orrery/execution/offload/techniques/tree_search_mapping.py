@@ -55,7 +55,7 @@ def rule(game: MappingGame, knobs: TreeSearchMappingKnobs) -> MemoryMapping:
 
 TECHNIQUE = Technique(
     name="tree-search-mapping",
-    seam="execution.mapping",
+    extension_point="execution.mapping",
     rule=rule,
     knobs=TreeSearchMappingKnobs,
     gains="Finds sets of tensors that together save more than what a greedy pass would have let in.",

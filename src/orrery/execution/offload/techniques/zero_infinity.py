@@ -7,7 +7,7 @@ from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import STAGED_LAYERS, Fetch, Lanes, staged, walk
 from orrery.execution.offload.step import OffloadedStep, backward_s, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
 FP32_BYTES = 4.0
@@ -100,7 +100,7 @@ def _update(work: Work, tiers: Tiers, knobs: ZeroInfinityKnobs, lanes: Lanes) ->
             lanes.to_gpu(each * work.parameter_bytes, updated_s)
 
 
-def _held(work: Work, tiers: Tiers, knobs: ZeroInfinityKnobs) -> Held:
+def _held(work: Work, tiers: Tiers, knobs: ZeroInfinityKnobs) -> MemoryUse:
     """Parts of all states where the knobs say; two pieces of a layer, one's gradient and one layer's activations."""
     part = work.num_parameters / tiers.num_ranks
     at: dict[str, float] = dict.fromkeys(PLACES, 0.0)
@@ -114,12 +114,12 @@ def _held(work: Work, tiers: Tiers, knobs: ZeroInfinityKnobs) -> Held:
     if knobs.states == "nvme":
         subgroup = min(knobs.num_subgroup_parameters, part) * (work.state_bytes + FP32_BYTES)
         at["host"] += subgroup * (2.0 if knobs.pipelines_update else 1.0)
-    return Held(gpu_bytes=at["gpu"], host_bytes=at["host"], nvme_bytes=at["nvme"])
+    return MemoryUse(gpu_bytes=at["gpu"], host_bytes=at["host"], nvme_bytes=at["nvme"])
 
 
 TECHNIQUE = Technique(
     name="zero-infinity",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=ZeroInfinityKnobs,
     gains="Drives and host memory of all ranks hold the model, and all their links carry every layer together.",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, activations_bytes, backward_s, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
 STREAMED_LAYERS = 2
@@ -60,7 +60,7 @@ def rule(work: Work, tiers: Tiers, knobs: ZeroOffloadKnobs) -> OffloadedStep:
                     lanes.to_gpu(part / chunks * work.parameter_bytes, updated_s))  # fmt: skip
     update_s = lanes.end_s - passes_s
     gradients = STREAMED_LAYERS * layer * work.gradient_bytes
-    held = Held(
+    held = MemoryUse(
         gpu_bytes=work.num_parameters * work.parameter_bytes + gradients + activations_bytes(work, knobs.recomputes),
         host_bytes=part * (work.gradient_bytes + work.state_bytes),
     )
@@ -70,7 +70,7 @@ def rule(work: Work, tiers: Tiers, knobs: ZeroOffloadKnobs) -> OffloadedStep:
 
 TECHNIQUE = Technique(
     name="zero-offload",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=ZeroOffloadKnobs,
     gains="Only 16-bit parameters stay: two bytes a parameter on the device instead of sixteen.",

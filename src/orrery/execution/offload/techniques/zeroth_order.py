@@ -6,7 +6,7 @@ from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
 from orrery.execution.offload.lanes import Lanes, walk
 from orrery.execution.offload.step import OffloadedStep, finished
-from orrery.execution.offload.tiers import Held, Tiers
+from orrery.execution.offload.tiers import MemoryUse, Tiers
 from orrery.execution.offload.work import Work
 
 PERTURBATIONS = 4
@@ -50,7 +50,7 @@ def rule(work: Work, tiers: Tiers, knobs: ZerothOrderKnobs) -> OffloadedStep:
     blocks = min(knobs.num_buffers, work.num_layers) if knobs.is_offloaded else work.num_layers
     noise = work.num_largest_parameters * work.parameter_bytes
     in_use = max(work.activation_bytes, work.logits_bytes) + 2.0 * work.boundary_bytes
-    held = Held(
+    held = MemoryUse(
         gpu_bytes=work.num_outer_parameters * work.parameter_bytes + blocks * layer + noise + in_use,
         host_bytes=work.num_layers * layer if knobs.is_offloaded else 0.0,
     )
@@ -59,7 +59,7 @@ def rule(work: Work, tiers: Tiers, knobs: ZerothOrderKnobs) -> OffloadedStep:
 
 TECHNIQUE = Technique(
     name="zeroth-order-streaming",
-    seam="execution.offload",
+    extension_point="execution.offload",
     rule=rule,
     knobs=ZerothOrderKnobs,
     gains="The device holds what three blocks of inference need: no gradients, states or kept activations.",

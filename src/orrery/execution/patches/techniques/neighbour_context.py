@@ -29,7 +29,7 @@ def rule(picture: Picture, knobs: Knobs) -> Denoised:
 
 TECHNIQUE = Technique(
     name="patch-neighbour-context",
-    seam="execution.patches",
+    extension_point="execution.patches",
     rule=rule,
     knobs=Knobs,
     gains="Bytes a device no longer grow with the number of patches, and attention reads less than two of them.",

@@ -25,7 +25,7 @@ def rule(picture: Picture, knobs: Knobs) -> Denoised:
 
 TECHNIQUE = Technique(
     name="patch-whole-context",
-    seam="execution.patches",
+    extension_point="execution.patches",
     rule=rule,
     knobs=Knobs,
     gains="A picture is denoised by many devices, and what they exchange hides behind the next step.",

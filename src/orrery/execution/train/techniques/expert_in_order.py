@@ -14,7 +14,7 @@ def rule(share: Floats, num_ranks: int, knobs: Floats) -> Ints:
 
 TECHNIQUE = Technique(
     name="in-order",
-    seam="execution.expert_placement",
+    extension_point="execution.expert_placement",
     rule=rule,
     knobs=NoKnobs,
     gains="Nothing moves, and every expert is where its number says.",

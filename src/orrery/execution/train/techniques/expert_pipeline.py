@@ -69,7 +69,7 @@ def _played(pair: Pair, compute_s: Floats, network_s: Floats, chunks: int, two_s
 
 TECHNIQUE = Technique(
     name="expert-pipeline",
-    seam="execution.expert_overlap",
+    extension_point="execution.expert_overlap",
     rule=rule,
     knobs=ExpertPipelineKnobs,
     gains="The longest of exchanges, gathers and experts is what a layer takes, but for the first and last chunk.",

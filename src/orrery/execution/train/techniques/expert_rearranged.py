@@ -13,7 +13,7 @@ def rule(share: Floats, num_ranks: int, knobs: Floats) -> Ints:
 
 TECHNIQUE = Technique(
     name="rearranged",
-    seam="execution.expert_placement",
+    extension_point="execution.expert_placement",
     rule=rule,
     knobs=NoKnobs,
     gains="The fullest rank comes as near to the mean as whole experts allow, in the same memory.",

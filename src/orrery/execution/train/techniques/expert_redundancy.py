@@ -25,7 +25,7 @@ def rule(share: Floats, num_ranks: int, knobs: Floats) -> Ints:
 
 TECHNIQUE = Technique(
     name="redundancy",
-    seam="execution.expert_placement",
+    extension_point="execution.expert_placement",
     rule=rule,
     knobs=RedundancyKnobs,
     gains="Experts more popular than a rank's mean no longer fill it: their tokens are shared out.",

@@ -12,7 +12,7 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="expert-serial",
-    seam="execution.expert_overlap",
+    extension_point="execution.expert_overlap",
     rule=rule,
     knobs=NoKnobs,
     gains="Experts see all of their tokens at once.",

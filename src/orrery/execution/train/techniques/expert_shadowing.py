@@ -25,7 +25,7 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="shadowing",
-    seam="execution.expert_overlap",
+    extension_point="execution.expert_overlap",
     rule=rule,
     knobs=ShadowingKnobs,
     gains="The busiest expert no longer holds all ranks up, whichever it is in this batch, and fewer tokens travel.",

@@ -32,7 +32,7 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="sparse-materialisation",
-    seam="execution.expert_overlap",
+    extension_point="execution.expert_overlap",
     rule=rule,
     knobs=SparseMaterialisationKnobs,
     gains="The busiest expert no longer holds all ranks up, and fewer tokens travel.",

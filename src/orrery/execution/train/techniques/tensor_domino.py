@@ -66,7 +66,7 @@ def _block(work: tuple[Floats, Floats, Floats], network_s: Floats, rows: int, co
 
 TECHNIQUE = Technique(
     name="domino",
-    seam="execution.tensor_overlap",
+    extension_point="execution.tensor_overlap",
     rule=rule,
     knobs=DominoKnobs,
     gains="All-reduces hide behind other slices in both directions, also where links are slow.",

@@ -36,7 +36,7 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="pieces",
-    seam="execution.tensor_overlap",
+    extension_point="execution.tensor_overlap",
     rule=rule,
     knobs=PieceKnobs,
     gains="Forward and backward collectives hide behind the very products that need them, but for one piece.",

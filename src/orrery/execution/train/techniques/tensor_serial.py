@@ -12,7 +12,7 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="serial",
-    seam="execution.tensor_overlap",
+    extension_point="execution.tensor_overlap",
     rule=rule,
     knobs=NoKnobs,
     gains="Products run whole, and nothing slows them.",

@@ -40,7 +40,7 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="tile-fusion",
-    seam="execution.tensor_overlap",
+    extension_point="execution.tensor_overlap",
     rule=rule,
     knobs=TileFusionKnobs,
     gains="Overlap without smaller products, messages or launches.",

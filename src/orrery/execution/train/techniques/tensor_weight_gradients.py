@@ -30,7 +30,7 @@ def rule(pair: Pair, knobs: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="weight-gradients",
-    seam="execution.tensor_overlap",
+    extension_point="execution.tensor_overlap",
     rule=rule,
     knobs=WeightGradientKnobs,
     gains="Backward collectives hide behind work that nobody waits for.",

@@ -15,7 +15,7 @@ def rule(vector: Floats, knobs: NoKnobs, draw: np.random.Generator) -> Message:
 
 TECHNIQUE = Technique(
     name="send-all",
-    seam="fleet.compressor",
+    extension_point="fleet.compressor",
     rule=rule,
     knobs=NoKnobs,
     gains="Nothing is lost.",

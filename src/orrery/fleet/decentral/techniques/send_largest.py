@@ -23,16 +23,16 @@ class LargestKnobs:
 def rule(vector: Floats, knobs: LargestKnobs, draw: np.random.Generator) -> Message:
     """The k largest of d numbers: biased, but the error is at most 1 - k / d of the whole."""
     del draw
-    kept = max(1, round(knobs.kept_frac * vector.size))
-    picked = np.argpartition(np.abs(vector), vector.size - kept)[vector.size - kept :]
+    retained = max(1, round(knobs.kept_frac * vector.size))
+    picked = np.argpartition(np.abs(vector), vector.size - retained)[vector.size - retained :]
     received = np.zeros_like(vector)
     received[picked] = vector[picked]
-    return Message(received=received, num_bits=(NUMBER_BITS + math.ceil(math.log2(vector.size))) * kept)
+    return Message(received=received, num_bits=(NUMBER_BITS + math.ceil(math.log2(vector.size))) * retained)
 
 
 TECHNIQUE = Technique(
     name="send-largest",
-    seam="fleet.compressor",
+    extension_point="fleet.compressor",
     rule=rule,
     knobs=LargestKnobs,
     gains="The part of the bytes that matters most.",

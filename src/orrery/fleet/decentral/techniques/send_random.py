@@ -21,16 +21,16 @@ class RandomKnobs:
 
 def rule(vector: Floats, knobs: RandomKnobs, draw: np.random.Generator) -> Message:
     """k of d numbers times d / k: unbiased, with a variance of d / k - 1. Positions follow from a shared seed."""
-    kept = max(1, round(knobs.kept_frac * vector.size))
+    retained = max(1, round(knobs.kept_frac * vector.size))
     received = np.zeros_like(vector)
-    picked = draw.choice(vector.size, kept, replace=False)
-    received[picked] = vector[picked] * (vector.size / kept)
-    return Message(received=received, num_bits=NUMBER_BITS * kept)
+    picked = draw.choice(vector.size, retained, replace=False)
+    received[picked] = vector[picked] * (vector.size / retained)
+    return Message(received=received, num_bits=NUMBER_BITS * retained)
 
 
 TECHNIQUE = Technique(
     name="send-random",
-    seam="fleet.compressor",
+    extension_point="fleet.compressor",
     rule=rule,
     knobs=RandomKnobs,
     gains="A part of the bytes, and right in the mean.",

@@ -43,7 +43,7 @@ def rule(run: Federation, knobs: AsyncKnobs) -> History:
 
 TECHNIQUE = Technique(
     name="federated-async",
-    seam="fleet.federated",
+    extension_point="fleet.federated",
     rule=rule,
     knobs=AsyncKnobs,
     gains="Nobody waits: every client works all the time.",

@@ -35,7 +35,7 @@ def rule(run: Federation, knobs: AverageKnobs) -> History:
 
 TECHNIQUE = Technique(
     name="federated-average",
-    seam="fleet.federated",
+    extension_point="fleet.federated",
     rule=rule,
     knobs=AverageKnobs,
     gains="Nothing is ever stale: every update starts from the same weights.",

@@ -95,7 +95,7 @@ def _opening_steps(groups: list[_Group], run: Federation, knobs: CompassKnobs, s
 
 TECHNIQUE = Technique(
     name="federated-compass",
-    seam="fleet.federated",
+    extension_point="fleet.federated",
     rule=rule,
     knobs=CompassKnobs,
     gains="Nobody waits long and little is stale: fast clients do more steps and arrive with slow ones.",

@@ -31,7 +31,7 @@ def rule(reading: Reading, knobs: EveryoneKnobs) -> Clocks:
 
 TECHNIQUE = Technique(
     name="cap-everyone",
-    seam="fleet.power_cap",
+    extension_point="fleet.power_cap",
     rule=rule,
     knobs=EveryoneKnobs,
     gains="More servers than the sum of their peaks allows.",

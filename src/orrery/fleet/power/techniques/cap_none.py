@@ -13,7 +13,7 @@ def rule(reading: Reading, knobs: NoKnobs) -> Clocks:
 
 TECHNIQUE = Technique(
     name="cap-none",
-    seam="fleet.power_cap",
+    extension_point="fleet.power_cap",
     rule=rule,
     knobs=NoKnobs,
     gains="Nothing is ever slowed down on purpose.",

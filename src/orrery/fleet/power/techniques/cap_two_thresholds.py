@@ -37,7 +37,7 @@ def rule(reading: Reading, knobs: TwoThresholdKnobs) -> Clocks:
 
 TECHNIQUE = Technique(
     name="cap-two-thresholds",
-    seam="fleet.power_cap",
+    extension_point="fleet.power_cap",
     rule=rule,
     knobs=TwoThresholdKnobs,
     gains="More servers under one breaker while work of high priority hardly notices.",

@@ -12,7 +12,7 @@ def rule(x: Array, weights: Array, knobs: Platform) -> Array:
 
 TECHNIQUE = Technique(
     name="emulated-accumulation",
-    seam="numerics.accumulation",
+    extension_point="numerics.accumulation",
     rule=rule,
     knobs=Platform,
     gains="The last bits of a product as a given device and library would give them.",

@@ -30,7 +30,7 @@ def rule(x: Array, weights: Array, knobs: FixedPointKnobs) -> Array:
 
 TECHNIQUE = Technique(
     name="dynamic-fixed-point",
-    seam="numerics.accumulation",
+    extension_point="numerics.accumulation",
     rule=rule,
     knobs=FixedPointKnobs,
     gains="Integer multiply-adds at twice the FP32 rate, with more bits than 16-bit floats keep.",

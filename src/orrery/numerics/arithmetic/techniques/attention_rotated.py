@@ -24,7 +24,7 @@ def rule(q: Array, k: Array, v: Array, knobs: RotatedFormat) -> Array:
 
 TECHNIQUE = Technique(
     name="rotated-attention",
-    seam="numerics.attention",
+    extension_point="numerics.attention",
     rule=rule,
     knobs=RotatedFormat,
     gains="Outliers of queries and keys are spread over all features, so no score carries a large rounding error.",

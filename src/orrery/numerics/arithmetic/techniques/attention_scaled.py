@@ -12,7 +12,7 @@ def rule(q: Array, k: Array, v: Array, knobs: AttentionFormat) -> Array:
 
 TECHNIQUE = Technique(
     name="scaled-attention",
-    seam="numerics.attention",
+    extension_point="numerics.attention",
     rule=rule,
     knobs=AttentionFormat,
     gains="Products at the eight-bit rate and half the bytes of 16-bit attention.",

@@ -27,7 +27,7 @@ def rule(x: Array, step_ratio: float, knobs: NoKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="exact-gelu",
-    seam="numerics.gelu",
+    extension_point="numerics.gelu",
     rule=rule,
     knobs=NoKnobs,
     gains="Exact to double precision.",

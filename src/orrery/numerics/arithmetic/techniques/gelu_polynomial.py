@@ -32,7 +32,7 @@ def rule(x: Array, step_ratio: float, knobs: NoKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="polynomial-gelu",
-    seam="numerics.gelu",
+    extension_point="numerics.gelu",
     rule=rule,
     knobs=NoKnobs,
     gains="GELU on integer units: no exponential, no division.",

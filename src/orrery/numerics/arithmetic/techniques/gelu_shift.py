@@ -41,7 +41,7 @@ def _steeper(x: Array) -> Array:
 
 TECHNIQUE = Technique(
     name="shift-gelu",
-    seam="numerics.gelu",
+    extension_point="numerics.gelu",
     rule=rule,
     knobs=GeluKnobs,
     gains="GELU by shifts, adds, one integer division and one multiplication of narrow codes.",

@@ -21,7 +21,7 @@ def rule(x: Array, step_ratio: float, knobs: NoKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="exact-layer-norm",
-    seam="numerics.layer_norm",
+    extension_point="numerics.layer_norm",
     rule=rule,
     knobs=NoKnobs,
     gains="Exact to double precision.",

@@ -14,7 +14,7 @@ def rule(x: Array, step_ratio: float, knobs: NoKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="newton-layer-norm",
-    seam="numerics.layer_norm",
+    extension_point="numerics.layer_norm",
     rule=rule,
     knobs=NoKnobs,
     gains="The exact integer root in a handful of steps.",

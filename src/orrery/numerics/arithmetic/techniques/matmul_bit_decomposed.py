@@ -79,7 +79,7 @@ def _differing(a: NDArray[np.uint8], w: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 TECHNIQUE = Technique(
     name="matmul-bit-decomposed",
-    seam="numerics.matmul",
+    extension_point="numerics.matmul",
     rule=rule,
     knobs=BitDecomposedKnobs,
     gains="Any pair of widths runs on one-bit matrix units, exactly; memory holds no unused bits.",

@@ -28,7 +28,7 @@ def rule(activations: Floats, weights: FewBitWeights, knobs: ElementScaledKnobs)
 
 TECHNIQUE = Technique(
     name="matmul-element-scaled",
-    seam="numerics.matmul",
+    extension_point="numerics.matmul",
     rule=rule,
     knobs=ElementScaledKnobs,
     gains="Any weight format feeds the multipliers that exist.",

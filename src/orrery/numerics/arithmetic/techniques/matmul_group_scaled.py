@@ -48,7 +48,7 @@ def _summed(a: Floats, q: Ints) -> NDArray[np.float64]:
 
 TECHNIQUE = Technique(
     name="matmul-group-scaled",
-    seam="numerics.matmul",
+    extension_point="numerics.matmul",
     rule=rule,
     knobs=GroupScaledKnobs,
     gains="One scaling for a group instead of one for every element, and small units that shift and add.",

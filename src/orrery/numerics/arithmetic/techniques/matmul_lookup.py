@@ -67,7 +67,7 @@ def _counts(tokens: int, weights: FewBitWeights, g: int) -> Counts:
 
 TECHNIQUE = Technique(
     name="matmul-lookup",
-    seam="numerics.matmul",
+    extension_point="numerics.matmul",
     rule=rule,
     knobs=LookupKnobs,
     gains="One table read and one addition stand for several multiplications, with activations of any format.",

@@ -26,7 +26,7 @@ def rule(activations: Floats, weights: FewBitWeights, knobs: BlockKnobs) -> Prod
 
 TECHNIQUE = Technique(
     name="matmul-mixed-blocks",
-    seam="numerics.matmul",
+    extension_point="numerics.matmul",
     rule=rule,
     knobs=BlockKnobs,
     gains="Most of the work runs at the rate of four-bit units, with the error of eight bits where outliers are.",

@@ -25,7 +25,7 @@ def rule(activations: Floats, weights: FewBitWeights, knobs: NoKnobs) -> Product
 
 TECHNIQUE = Technique(
     name="matmul-ternary",
-    seam="numerics.matmul",
+    extension_point="numerics.matmul",
     rule=rule,
     knobs=NoKnobs,
     gains="No multipliers, two bits or less a weight, and zeros cost nothing.",

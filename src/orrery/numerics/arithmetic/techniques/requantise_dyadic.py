@@ -12,7 +12,7 @@ def rule(sums: Array, scale_ratio: float, knobs: RequantiseKnobs) -> Array:
 
 TECHNIQUE = Technique(
     name="dyadic-requantisation",
-    seam="numerics.requantise",
+    extension_point="numerics.requantise",
     rule=rule,
     knobs=RequantiseKnobs,
     gains="A network runs from end to end without a float, and every device gives the same bits.",

@@ -15,7 +15,7 @@ def rule(sums: Array, scale_ratio: float, knobs: RequantiseKnobs) -> Array:
 
 TECHNIQUE = Technique(
     name="float-requantisation",
-    seam="numerics.requantise",
+    extension_point="numerics.requantise",
     rule=rule,
     knobs=RequantiseKnobs,
     gains="Any scale, found while the network runs if need be.",

@@ -17,7 +17,7 @@ def rule(x: Array, step_ratio: float, knobs: ExpKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="polynomial-softmax",
-    seam="numerics.softmax",
+    extension_point="numerics.softmax",
     rule=rule,
     knobs=ExpKnobs,
     gains="Softmax on integer units; the polynomial is within 0.002 of e^p on its interval.",

@@ -17,7 +17,7 @@ def rule(x: Array, step_ratio: float, knobs: ExpKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="shiftmax",
-    seam="numerics.softmax",
+    extension_point="numerics.softmax",
     rule=rule,
     knobs=ExpKnobs,
     gains="An exponential takes shifts and adds alone.",

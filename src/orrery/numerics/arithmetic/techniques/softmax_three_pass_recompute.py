@@ -21,7 +21,7 @@ def rule(x: Array, step_ratio: float, knobs: NoKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="three-pass-recompute",
-    seam="numerics.softmax",
+    extension_point="numerics.softmax",
     rule=rule,
     knobs=NoKnobs,
     gains="Never overflows and stores nothing but the result: 4 N memory operations.",

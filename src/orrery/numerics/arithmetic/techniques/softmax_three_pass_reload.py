@@ -23,7 +23,7 @@ def rule(x: Array, step_ratio: float, knobs: NoKnobs) -> Computed:
 
 TECHNIQUE = Technique(
     name="three-pass-reload",
-    seam="numerics.softmax",
+    extension_point="numerics.softmax",
     rule=rule,
     knobs=NoKnobs,
     gains="Never overflows, and computes every exponential once.",

@@ -40,7 +40,7 @@ def _add(mantissa: Array, exponent: Array, other: Array, other_exponent: Array) 
 
 TECHNIQUE = Technique(
     name="two-pass",
-    seam="numerics.softmax",
+    extension_point="numerics.softmax",
     rule=rule,
     knobs=NoKnobs,
     gains="One pass over memory less than three-pass softmax, and no overflow: 3 N memory operations.",

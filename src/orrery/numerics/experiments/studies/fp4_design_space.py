@@ -67,8 +67,8 @@ class Recipe:
         """What it came to, and what it adds."""
         parts = extra_operations(self.knobs)
         counts = {f"{name}_operations": count for name, count in parts.items()}
-        told = {f.name: getattr(self, f.name) for f in fields(self)} | {"rounding": str(self.rounding)}
-        return {**told, "loss": loss, "gap": loss - exact, "extra_operations": sum(parts.values()), **counts}
+        description = {f.name: getattr(self, f.name) for f in fields(self)} | {"rounding": str(self.rounding)}
+        return {**description, "loss": loss, "gap": loss - exact, "extra_operations": sum(parts.values()), **counts}
 
 
 def _recipes() -> Iterator[Recipe]:

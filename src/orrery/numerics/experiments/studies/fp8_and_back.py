@@ -56,7 +56,7 @@ def _row(word: str, by_rate: list[dict[str, Runs]]) -> Row:
     return {
         "format": word,
         "loss": float(losses.mean()),
-        "sharpness_frac": float(np.mean([sharpness_frac(run.logits, run.wanted) for run, _ in pairs])),
+        "sharpness_frac": float(np.mean([sharpness_frac(run.logits, run.targets) for run, _ in pairs])),
         "failed_frac": float(np.mean(~(losses <= limits))),
     }
 

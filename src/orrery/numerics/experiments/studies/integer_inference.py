@@ -57,7 +57,7 @@ def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
     exact = all_alike(linear("exact-linear"))
     plan = Plan(steps=steps, points=128, learning_rate=1e-2, seed=seed)
     base = fit(NETWORK, task, exact, plan, begin=begin, on_step=tick)
-    rows: list[Row] = [{"weights": "fp32", "rounded": "never", **_scores(task, base.logits, base.wanted)}]
+    rows: list[Row] = [{"weights": "fp32", "rounded": "never", **_scores(task, base.logits, base.targets)}]
     for case in CASES:
         rule_of = all_alike(
             linear("rounded-linear", inputs=ACTIVATIONS, weights=case.word, gradients="", is_cast_again=False)
@@ -68,15 +68,15 @@ def run(seed: int, steps: int, progress: Progress) -> tuple[Row, ...]:
         tuning = Plan(steps=tuned_steps, points=128, learning_rate=2e-3, seed=seed)
         tuned = fit(NETWORK, task, rule_of, tuning, begin=base.weights, on_step=tick)
         rows.append({**about, "rounded": "after training", **after})
-        rows.append({**about, "rounded": "while training", **_scores(task, tuned.logits, tuned.wanted)})
+        rows.append({**about, "rounded": "while training", **_scores(task, tuned.logits, tuned.targets)})
     return tuple(rows)
 
 
-def _scores(task: Task, logits: Array, wanted: Targets) -> Row:
+def _scores(task: Task, logits: Array, targets: Targets) -> Row:
     """Loss and share of right answers."""
     return {
-        "loss": task.loss(logits, wanted)[0],
-        "right_frac": np.count_nonzero(logits.argmax(axis=-1) == wanted) / len(wanted),
+        "loss": task.loss(logits, targets)[0],
+        "right_frac": np.count_nonzero(logits.argmax(axis=-1) == targets) / len(targets),
     }
 
 

@@ -12,7 +12,7 @@ def rule(knobs: NoKnobs) -> Linear:
 
 TECHNIQUE = Technique(
     name="exact-linear",
-    seam="numerics.linear",
+    extension_point="numerics.linear",
     rule=rule,
     knobs=NoKnobs,
     gains="No error of any format; the baseline of every comparison.",

@@ -27,7 +27,7 @@ def rule(knobs: Fp8Knobs) -> Linear:
 
 TECHNIQUE = Technique(
     name="fp8-linear",
-    seam="numerics.linear",
+    extension_point="numerics.linear",
     rule=rule,
     knobs=Fp8Knobs,
     gains="Twice the 16-bit rate and half its bytes for every operand.",

@@ -70,7 +70,7 @@ def rule(knobs: GaussianWeightsKnobs) -> Linear:
 
 TECHNIQUE = Technique(
     name="gaussian-weights-linear",
-    seam="numerics.linear",
+    extension_point="numerics.linear",
     rule=rule,
     knobs=GaussianWeightsKnobs,
     gains="Weights that stay good when they are rounded to few bits later, without rounding them while they learn.",

@@ -57,7 +57,7 @@ def rule(knobs: IntegerKnobs) -> Linear:
 
 TECHNIQUE = Technique(
     name="integer-linear",
-    seam="numerics.linear",
+    extension_point="numerics.linear",
     rule=rule,
     knobs=IntegerKnobs,
     gains="Integer products, which are small and cheap in silicon, with even steps that suit narrow blocks.",

@@ -39,7 +39,7 @@ def rule(knobs: Nvfp4Knobs) -> Linear:
 
 TECHNIQUE = Technique(
     name="nvfp4-linear",
-    seam="numerics.linear",
+    extension_point="numerics.linear",
     rule=rule,
     knobs=Nvfp4Knobs,
     gains="All three products at the four-bit rate, with gradients that are right on average.",

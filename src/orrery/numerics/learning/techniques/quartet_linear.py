@@ -78,8 +78,8 @@ class Quartet:
 def project(a: Array, clip_ratio: float) -> tuple[Array, NDArray[np.floating]]:
     """``a`` on MXFP4 with the scale of least error for a normal law, and 1 where nothing was clipped, else 0."""
     blocks = a.reshape(*a.shape[:-1], -1, BLOCK)
-    wanted = blocks.std(axis=-1, keepdims=True) * clip_ratio / HIGHEST
-    unit = np.exp2(np.rint(np.log2(np.maximum(wanted, TINY))))
+    target_std = blocks.std(axis=-1, keepdims=True) * clip_ratio / HIGHEST
+    unit = np.exp2(np.rint(np.log2(np.maximum(target_std, TINY))))
     scaled = blocks / unit
     near = round_to(scaled, "e2m1") * unit
     return near.reshape(a.shape).astype(a.dtype), (np.abs(scaled) < HIGHEST).reshape(a.shape).astype(a.dtype)
@@ -92,7 +92,7 @@ def rule(knobs: QuartetKnobs) -> Linear:
 
 TECHNIQUE = Technique(
     name="quartet-linear",
-    seam="numerics.linear",
+    extension_point="numerics.linear",
     rule=rule,
     knobs=QuartetKnobs,
     gains="Every product at the rate of MXFP4, with little forward error and gradients without bias.",

@@ -87,7 +87,7 @@ def _products(knobs: RoundedKnobs) -> Linear:
 
 TECHNIQUE = Technique(
     name="rounded-linear",
-    seam="numerics.linear",
+    extension_point="numerics.linear",
     rule=rule,
     knobs=RoundedKnobs,
     gains="Products at the rate of the narrow format, and its bytes for every operand.",

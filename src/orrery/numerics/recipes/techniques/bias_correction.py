@@ -21,7 +21,7 @@ def rule(prepared: Prepared, knobs: NoKnobs, rng: np.random.Generator) -> Prepar
 
 TECHNIQUE = Technique(
     name="bias-correction",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=NoKnobs,
     gains="Takes away the part of the error that is the same for all inputs, at no cost when the layer runs.",

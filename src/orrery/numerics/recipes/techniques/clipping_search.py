@@ -33,7 +33,7 @@ def rule(prepared: Prepared, knobs: Clipping, rng: np.random.Generator) -> Prepa
 
 TECHNIQUE = Technique(
     name="clipping-search",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=Clipping,
     gains="Finer steps where one large value would stretch the scale for all; needs no data.",

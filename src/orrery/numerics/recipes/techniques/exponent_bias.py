@@ -40,7 +40,7 @@ def rule(prepared: Prepared, knobs: ExponentBias, rng: np.random.Generator) -> P
 
 TECHNIQUE = Technique(
     name="exponent-bias",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=ExponentBias,
     gains="Activation channels of very different size fit one format; free when the layer runs, and exact.",

@@ -9,7 +9,7 @@ from orrery.base.technique import Technique
 from orrery.numerics.recipes.grid import Grid
 from orrery.numerics.recipes.prepared import Prepared
 from orrery.numerics.recipes.searched import clips
-from orrery.numerics.recipes.splits import MOST_BITS, best_activations, best_weights
+from orrery.numerics.recipes.splits import MAX_BITS, best_activations, best_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +29,16 @@ class FormatSearch:
 def rule(prepared: Prepared, knobs: FormatSearch, rng: np.random.Generator) -> Prepared:
     """Grids of as many bits as the scheme's have, by ``splits``; activations get one scale for all tokens to come."""
     inputs, weights = prepared.inputs, prepared.weights
-    wanted = inputs @ weights.T
+    targets = inputs @ weights.T
     weight_bits, bits = _bits(prepared.scheme.weights), _bits(prepared.scheme.activations)
     ratios = clips(knobs.least_ratio, knobs.num_clips)
     chosen = prepared
     for _ in range(knobs.num_rounds):
         if weight_bits:
-            grid = best_weights(weights, chosen.on_grid(inputs), wanted, weight_bits, ratios)
+            grid = best_weights(weights, chosen.on_grid(inputs), targets, weight_bits, ratios)
             chosen = chosen.with_grids(weights=grid)
         if bits:
-            grid = best_activations(inputs, chosen.rounded().weights, wanted, bits, ratios)
+            grid = best_activations(inputs, chosen.rounded().weights, targets, bits, ratios)
             chosen = chosen.with_grids(activations=grid)
     return chosen
 
@@ -46,12 +46,12 @@ def rule(prepared: Prepared, knobs: FormatSearch, rng: np.random.Generator) -> P
 def _bits(grid: Grid | None) -> int:
     """Of an element to search for; 0 where it is left as it is."""
     bits = 0 if grid is None else int(grid.bits_per_element)
-    return bits if 2 <= bits <= MOST_BITS else 0
+    return bits if 2 <= bits <= MAX_BITS else 0
 
 
 TECHNIQUE = Technique(
     name="format-search",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=FormatSearch,
     gains="Few bits are spent where a tensor needs them: on range or on precision.",

@@ -20,7 +20,7 @@ def rule(prepared: Prepared, knobs: Compensation, rng: np.random.Generator) -> P
 
 TECHNIQUE = Technique(
     name="gptq",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=Compensation,
     gains="A lower output error from the same bits, the more so the more the inputs are correlated.",

@@ -65,7 +65,7 @@ def hadamard(prepared: Prepared, knobs: Hadamard, rng: np.random.Generator) -> P
 
 TECHNIQUE = Technique(
     name="hadamard",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=hadamard,
     knobs=Hadamard,
     gains="outliers are spread over all features of a block, without data and without a stored matrix",

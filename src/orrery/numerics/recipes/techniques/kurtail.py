@@ -47,7 +47,7 @@ def kurtail(prepared: Prepared, knobs: KurTail, rng: np.random.Generator) -> Pre
 
 TECHNIQUE = Technique(
     name="kurtail",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=kurtail,
     knobs=KurTail,
     gains="lighter tails than any fixed rotation where outliers keep to their directions, fitted one layer at a time",

@@ -18,7 +18,7 @@ def rule(prepared: Prepared, knobs: Learning, rng: np.random.Generator) -> Prepa
 
 TECHNIQUE = Technique(
     name="learned-rounding",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=Learning,
     gains="A lower output error from the same bits; no weight moves by more than one step.",

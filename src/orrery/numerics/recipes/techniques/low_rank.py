@@ -33,7 +33,7 @@ def rule(prepared: Prepared, knobs: LowRank, rng: np.random.Generator) -> Prepar
 
 TECHNIQUE = Technique(
     name="low-rank",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=LowRank,
     gains="Whatever part of the error many weights share is gone.",

@@ -51,7 +51,7 @@ def rule(prepared: Prepared, knobs: MicroRotated, rng: np.random.Generator) -> P
 
 TECHNIQUE = Technique(
     name="mr-gptq",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=MicroRotated,
     gains="Four-bit blocks with coarse scales come close to those with fine ones.",

@@ -53,16 +53,18 @@ class PowerGrid(Around):
 
 def rule(prepared: Prepared, knobs: PowerExponent, rng: np.random.Generator) -> Prepared:
     """The scheme's grids for powers of the values, with one exponent for both."""
-    kept = prepared.scheme
-    tensors = [(grid, x) for grid, x in ((kept.weights, prepared.weights), (kept.activations, prepared.inputs)) if grid]
+    retained = prepared.scheme
+    tensors = [
+        (grid, x) for grid, x in ((retained.weights, prepared.weights), (retained.activations, prepared.inputs)) if grid
+    ]
 
     def loss(exponent: float) -> float:
         return sum(_error_frac(PowerGrid(grid=grid, exponent=exponent), x) for grid, x in tensors)
 
     exponent = knobs.exponent or searched_exponent(loss)
     return prepared.with_grids(
-        weights=kept.weights and PowerGrid(grid=kept.weights, exponent=exponent),
-        activations=kept.activations and PowerGrid(grid=kept.activations, exponent=exponent),
+        weights=retained.weights and PowerGrid(grid=retained.weights, exponent=exponent),
+        activations=retained.activations and PowerGrid(grid=retained.activations, exponent=exponent),
     )
 
 
@@ -74,7 +76,7 @@ def _error_frac(grid: PowerGrid, values: Floats) -> float:
 
 TECHNIQUE = Technique(
     name="power-exponent",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=PowerExponent,
     gains="lower error than even steps of the same bits on bell-shaped and heavy-tailed tensors",

@@ -28,7 +28,7 @@ def rule(prepared: Prepared, knobs: PowerOfTwoScales, rng: np.random.Generator) 
 
 TECHNIQUE = Technique(
     name="power-of-two-scales",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=PowerOfTwoScales,
     gains="Weights are unpacked for wider activations by adding to exponents.",

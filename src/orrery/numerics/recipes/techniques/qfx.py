@@ -54,7 +54,7 @@ def rule(prepared: Prepared, knobs: Qfx, rng: np.random.Generator) -> Prepared:
 
 def _learned(x: Floats, weights: Floats, points: Floats, knobs: Qfx) -> tuple[Floats, Floats]:
     """The weights and points on the way with the least error on the tokens that no step has followed."""
-    wanted, size = x @ weights.T, float(np.sqrt(np.square(weights).mean())) or 1.0
+    targets, size = x @ weights.T, float(np.sqrt(np.square(weights).mean())) or 1.0
     along, moving = Adam(knobs.rate_frac * size), Adam(knobs.point_bits)
     is_judge = np.arange(len(x)) % JUDGES == 0
     best, least = (weights, points), np.inf
@@ -62,7 +62,7 @@ def _learned(x: Floats, weights: Floats, points: Floats, knobs: Qfx) -> tuple[Fl
         cast_x, back_x = with_gradients(x, word(knobs.width_bits, round(points[0])))
         _, back_weights = with_gradients(weights, word(knobs.width_bits, round(points[1])))
         stored = _stored(weights, points[1], knobs)
-        error = cast_x @ stored.T - wanted
+        error = cast_x @ stored.T - targets
         if (loss := float(np.square(error[is_judge]).sum())) < least:
             best, least = (weights, points), loss
         error[is_judge] = 0.0
@@ -76,13 +76,13 @@ def _learned(x: Floats, weights: Floats, points: Floats, knobs: Qfx) -> tuple[Fl
 def _stored(weights: Floats, point: float, knobs: Qfx) -> Floats:
     """The words of the weights, as numbers."""
     codes = codes_of(weights, word(knobs.width_bits, round(point)))
-    kept = few_powers(codes, knobs.num_powers) if knobs.num_powers else codes
-    return np.ldexp(kept.astype(np.float64), -round(point))
+    retained = few_powers(codes, knobs.num_powers) if knobs.num_powers else codes
+    return np.ldexp(retained.astype(np.float64), -round(point))
 
 
 TECHNIQUE = Technique(
     name="qfx",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=Qfx,
     gains="no scales at all, only shifts; weights make up for what the points cannot hold",

@@ -36,7 +36,7 @@ def rearrange(prepared: Prepared, knobs: Rearrange, rng: np.random.Generator) ->
 
 TECHNIQUE = Technique(
     name="rearrange",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rearrange,
     knobs=Rearrange,
     gains="outlier features share blocks, so that the others keep fine steps; free when it runs",

@@ -14,7 +14,7 @@ def rule(prepared: Prepared, knobs: NoKnobs, rng: np.random.Generator) -> Prepar
 
 TECHNIQUE = Technique(
     name="round-to-nearest",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=NoKnobs,
     gains="Needs no data and no time.",

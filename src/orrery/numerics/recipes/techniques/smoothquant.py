@@ -35,7 +35,7 @@ def rule(prepared: Prepared, knobs: SmoothQuant, rng: np.random.Generator) -> Pr
 
 TECHNIQUE = Technique(
     name="smoothquant",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=SmoothQuant,
     gains="Activations with outlier channels fit one scale a token or tensor; free once folded.",

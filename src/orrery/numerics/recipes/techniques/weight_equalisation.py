@@ -28,7 +28,7 @@ def rule(prepared: Prepared, knobs: NoKnobs, rng: np.random.Generator) -> Prepar
 
 TECHNIQUE = Technique(
     name="weight-equalisation",
-    seam="numerics.recipe",
+    extension_point="numerics.recipe",
     rule=rule,
     knobs=NoKnobs,
     gains="One scale for a whole matrix serves every channel of two layers in a row; needs no data.",

@@ -14,9 +14,9 @@ from orrery.planner.launch.training import (
     torchtitan,
 )
 from orrery.planner.launch.training.fit import misfit
-from orrery.planner.launch.training.script import Refusal, Script
+from orrery.planner.launch.training.script import Script, Unsupported
 
-WRITERS: dict[str, Callable[[TrainingJob, TrainingLayout], Script | Refusal]] = {
+WRITERS: dict[str, Callable[[TrainingJob, TrainingLayout], Script | Unsupported]] = {
     "megatron-lm": megatron_lm.write, "megatron-bridge": megatron_bridge.write, "deepspeed": deepspeed.write,
     "torchtitan": torchtitan.write, "fsdp": fsdp.write,
 }  # fmt: skip
@@ -45,7 +45,7 @@ def launches(job: TrainingJob, layout: TrainingLayout) -> dict[str, str]:
 def refusals(job: TrainingJob, layout: TrainingLayout) -> dict[str, str]:
     """Framework -> why it cannot run the layout, and what to write instead."""
     written = _written(job, layout)
-    reasons = {name: w.reason for name, w in written.items() if isinstance(w, Refusal)}
+    reasons = {name: w.reason for name, w in written.items() if isinstance(w, Unsupported)}
     if len(reasons) == len(written):
         reasons["slurm"] = "no framework can run this layout, so there is nothing to queue"
     return reasons
@@ -56,9 +56,9 @@ def scripts(job: TrainingJob, layout: TrainingLayout) -> dict[str, Script]:
     return {name: w for name, w in _written(job, layout).items() if isinstance(w, Script)}
 
 
-def _written(job: TrainingJob, layout: TrainingLayout) -> dict[str, Script | Refusal]:
+def _written(job: TrainingJob, layout: TrainingLayout) -> dict[str, Script | Unsupported]:
     if reason := misfit(job, layout):
-        return dict.fromkeys(WRITERS, Refusal(reason=reason))
+        return dict.fromkeys(WRITERS, Unsupported(reason=reason))
     return {name: write(job, layout) for name, write in WRITERS.items()}
 
 

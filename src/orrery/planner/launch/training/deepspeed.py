@@ -13,7 +13,7 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of
 from orrery.planner.launch.training.precision import Precision, precision_of
-from orrery.planner.launch.training.script import Draft, Refusal, Script
+from orrery.planner.launch.training.script import Draft, Script, Unsupported
 
 CONFIG = "ds_config.json"
 STAGES = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
@@ -32,13 +32,13 @@ class Offload:
 ON_DEVICE = Offload()
 
 
-def write(job: TrainingJob, layout: TrainingLayout, *, offload: Offload = ON_DEVICE) -> Script | Refusal:
+def write(job: TrainingJob, layout: TrainingLayout, *, offload: Offload = ON_DEVICE) -> Script | Unsupported:
     """The JSON, and how a script is started with it."""
     precision = precision_of(job)
-    if isinstance(precision, Refusal):
+    if isinstance(precision, Unsupported):
         return precision
     if reason := _beyond(job, layout, precision) or _beyond_pipeline(layout) or _beyond_offload(layout, offload):
-        return Refusal(reason=reason)
+        return Unsupported(reason=reason)
     config = _config(job, layout, precision, offload)
     draft = Draft()
     draft.add("--deepspeed")

@@ -8,20 +8,20 @@ from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import devices_of_node, num_nodes, shard_ranks
 from orrery.planner.launch.training.precision import Precision, precision_of
-from orrery.planner.launch.training.script import Draft, Refusal, Script
+from orrery.planner.launch.training.script import Draft, Script, Unsupported
 
 CONFIG = "fsdp.yaml"
 BACKENDS = {"tensorwise": "AO", "delayed": "TE"}
 """Scaling of 8-bit products -> the library that accelerate calls for it."""
 
 
-def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
+def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
     """The YAML, and how a script is started with it."""
     precision = precision_of(job)
-    if isinstance(precision, Refusal):
+    if isinstance(precision, Unsupported):
         return precision
     if reason := _beyond(job, layout, precision):
-        return Refusal(reason=reason)
+        return Unsupported(reason=reason)
     lines = _config(job, layout, precision)
     draft = Draft()
     draft.add("--config_file", CONFIG)

@@ -5,7 +5,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.manifest import training_manifests
 from orrery.planner.launch.training.megatron_settings import beyond_megatron, settings
 from orrery.planner.launch.training.precision import Precision, precision_of
-from orrery.planner.launch.training.script import Draft, Refusal, Script
+from orrery.planner.launch.training.script import Draft, Script, Unsupported
 
 ENDINGS = {"pretrain": "pretrain", "full_finetune": "sft", "lora": "peft"}
 """Task -> how the names of its recipes end."""
@@ -17,19 +17,21 @@ RECIPES = {
 """Scaling -> the middle of the precision recipe's name."""
 
 
-def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
+def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
     """The overrides of every rank."""
     if job.task not in ENDINGS:
-        return Refusal(reason=f"Megatron-Bridge has no recipes for {job.task}; make the task lora or full_finetune")
+        return Unsupported(reason=f"Megatron-Bridge has no recipes for {job.task}; make the task lora or full_finetune")
     if reason := beyond_megatron(job, layout):
-        return Refusal(reason=f"Megatron-Bridge {reason}")
+        return Unsupported(reason=f"Megatron-Bridge {reason}")
     precision = precision_of(job)
-    if isinstance(precision, Refusal):
+    if isinstance(precision, Unsupported):
         return precision
     if precision.reduces_wide and not precision.is_pure:
-        return Refusal(reason="Megatron-Bridge's precision recipes reduce gradients in 32 bits; use megatron-lm")
+        return Unsupported(reason="Megatron-Bridge's precision recipes reduce gradients in 32 bits; use megatron-lm")
     if precision.wide == "fp32" or precision.is_pure:
-        return Refusal(reason="Megatron-Bridge's precision recipes are 16-bit with 32-bit master weights; make it bf16")
+        return Unsupported(
+            reason="Megatron-Bridge's precision recipes are 16-bit with 32-bit master weights; make it bf16"
+        )
     draft = Draft()
     _add_recipe(job, draft)
     for setting in settings(job, layout):

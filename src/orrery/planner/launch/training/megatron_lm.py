@@ -5,27 +5,29 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.megatron_settings import beyond_megatron, settings
 from orrery.planner.launch.training.megatron_sizes import add_sizes
 from orrery.planner.launch.training.precision import Precision, precision_of
-from orrery.planner.launch.training.script import Draft, Refusal, Script
+from orrery.planner.launch.training.script import Draft, Script, Unsupported
 
 
-def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
+def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
     """The arguments of every rank."""
     if job.task in FROZEN:
-        return Refusal(reason=f"pretrain_gpt.py trains all weights, {job.task} freezes them; use megatron-bridge")
+        return Unsupported(reason=f"pretrain_gpt.py trains all weights, {job.task} freezes them; use megatron-bridge")
     if reason := beyond_megatron(job, layout):
-        return Refusal(reason=f"Megatron-LM {reason}")
+        return Unsupported(reason=f"Megatron-LM {reason}")
     precision = precision_of(job)
-    if isinstance(precision, Refusal):
+    if isinstance(precision, Unsupported):
         return precision
     if precision.is_pure:
-        return Refusal(reason="Megatron-LM keeps a 32-bit copy of the weights; make the recipe bf16 or use torchtitan")
+        return Unsupported(
+            reason="Megatron-LM keeps a 32-bit copy of the weights; make the recipe bf16 or use torchtitan"
+        )
     draft = Draft()
     for setting in settings(job, layout):
         if setting.flag and setting.value is not None and setting.value != setting.default:
             value = "" if setting.value is True else setting.value
             draft.add(setting.flag, *(value if isinstance(value, tuple) else (value,)))
     if reason := add_sizes(job.model, draft):
-        return Refusal(reason=reason)
+        return Unsupported(reason=reason)
     _add_precision(precision, draft)
     _add_overlap(job, layout, draft)
     _add_run(job, draft)

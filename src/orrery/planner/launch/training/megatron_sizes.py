@@ -140,9 +140,9 @@ def _norms(model: Model, block: Block, draft: Draft) -> str:
 
 
 def _biases(model: Model, block: Block, draft: Draft) -> str:
-    kept = [x for x in block.linears if x.role in ("attention", "mlp")]
-    first, others = [x for x in kept if x.name == "qkv"], [x for x in kept if x.name != "qkv"]
-    if _all_biased(kept):
+    retained = [x for x in block.linears if x.role in ("attention", "mlp")]
+    first, others = [x for x in retained if x.name == "qkv"], [x for x in retained if x.name != "qkv"]
+    if _all_biased(retained):
         return ""
     if any(x.has_bias for x in others):
         return f"{model.name} has biases in some linear layers only; use megatron-bridge"

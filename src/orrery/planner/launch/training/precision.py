@@ -5,7 +5,7 @@ from typing import Literal
 
 from orrery.execution.train.job import TrainingJob
 from orrery.execution.train.recipe import Recipe
-from orrery.planner.launch.training.script import Refusal
+from orrery.planner.launch.training.script import Unsupported
 
 Wide = Literal["bf16", "fp16", "fp32"]
 Scaling = Literal["", "delayed", "tensorwise", "blockwise", "mxfp8", "nvfp4"]
@@ -37,7 +37,7 @@ class Precision:
         return self.scaling not in ("", "nvfp4")
 
 
-def precision_of(job: TrainingJob) -> Precision | Refusal:
+def precision_of(job: TrainingJob) -> Precision | Unsupported:
     """The formats of the job's recipe; refuses what no framework here trains in.
 
     Layers that stay wide are dealt one to the start for every four at the end. [nvidia-nvfp4-2025]
@@ -45,15 +45,17 @@ def precision_of(job: TrainingJob) -> Precision | Refusal:
     recipe, num_wide_layers = job.recipe, round(job.wide_layers_frac * job.model.num_layers)
     wide = WIDE.get(recipe.wide_format)
     if wide is None:
-        return Refusal(reason=f"{recipe.wide_format} beside the narrow products has no flag; make it bf16")
+        return Unsupported(reason=f"{recipe.wide_format} beside the narrow products has no flag; make it bf16")
     if 0.0 < recipe.gradient_wire_bytes < 2.0:
-        return Refusal(reason=f"the recipe {recipe.name} reduces gradients in 8 bits, which has no flag; make it fp8")
+        return Unsupported(
+            reason=f"the recipe {recipe.name} reduces gradients in 8 bits, which has no flag; make it fp8"
+        )
     is_pure, reduces_wide = recipe.master_bytes == 0.0 and wide != "fp32", recipe.gradient_wire_bytes == 2.0
     if recipe.forward_format in WIDE:
         return Precision(wide=wide, is_pure=is_pure, reduces_wide=reduces_wide)
     scaling = _scaling(recipe)
     if not scaling:
-        return Refusal(reason=f"products in {recipe.forward_format} have no flag; use fp8, mxfp8 or nvfp4")
+        return Unsupported(reason=f"products in {recipe.forward_format} have no flag; use fp8, mxfp8 or nvfp4")
     return Precision(
         wide=wide, scaling=scaling, is_hybrid=scaling in ("delayed", "tensorwise"), is_pure=is_pure,
         gathers_narrow=recipe.gathered_weight_bytes < 2.0, reduces_wide=reduces_wide,

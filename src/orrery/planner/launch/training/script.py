@@ -9,7 +9,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Unsupported:
     """Why a framework cannot run a layout, in one sentence that says what to write instead."""
 
     reason: str

@@ -9,7 +9,7 @@ from orrery.execution.train.layout import TrainingLayout
 from orrery.planner.launch.training.fit import experts_of, shard_ranks
 from orrery.planner.launch.training.manifest import training_manifests
 from orrery.planner.launch.training.precision import Precision, precision_of
-from orrery.planner.launch.training.script import Draft, Refusal, Script
+from orrery.planner.launch.training.script import Draft, Script, Unsupported
 
 CONFIG = "planned.py"
 SCHEDULES = {
@@ -37,17 +37,17 @@ TILE_TOKENS = 128
 """Of torchtitan's MXFP8 kernel for grouped products on Blackwell."""
 
 
-def write(job: TrainingJob, layout: TrainingLayout) -> Script | Refusal:
+def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:
     """The Python file, and how it is started."""
     precision = precision_of(job)
-    if isinstance(precision, Refusal):
+    if isinstance(precision, Unsupported):
         return precision
     found = training_manifests()["torchtitan"].models.get(job.model.name)
     if found is None:
         known = ", ".join(sorted(training_manifests()["torchtitan"].models))
-        return Refusal(reason=f"torchtitan ships no configuration of {job.model.name}; it has {known}")
+        return Unsupported(reason=f"torchtitan ships no configuration of {job.model.name}; it has {known}")
     if reason := _beyond(job, layout) or _beyond_pipeline(job, layout) or _beyond_recipe(job, precision):
-        return Refusal(reason=reason)
+        return Unsupported(reason=reason)
     body = _Body(job, layout, precision, found)
     text = body.text()
     draft = Draft()

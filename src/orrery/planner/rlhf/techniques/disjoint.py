@@ -24,7 +24,7 @@ def rule(space: Space, knobs: DisjointKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-disjoint",
-    seam="planner.rlhf",
+    extension_point="planner.rlhf",
     rule=rule,
     knobs=DisjointKnobs,
     gains="Models never share memory; reward, reference and critic read at the same time.",

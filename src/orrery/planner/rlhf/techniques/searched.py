@@ -30,7 +30,7 @@ def rule(space: Space, knobs: SearchedKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-searched",
-    seam="planner.rlhf",
+    extension_point="planner.rlhf",
     rule=rule,
     knobs=SearchedKnobs,
     gains="Generation, reading and learning each have the cut that suits them, and run side by side where they can.",

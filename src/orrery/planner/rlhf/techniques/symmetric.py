@@ -16,7 +16,7 @@ def rule(space: Space, knobs: NoKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-symmetric",
-    seam="planner.rlhf",
+    extension_point="planner.rlhf",
     rule=rule,
     knobs=NoKnobs,
     gains="No parameter ever moves, and no device waits for another call than its own.",

@@ -24,7 +24,7 @@ def rule(space: Space, knobs: ShardedKnobs) -> Plan | Infeasible:
 
 TECHNIQUE = Technique(
     name="rlhf-zero3",
-    seam="planner.rlhf",
+    extension_point="planner.rlhf",
     rule=rule,
     knobs=ShardedKnobs,
     gains="The least memory on each device, and nothing to choose.",

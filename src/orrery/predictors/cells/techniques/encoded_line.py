@@ -42,7 +42,7 @@ def rule(knobs: LineKnobs, on_step: OnStep) -> Fit:
 
 TECHNIQUE = Technique(
     name="encoded-line",
-    seam="predictors.cell-latency",
+    extension_point="predictors.cell-latency",
     rule=rule,
     knobs=LineKnobs,
     gains="One solve, and as good as anything where latencies add up.",

@@ -58,15 +58,15 @@ def fit_perceptron(samples: Samples, knobs: PerceptronKnobs, on_step: OnStep) ->
     """Trained on the squared error of the logarithm."""
     space = samples.plan.space
     network = Perceptron(widths=(space.num_columns, knobs.hidden, knobs.hidden, 1))
-    wanted = np.log(samples.latency_s)
-    mean, spread = float(wanted.mean()), float(wanted.std()) or 1.0
+    targets = np.log(samples.latency_s)
+    mean, spread = float(targets.mean()), float(targets.std()) or 1.0
 
     def loss(parameters: Any, lines: Any, y: Any) -> Any:
         return ((network(parameters, lines)[:, 0] - y) ** 2).mean()
 
     start = network.start(np.random.default_rng([knobs.seed, 21]))
     plan = Plan(steps=knobs.steps, batch=knobs.batch, learning_rate=knobs.learning_rate, seed=knobs.seed)
-    data = (space.encode(samples.cells), ((wanted - mean) / spread).astype(np.float32))
+    data = (space.encode(samples.cells), ((targets - mean) / spread).astype(np.float32))
     trained = train(loss, start, data, plan, on_step)
     return EncodedPerceptron(
         space=space, network=network, parameters=trained.parameters, log_mean_ratio=mean, log_spread_ratio=spread
@@ -80,7 +80,7 @@ def rule(knobs: PerceptronKnobs, on_step: OnStep) -> Fit:
 
 TECHNIQUE = Technique(
     name="encoded-perceptron",
-    seam="predictors.cell-latency",
+    extension_point="predictors.cell-latency",
     rule=rule,
     knobs=PerceptronKnobs,
     gains="Learns what operations cost beside each other, and has a gradient that a search can follow.",

@@ -28,7 +28,7 @@ def rule(knobs: NoKnobs, on_step: OnStep) -> Fit:
 
 TECHNIQUE = Technique(
     name="flops-line",
-    seam="predictors.cell-latency",
+    extension_point="predictors.cell-latency",
     rule=rule,
     knobs=NoKnobs,
     gains="Two numbers, from two timings or more, on any machine.",

@@ -68,7 +68,7 @@ class Embedded:
         mean, spread = float(logs.mean()), float(logs.std()) or 1.0
         return cls(log_mean_ratio=mean, log_spread_ratio=spread, z=((logs - mean) / spread).astype(np.float32))
 
-    def wanted(self, latency_s: Floats) -> Array:
+    def target(self, latency_s: Floats) -> Array:
         """What the regressor should say."""
         return ((np.log(latency_s) - self.log_mean_ratio) / self.log_spread_ratio).astype(np.float32)
 
@@ -92,8 +92,8 @@ def rule(knobs: EmbeddingKnobs, on_step: OnStep) -> Fit:
         own = regressor.adapted(parameters, z, x, z)
 
         def predict(cells: Cells) -> Floats:
-            said = regressor.predict(own, z, as_batch(SPACE.encode(cells)))[0].astype(np.float64)
-            return np.exp(said * known.log_spread_ratio + known.log_mean_ratio)
+            prediction = regressor.predict(own, z, as_batch(SPACE.encode(cells)))[0].astype(np.float64)
+            return np.exp(prediction * known.log_spread_ratio + known.log_mean_ratio)
 
         return predict
 
@@ -105,14 +105,14 @@ def _taught(regressor: Adaptive, knobs: EmbeddingKnobs, references: Cells, on_st
     rng = np.random.default_rng([knobs.seed, 31])
     cells = SPACE.draw(knobs.timed, rng)
     lines, first = SPACE.encode(cells), SPACE.encode(references)
-    z, wanted = _timed(knobs, references, cells, rng)
+    z, targets = _timed(knobs, references, cells, rng)
     down, slope = Descent(regressor.start(rng)), value_and_gradients(regressor.loss)
     for step in range(knobs.steps):
         which = rng.integers(len(z), size=knobs.machines)
-        asked = rng.integers(knobs.timed, size=knobs.queries)
+        queried = rng.integers(knobs.timed, size=knobs.queries)
         x = np.broadcast_to(first, (knobs.machines, *first.shape))
-        more_x = np.broadcast_to(lines[asked], (knobs.machines, knobs.queries, lines.shape[1]))
-        _, gradients = slope(down.parameters, z[which], x, z[which], more_x, wanted[which][:, asked])
+        more_x = np.broadcast_to(lines[queried], (knobs.machines, knobs.queries, lines.shape[1]))
+        _, gradients = slope(down.parameters, z[which], x, z[which], more_x, targets[which][:, queried])
         down.step(gradients, knobs.learning_rate * (1.0 - 0.95 * step / knobs.steps))
         on_step()
     return down.parameters
@@ -121,19 +121,19 @@ def _taught(regressor: Adaptive, knobs: EmbeddingKnobs, references: Cells, on_st
 def _timed(knobs: EmbeddingKnobs, references: Cells, cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
     """The embedding of every machine of the pool, and what the regressor should say of every network on it."""
     z: list[Array] = []
-    wanted: list[Array] = []
+    targets: list[Array] = []
     for device in devices_of(knobs.pool):
         for batch in map(int, knobs.batches.split(",")):
             machine = bench(device, SPACE, batch, rng)
             known = Embedded.of(machine.samples(references, rng).latency_s)
             z.append(known.z)
-            wanted.append(known.wanted(machine.samples(cells, rng).latency_s))
-    return np.stack(z), np.stack(wanted)
+            targets.append(known.target(machine.samples(cells, rng).latency_s))
+    return np.stack(z), np.stack(targets)
 
 
 TECHNIQUE = Technique(
     name="hardware-embedding",
-    seam="predictors.cell-latency",
+    extension_point="predictors.cell-latency",
     rule=rule,
     knobs=EmbeddingKnobs,
     gains="Ten timings on a new machine, with no data sheet and no rules.",

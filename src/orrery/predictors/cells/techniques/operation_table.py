@@ -15,7 +15,7 @@ def rule(knobs: NoKnobs, on_step: OnStep) -> Fit:
 
 TECHNIQUE = Technique(
     name="operation-table",
-    seam="predictors.cell-latency",
+    extension_point="predictors.cell-latency",
     rule=rule,
     knobs=NoKnobs,
     gains="A hundred timings of single blocks serve every network of the space.",

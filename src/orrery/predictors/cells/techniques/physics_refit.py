@@ -65,7 +65,7 @@ def _least_squares(residuals: Callable[[Floats], Floats], x: Floats) -> Floats:
 
 TECHNIQUE = Technique(
     name="physics-refit",
-    seam="predictors.cell-latency",
+    extension_point="predictors.cell-latency",
     rule=rule,
     knobs=RefitKnobs,
     gains="Four numbers to learn, so that ten timings are plenty where the rules' form is right.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orrery.base.technique import Technique
 from orrery.predictors.learn.attention import GroupedAttention
-from orrery.predictors.learn.lesson import DescentKnobs, Lesson, OnStep, Predict, descend
+from orrery.predictors.learn.training_set import DescentKnobs, OnStep, Predict, TrainingSet, descend
 from orrery.predictors.processors.scored import GROUP_OF
 from orrery.predictors.processors.techniques.score_perceptron import squared_error
 
@@ -18,7 +18,7 @@ class GroupedKnobs(DescentKnobs):
     """As those of other networks."""
 
 
-def rule(knobs: GroupedKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
+def rule(knobs: GroupedKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """The trained network."""
     network = GroupedAttention(
         groups=GROUP_OF, width=knobs.width, hidden=knobs.hidden, num_outputs=lesson.targets.shape[1]
@@ -28,7 +28,7 @@ def rule(knobs: GroupedKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
 
 TECHNIQUE = Technique(
     name="grouped-attention",
-    seam="predictors.machine-score",
+    extension_point="predictors.machine-score",
     rule=rule,
     knobs=GroupedKnobs,
     gains="Learns which features stand in for a missing one, and what one subsystem does to another.",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
-from orrery.predictors.learn.lesson import Lesson, OnStep, Predict, straight_line
+from orrery.predictors.learn.training_set import OnStep, Predict, TrainingSet, straight_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,14 +17,14 @@ class ScoreLineKnobs:
         check_above(self, "ridge", 0.0)
 
 
-def rule(knobs: ScoreLineKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
+def rule(knobs: ScoreLineKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """One solve; no steps."""
     return straight_line(lesson, knobs.ridge)
 
 
 TECHNIQUE = Technique(
     name="score-line",
-    seam="predictors.machine-score",
+    extension_point="predictors.machine-score",
     rule=rule,
     knobs=ScoreLineKnobs,
     gains="One solve, and close wherever one roof holds for all machines.",

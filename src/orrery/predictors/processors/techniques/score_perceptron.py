@@ -3,8 +3,8 @@
 from typing import Any
 
 from orrery.base.technique import Technique
-from orrery.predictors.learn.lesson import DescentKnobs, Lesson, OnStep, Predict, descend
 from orrery.predictors.learn.network import Perceptron
+from orrery.predictors.learn.training_set import DescentKnobs, OnStep, Predict, TrainingSet, descend
 
 
 def squared_error(outputs: Any, targets: Any) -> Any:
@@ -12,7 +12,7 @@ def squared_error(outputs: Any, targets: Any) -> Any:
     return ((outputs - targets) ** 2).mean()
 
 
-def rule(knobs: DescentKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
+def rule(knobs: DescentKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """The trained network; it has no tokens, so ``width`` says nothing here."""
     inputs, outputs = lesson.inputs.shape[1], lesson.targets.shape[1]
     network = Perceptron(widths=(inputs, knobs.hidden, knobs.hidden, outputs))
@@ -21,7 +21,7 @@ def rule(knobs: DescentKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
 
 TECHNIQUE = Technique(
     name="score-perceptron",
-    seam="predictors.machine-score",
+    extension_point="predictors.machine-score",
     rule=rule,
     knobs=DescentKnobs,
     gains="Bends where a roof takes over from another.",

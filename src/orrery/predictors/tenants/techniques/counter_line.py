@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from orrery.base.knobs import check_above
 from orrery.base.technique import Technique
-from orrery.predictors.learn.lesson import Lesson, OnStep, Predict, straight_line
 from orrery.predictors.learn.quantiles import QUANTILES
+from orrery.predictors.learn.training_set import OnStep, Predict, TrainingSet, straight_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class CounterLineKnobs:
         check_above(self, "ridge", 0.0)
 
 
-def rule(knobs: CounterLineKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
+def rule(knobs: CounterLineKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """One solve; quantiles are those of its own residuals around it."""
     line = straight_line(replace(lesson, inputs=_summary(lesson.inputs)), knobs.ridge * len(lesson.inputs))
     off: NDArray[Any] = np.quantile(lesson.targets - line(_summary(lesson.inputs)), np.array(QUANTILES))
@@ -36,7 +36,7 @@ def _summary(runs: NDArray[Any]) -> NDArray[Any]:
 
 TECHNIQUE = Technique(
     name="counter-line",
-    seam="predictors.slowdown",
+    extension_point="predictors.slowdown",
     rule=rule,
     knobs=CounterLineKnobs,
     gains="One solve, and weights that can be read.",

@@ -6,8 +6,8 @@ import numpy as np
 
 from orrery.base.technique import Technique
 from orrery.predictors.learn.attention import DualBranch
-from orrery.predictors.learn.lesson import DescentKnobs, Lesson, OnStep, Predict, descend
 from orrery.predictors.learn.quantiles import QUANTILES, ordered, ordered_pinball
+from orrery.predictors.learn.training_set import DescentKnobs, OnStep, Predict, TrainingSet, descend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class CounterKnobs(DescentKnobs):
     learning_rate: float = 4e-3
 
 
-def rule(knobs: CounterKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
+def rule(knobs: CounterKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """The trained network."""
     _, seconds, metrics = lesson.inputs.shape
     network = DualBranch(
@@ -32,7 +32,7 @@ def rule(knobs: CounterKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
 
 TECHNIQUE = Technique(
     name="dual-branch-attention",
-    seam="predictors.slowdown",
+    extension_point="predictors.slowdown",
     rule=rule,
     knobs=CounterKnobs,
     gains="Sees every pair of metrics and every pair of seconds.",

@@ -3,13 +3,13 @@
 import numpy as np
 
 from orrery.base.technique import Technique
-from orrery.predictors.learn.lesson import Lesson, OnStep, Predict, descend
 from orrery.predictors.learn.quantiles import QUANTILES, ordered, ordered_pinball
 from orrery.predictors.learn.recurrent import Recurrent
+from orrery.predictors.learn.training_set import OnStep, Predict, TrainingSet, descend
 from orrery.predictors.tenants.techniques.dual_branch_attention import CounterKnobs
 
 
-def rule(knobs: CounterKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
+def rule(knobs: CounterKnobs, lesson: TrainingSet, on_step: OnStep) -> Predict:
     """The trained network."""
     network = Recurrent(
         num_metrics=lesson.inputs.shape[2], width=knobs.width, hidden=knobs.hidden, num_outputs=len(QUANTILES)
@@ -20,7 +20,7 @@ def rule(knobs: CounterKnobs, lesson: Lesson, on_step: OnStep) -> Predict:
 
 TECHNIQUE = Technique(
     name="gated-recurrence",
-    seam="predictors.slowdown",
+    extension_point="predictors.slowdown",
     rule=rule,
     knobs=CounterKnobs,
     gains="Few weights, and it may stop at any second.",

@@ -28,7 +28,7 @@ def continued(front: Front, width: int, knobs: Knobs) -> NDArray[np.int64]:
 
 TECHNIQUE = Technique(
     name="balanced-tree",
-    seam="reasoning.prune",
+    extension_point="reasoning.prune",
     rule=continued,
     knobs=Knobs,
     gains="Explores in proportion to promise: many ways stay open while good ones get more.",

@@ -23,16 +23,16 @@ class Knobs:
 
 def continued(front: Front, width: int, knobs: Knobs) -> NDArray[np.int64]:
     """The best of all, each with an equal part of the width."""
-    kept = min(knobs.num_beams or ceil(sqrt(width)), front.scores_frac.size)
+    retained = min(knobs.num_beams or ceil(sqrt(width)), front.scores_frac.size)
     counts = np.zeros(front.scores_frac.size, dtype=np.int64)
-    best = np.argsort(-front.scores_frac, kind="stable")[:kept]
-    counts[best] = [width // kept + (i < width % kept) for i in range(kept)]
+    best = np.argsort(-front.scores_frac, kind="stable")[:retained]
+    counts[best] = [width // retained + (i < width % retained) for i in range(retained)]
     return counts
 
 
 TECHNIQUE = Technique(
     name="beam-tree",
-    seam="reasoning.prune",
+    extension_point="reasoning.prune",
     rule=continued,
     knobs=Knobs,
     gains="Few paths live, so nearly all of the cache is shared.",

@@ -27,7 +27,7 @@ def continued(front: Front, width: int, knobs: Knobs) -> NDArray[np.int64]:
 
 TECHNIQUE = Technique(
     name="diverse-tree",
-    seam="reasoning.prune",
+    extension_point="reasoning.prune",
     rule=continued,
     knobs=Knobs,
     gains="Different beginnings stay alive to the end, whatever their scores.",

@@ -32,9 +32,9 @@ class Knobs:
 
 def continued(front: Front, width: int, knobs: Knobs) -> NDArray[np.int64]:
     """Shares of the width among the candidates that are kept."""
-    kept = np.flatnonzero(kept_of(front, width, knobs))
+    retained = np.flatnonzero(kept_of(front, width, knobs))
     counts = np.zeros(front.scores_frac.size, dtype=np.int64)
-    counts[kept] = by_softmax(front.scores_frac[kept], width, knobs.score_temperature_ratio)
+    counts[retained] = by_softmax(front.scores_frac[retained], width, knobs.score_temperature_ratio)
     return counts
 
 
@@ -47,27 +47,27 @@ def kept_of(front: Front, width: int, knobs: Knobs) -> NDArray[np.bool_]:
     paths = paths.reshape(front.paths.shape)
     price = knobs.node_price_ratio / (nodes.size + worth.size)
     prize = knobs.idea_price_ratio / ideas.size if ideas.size > 1 else 0.0
-    kept, held, covered = np.zeros(worth.size, bool), np.zeros(nodes.size, np.int64), np.zeros(ideas.size, np.int64)
-    while not kept.all():
+    retained, held, covered = np.zeros(worth.size, bool), np.zeros(nodes.size, np.int64), np.zeros(ideas.size, np.int64)
+    while not retained.all():
         gain = worth - price * (1 + (held[paths] == 0).sum(axis=1)) + prize * (covered[idea] == 0)
-        best = int(np.argmax(np.where(kept, -np.inf, gain)))
-        if kept.any() and gain[best] <= 0:
+        best = int(np.argmax(np.where(retained, -np.inf, gain)))
+        if retained.any() and gain[best] <= 0:
             break
-        kept[best] = True
+        retained[best] = True
         held[paths[best]] += 1
         covered[idea[best]] += 1
-    for i in np.flatnonzero(kept)[np.argsort(worth[kept], kind="stable")]:
+    for i in np.flatnonzero(retained)[np.argsort(worth[retained], kind="stable")]:
         loss = worth[i] - price * (1 + (held[paths[i]] == 1).sum()) + prize * (covered[idea[i]] == 1)
-        if loss < 0 and kept.sum() > 1:
-            kept[i] = False
+        if loss < 0 and retained.sum() > 1:
+            retained[i] = False
             held[paths[i]] -= 1
             covered[idea[i]] -= 1
-    return kept
+    return retained
 
 
 TECHNIQUE = Technique(
     name="shared-cache-tree",
-    seam="reasoning.prune",
+    extension_point="reasoning.prune",
     rule=continued,
     knobs=Knobs,
     gains="Candidates that repeat an idea go, with the paths that only they hold, so more of the cache is shared.",

@@ -14,7 +14,7 @@ def rule(count: int, rate_per_s: float, stream: np.random.Generator, knobs: NoKn
 
 TECHNIQUE = Technique(
     name="constant",
-    seam="serving.arrivals",
+    extension_point="serving.arrivals",
     rule=rule,
     knobs=NoKnobs,
     gains="No chance in the arrivals: what is left is the server's own variation.",

@@ -43,7 +43,7 @@ def rule(count: int, rate_per_s: float, stream: np.random.Generator, knobs: Day)
 
 TECHNIQUE = Technique(
     name="diurnal",
-    seam="serving.arrivals",
+    extension_point="serving.arrivals",
     rule=rule,
     knobs=Day,
     gains="The hours of the day: what a fleet must be sized for, and when it idles.",

@@ -37,7 +37,7 @@ def rule(count: int, rate_per_s: float, stream: np.random.Generator, knobs: Gamm
 
 TECHNIQUE = Technique(
     name="gamma",
-    seam="serving.arrivals",
+    extension_point="serving.arrivals",
     rule=rule,
     knobs=Gamma,
     gains="Bursts by one number that can be read off any trace: the spread of its gaps.",

@@ -14,7 +14,7 @@ def rule(count: int, rate_per_s: float, stream: np.random.Generator, knobs: NoKn
 
 TECHNIQUE = Technique(
     name="poisson",
-    seam="serving.arrivals",
+    extension_point="serving.arrivals",
     rule=rule,
     knobs=NoKnobs,
     gains="The law of independent users, and the one that queueing theory answers for.",

@@ -35,7 +35,7 @@ def rule(count: int, rate_per_s: float, stream: np.random.Generator, knobs: Ramp
 
 TECHNIQUE = Technique(
     name="ramp",
-    seam="serving.arrivals",
+    extension_point="serving.arrivals",
     rule=rule,
     knobs=Ramp,
     gains="One run shows at which rate a server falls behind.",

@@ -94,12 +94,12 @@ from orrery.serving.simulation.tables._kernel import (
     TWIN,
     WAITING_ROOT,
     GrantRule,
+    SimulationState,
     TransferRule,
-    World,
 )
 
 
-def join_batch(w: World, i: int, lane: int) -> None:
+def join_batch(w: SimulationState, i: int, lane: int) -> None:
     """A request whose prompt is computed takes a seat among the decoding ones."""
     seat, left = w.lanes[lane, NUM_DECODING], w.req[i, OUTPUT] - w.req[i, MADE]
     w.lanes[lane, NUM_DECODING] += 1
@@ -115,14 +115,16 @@ def join_batch(w: World, i: int, lane: int) -> None:
         w.lanes[lane, NUM_FRESH] += 1
 
 
-def _block_due(w: World, i: int, lane: int) -> int:
+def _block_due(w: SimulationState, i: int, lane: int) -> int:
     """The count of decode steps that needs a block more than the request holds."""
     if w.rules.draft_levels:
         return w.lanes[lane, STEPS] + 1
     return w.req[i, JOINED] + w.req[i, BLOCKS] * w.block_tokens - w.req[i, COMPUTED] + 1
 
 
-def _admit_ready(w: World, swap: TransferRule, transfer: TransferRule, i: int, lane: int, now_s: float) -> bool:
+def _admit_ready(
+    w: SimulationState, swap: TransferRule, transfer: TransferRule, i: int, lane: int, now_s: float
+) -> bool:
     """Seat a request whose prompt was computed before: elsewhere, or here before it was swapped out."""
     source = w.req[i, SOURCE]
     w.req[i, LANE] = lane
@@ -151,7 +153,7 @@ def _admit_ready(w: World, swap: TransferRule, transfer: TransferRule, i: int, l
     return True
 
 
-def book_arrival(w: World, i: int) -> None:
+def book_arrival(w: SimulationState, i: int) -> None:
     """A cache has come over the link: its source is free of it, and the request decodes from the next step on."""
     source, lane = w.req[i, SOURCE], w.req[i, LANE]
     release_blocks(w, i, source, w.req[i, SOURCE_BLOCKS], w.req[i, SOURCE_SHARED], w.req[i, SOURCE_LENDER],
@@ -162,7 +164,7 @@ def book_arrival(w: World, i: int) -> None:
     w.lanes[lane, NUM_READY] += 1
 
 
-def _admit_prompt(w: World, i: int, lane: int, granted: int, cached_ids: int) -> bool:
+def _admit_prompt(w: SimulationState, i: int, lane: int, granted: int, cached_ids: int) -> bool:
     """Seat a request whose prompt is to be computed, with blocks for all of it; False if there are none. (With blocks
     for a first chunk alone it would be thrown out at the next one, and come back, until somebody ends.)"""
     pool, bt = w.lanes[lane, POOL], w.block_tokens
@@ -194,12 +196,12 @@ def _admit_prompt(w: World, i: int, lane: int, granted: int, cached_ids: int) ->
     return True
 
 
-def reserves_at(w: World, lane: int) -> bool:
+def reserves_at(w: SimulationState, lane: int) -> bool:
     """Whether a prompt takes the cache of its answer along: not where another pool will hold it."""
     return w.rules.reserves_output and (w.lanes[lane, ROLE] != PROMPTS or w.lanes[lane, TWIN] >= 0)
 
 
-def _can_borrow(w: World, lane: int, blocks: int, want: int, left: int) -> bool:
+def _can_borrow(w: SimulationState, lane: int, blocks: int, want: int, left: int) -> bool:
     """Whether ``want`` blocks are to be had when ``blocks`` of them are here and so many bytes are left."""
     if w.lending_s < 0.0:
         return False
@@ -207,7 +209,7 @@ def _can_borrow(w: World, lane: int, blocks: int, want: int, left: int) -> bool:
     return lender >= 0 and held[want - own_blocks(held, blocks, want, left)] <= room(w.memory, w.lanes[lender, POOL])
 
 
-def cached_ids_of(w: World, i: int, pool: int) -> int:
+def cached_ids_of(w: SimulationState, i: int, pool: int) -> int:
     """Leading prefix blocks of a request that a pool holds; at least one token is always computed."""
     if not w.blocks_each or w.req[i, DROPPED] > 0:
         return 0
@@ -217,7 +219,7 @@ def cached_ids_of(w: World, i: int, pool: int) -> int:
 
 
 def _admit(
-    w: World,
+    w: SimulationState,
     grant: GrantRule,
     swap: TransferRule,
     transfer: TransferRule,
@@ -258,7 +260,7 @@ def _admit(
     return taken
 
 
-def _seated(w: World, lane: int) -> int:
+def _seated(w: SimulationState, lane: int) -> int:
     """Requests in a lane's batch or on their way to it; the two lanes of a split machine share their seats."""
     twin = w.lanes[lane, TWIN]
     seats = w.lanes[lane, NUM_DECODING] + w.lanes[lane, NUM_PROMPTS] + w.lanes[lane, RESERVED]
@@ -270,7 +272,7 @@ def _seated(w: World, lane: int) -> int:
 # -- a step's schedule ------------------------------------------------------------------------------------------------
 
 
-def _grow_decodes(w: World, swap: TransferRule, lane: int, now_s: float) -> bool:
+def _grow_decodes(w: SimulationState, swap: TransferRule, lane: int, now_s: float) -> bool:
     """A block for every decoding request that needs one; True if somebody was preempted for it."""
     preempted, seat, due, decodes = False, 0, w.lanes[lane, STEPS] + 1, w.lanes[lane, NUM_DECODING]
     while seat < decodes:
@@ -290,7 +292,9 @@ def _grow_decodes(w: World, swap: TransferRule, lane: int, now_s: float) -> bool
     return preempted
 
 
-def _continue_prompts(w: World, grant: GrantRule, swap: TransferRule, lane: int, now_s: float, budget: int) -> int:
+def _continue_prompts(
+    w: SimulationState, grant: GrantRule, swap: TransferRule, lane: int, now_s: float, budget: int
+) -> int:
     """Grant tokens to prompts under way, oldest first; the tokens granted, negative if somebody was preempted."""
     taken, seat, preempted = 0, 0, False
     while seat < w.lanes[lane, NUM_PROMPTS]:
@@ -309,7 +313,7 @@ def _continue_prompts(w: World, grant: GrantRule, swap: TransferRule, lane: int,
 
 
 def schedule_lane(
-    w: World, grant: GrantRule, swap: TransferRule, transfer: TransferRule, lane: int, now_s: float
+    w: SimulationState, grant: GrantRule, swap: TransferRule, transfer: TransferRule, lane: int, now_s: float
 ) -> bool:
     """Decide what a lane computes next; False if nothing."""
     for k in range(w.lanes[lane, NUM_READY]):
@@ -345,12 +349,12 @@ def schedule_lane(
         if w.lending_s >= 0.0:
             look_far(w, lane)
         here = w.lanes[lane, CONTEXT] + decodes - w.lanes[lane, FAR] + w.lanes[lane, GUESTS]
-        w.step[lane, N_CONTEXT] = here * w.kept[w.lanes[lane, DEPLOYMENT], KEPT]
+        w.step[lane, N_CONTEXT] = here * w.retained[w.lanes[lane, DEPLOYMENT], KEPT]
         w.step[lane, N_EXTRA] = decodes * w.rules.checked_tokens
     return w.step[lane, N_PROMPTS] + w.step[lane, N_DECODES] > 0.0
 
 
-def _add_prompts(w: World, lane: int) -> None:
+def _add_prompts(w: SimulationState, lane: int) -> None:
     """Sum up what was granted to prompts."""
     longest = prompts = 0
     new = pairs = 0.0
@@ -368,7 +372,7 @@ def _add_prompts(w: World, lane: int) -> None:
     w.step[lane, N_PROMPTS], w.step[lane, N_NEW], w.step[lane, N_PAIRS] = prompts, new, pairs
 
 
-def _group_layers(w: World, lane: int) -> None:
+def _group_layers(w: SimulationState, lane: int) -> None:
     """Prompts that start together pass a group of layers a step; when all were preempted there is nothing to pass."""
     if w.step[lane, N_PROMPTS] == 0.0:
         w.lanes[lane, LAYERS_ALL] = w.lanes[lane, LAYERS_LEFT] = 0

@@ -113,11 +113,11 @@ from orrery.serving.simulation.tables._kernel import (
     WIDTH,
     WINDOW_END,
     WINDOW_START,
-    World,
+    SimulationState,
 )
 
 
-def _emit(w: World, target: int, i: int, lane: int, now_s: float) -> None:
+def _emit(w: SimulationState, target: int, i: int, lane: int, now_s: float) -> None:
     """A prompt is computed, so its next token is out: the request ends, decodes here, or goes to another lane."""
     w.req[i, MADE] += 1
     w.rates[lane, LOAD_TOKENS] -= 1.0
@@ -141,7 +141,7 @@ def _emit(w: World, target: int, i: int, lane: int, now_s: float) -> None:
         _fail(w, i, lane, now_s)
 
 
-def _fail(w: World, i: int, lane: int, now_s: float) -> None:
+def _fail(w: SimulationState, i: int, lane: int, now_s: float) -> None:
     """A prompt is computed, and nobody is left to take it over."""
     give_back(w, i)
     w.rates[lane, LOAD_REQUESTS] -= 1.0
@@ -150,7 +150,7 @@ def _fail(w: World, i: int, lane: int, now_s: float) -> None:
     leave_run(w, i, now_s)
 
 
-def _hand_over(w: World, i: int, lane: int, target: int, now_s: float) -> None:
+def _hand_over(w: SimulationState, i: int, lane: int, target: int, now_s: float) -> None:
     """A request leaves the lane that computed its prompt. Where both use one pool its cache stays; otherwise it waits
     until the other lane has room, and is held here until it has gone over."""
     touch_lane(w, target, now_s)
@@ -174,7 +174,7 @@ def _hand_over(w: World, i: int, lane: int, target: int, now_s: float) -> None:
     enqueue(w, i, target)
 
 
-def exit_lane(w: World, lane: int, i: int) -> int:
+def exit_lane(w: SimulationState, lane: int, i: int) -> int:
     """The lane that takes over after a prompt: its twin, or of those that can hold the whole sequence the one with the
     fewest tokens still to come; -1 if none can."""
     if w.lanes[lane, ROLE] != PROMPTS:
@@ -189,7 +189,7 @@ def exit_lane(w: World, lane: int, i: int) -> int:
     return best
 
 
-def book_prompts(w: World, lane: int, now_s: float) -> None:
+def book_prompts(w: SimulationState, lane: int, now_s: float) -> None:
     """Book the granted prompt tokens; finished prompts move on."""
     if w.lanes[lane, LAYERS_LEFT] > 0:
         w.lanes[lane, LAYERS_LEFT] -= 1
@@ -214,7 +214,7 @@ def book_prompts(w: World, lane: int, now_s: float) -> None:
     w.lanes[lane, LAYERS_ALL] = 0
 
 
-def _drop(w: World, i: int) -> None:
+def _drop(w: SimulationState, i: int) -> None:
     """Compress a prompt's cache: tokens are dropped, and the blocks that they leave empty are free, borrowed ones
     first. What an answer was promised stays."""
     lane = w.req[i, LANE]
@@ -235,7 +235,7 @@ def _drop(w: World, i: int) -> None:
     w.req[i, BLOCKS] = blocks
 
 
-def _gap(w: World, gap_s: float, weight: float) -> None:
+def _gap(w: SimulationState, gap_s: float, weight: float) -> None:
     """Note ``weight`` gaps between tokens."""
     k = int(np.log10(max(gap_s, GAP_LEAST_S) / GAP_LEAST_S) * GAP_BINS_PER_DECADE)
     w.gaps[min(k, w.gaps.size - 1)] += weight
@@ -243,7 +243,7 @@ def _gap(w: World, gap_s: float, weight: float) -> None:
     w.totals[GAP_SQUARES] += gap_s * gap_s * weight
 
 
-def book_decodes(w: World, lane: int, now_s: float) -> None:
+def book_decodes(w: SimulationState, lane: int, now_s: float) -> None:
     """Every decoding request has a token more (or several, with drafts); those that are done leave."""
     decodes = w.lanes[lane, NUM_DECODING]
     w.step[lane, N_DECODES] = decodes  # some may have been preempted for another lane meanwhile
@@ -269,7 +269,7 @@ def book_decodes(w: World, lane: int, now_s: float) -> None:
         _end_seats(w, lane, now_s)
 
 
-def _live(w: World, lane: int) -> int:
+def _live(w: SimulationState, lane: int) -> int:
     """Requests of a batch that stays together whose answers are not complete yet."""
     live = 0
     for seat in range(w.lanes[lane, NUM_DECODING]):
@@ -278,14 +278,14 @@ def _live(w: World, lane: int) -> int:
     return live
 
 
-def _report_decodes(w: World, lane: int, now_s: float) -> None:
+def _report_decodes(w: SimulationState, lane: int, now_s: float) -> None:
     """Tell of a token of every request whose answer was not complete before the step."""
     for seat in range(w.lanes[lane, NUM_DECODING]):
         if w.seats[lane, SEAT_END_DUE, seat] >= w.lanes[lane, STEPS]:
             report(w, w.seats[lane, SEAT_DECODING, seat], now_s, 1, 0)
 
 
-def _end_seats(w: World, lane: int, now_s: float) -> None:
+def _end_seats(w: SimulationState, lane: int, now_s: float) -> None:
     """Those whose answer is complete leave; the lane notes when the next one will."""
     seat, due, following = 0, w.lanes[lane, STEPS], NEVER
     while seat < w.lanes[lane, NUM_DECODING]:
@@ -300,7 +300,7 @@ def _end_seats(w: World, lane: int, now_s: float) -> None:
     w.lanes[lane, NEXT_END] = following
 
 
-def _accept(w: World, lane: int, now_s: float) -> None:
+def _accept(w: SimulationState, lane: int, now_s: float) -> None:
     """Draw how many guessed tokens each request accepts: a run of successes, cut at the guesses' and the answer's end.
 
     The draw belongs to the request and the token, so it is the same in every design.
@@ -337,7 +337,7 @@ def _uniform(i: int, k: int) -> float:
     return float(x >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-def end_batch(w: World, lane: int, now_s: float) -> None:
+def end_batch(w: SimulationState, lane: int, now_s: float) -> None:
     """A batch that stays together: complete answers return, or wait for the last one; then all seats are free."""
     ended = 0
     for seat in range(w.lanes[lane, NUM_DECODING]):
@@ -354,7 +354,7 @@ def end_batch(w: World, lane: int, now_s: float) -> None:
         return_one(w, i, now_s)
 
 
-def note_step(w: World, unit: int, start_s: float, now_s: float) -> None:
+def note_step(w: SimulationState, unit: int, start_s: float, now_s: float) -> None:
     """Add a step to the totals, the timeline and the log."""
     if now_s >= w.timeline.shape[0] * w.totals[WIDTH]:
         widen_timeline(w, now_s)
@@ -380,7 +380,7 @@ def note_step(w: World, unit: int, start_s: float, now_s: float) -> None:
     w.totals[BUSY] += now_s - start_s
 
 
-def _log(w: World, k: int, unit: int, lane: int, start_s: float, now_s: float, new: float) -> None:
+def _log(w: SimulationState, k: int, unit: int, lane: int, start_s: float, now_s: float, new: float) -> None:
     """Add a row to the log of steps."""
     row, to, pool = w.step[lane], w.log[k], w.lanes[lane, POOL]
     to[0], to[1], to[2] = w.unit_machine[unit], start_s, now_s
@@ -390,14 +390,14 @@ def _log(w: World, k: int, unit: int, lane: int, start_s: float, now_s: float, n
     w.totals[LOGGED] += 1.0
 
 
-def wake_lane(w: World, lane: int, now_s: float) -> None:
+def wake_lane(w: SimulationState, lane: int, now_s: float) -> None:
     """A lane has something to do: its unit starts a step now unless one is in flight."""
     unit = w.lanes[lane, UNIT]
     if w.units[unit, BEGAN] != w.units[unit, BEGAN] and w.moments[unit] > now_s:
         set_moment(w.moments, w.winners, unit, now_s)
 
 
-def has_others(w: World, unit: int) -> bool:
+def has_others(w: SimulationState, unit: int) -> bool:
     """Whether other units use the pools of a unit."""
     of = w.unit_machine
     return (
@@ -407,7 +407,7 @@ def has_others(w: World, unit: int) -> bool:
     )
 
 
-def wake_others(w: World, unit: int, now_s: float) -> None:
+def wake_others(w: SimulationState, unit: int, now_s: float) -> None:
     """A unit gave something back: others that wait for the same pool look again (all of them where caches are lent)."""
     machine, other = w.unit_machine[unit], 0
     if w.lending_s < 0.0:
@@ -422,7 +422,7 @@ def wake_others(w: World, unit: int, now_s: float) -> None:
         other += 1
 
 
-def steer_split(w: World, unit: int, step_s: float) -> None:
+def steer_split(w: SimulationState, unit: int, step_s: float) -> None:
     """Move compute units between prompts and answers of a split machine: towards answers while their steps are too
     slow, back while there is slack and prompts wait."""
     machine, lane = w.unit_machine[unit], w.unit_lane[unit]

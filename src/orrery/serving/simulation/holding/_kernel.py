@@ -87,12 +87,12 @@ from orrery.serving.simulation.tables._kernel import (
     WAITING,
     WAITING_ROOT,
     WIDTH,
+    SimulationState,
     TransferRule,
-    World,
 )
 
 
-def give_back(w: World, i: int) -> None:
+def give_back(w: SimulationState, i: int) -> None:
     """Release everything a request holds where it is."""
     lane, lender = w.req[i, LANE], w.req[i, LENDER]
     if w.req[i, LENT_TOKENS] > 0:
@@ -103,7 +103,7 @@ def give_back(w: World, i: int) -> None:
     w.req[i, LENDER] = -1
 
 
-def release_blocks(w: World, i: int, lane: int, blocks: int, shared: int, lender: int, lent: int) -> None:
+def release_blocks(w: SimulationState, i: int, lane: int, blocks: int, shared: int, lender: int, lent: int) -> None:
     """Blocks of a request are free or evictable: those that a lender holds, then those of the lane's own pool."""
     held = w.held[w.lanes[lane, DEPLOYMENT]]
     if lent > 0:
@@ -112,7 +112,7 @@ def release_blocks(w: World, i: int, lane: int, blocks: int, shared: int, lender
     release(w.memory, w.lanes[lane, POOL], i, held[blocks - lent], w.prefix_ids, first, shared)
 
 
-def share_prefix(w: World, i: int) -> None:
+def share_prefix(w: SimulationState, i: int) -> None:
     """Let others find the whole prefix blocks that a request has computed, unless compression changed them or another
     machine holds some."""
     if not w.blocks_each or w.req[i, LENT] > 0 or w.req[i, DROPPED] > 0:
@@ -126,7 +126,7 @@ def share_prefix(w: World, i: int) -> None:
         w.req[i, SHARED] = whole
 
 
-def leave_seat(w: World, lane: int, seat: int) -> None:
+def leave_seat(w: SimulationState, lane: int, seat: int) -> None:
     """Take a decoding request out of its seat; the last one moves there."""
     i, last = w.seats[lane, SEAT_DECODING, seat], w.lanes[lane, NUM_DECODING] - 1
     if w.lanes[lane, STEPS] > w.req[i, JOINED]:
@@ -145,7 +145,7 @@ def leave_seat(w: World, lane: int, seat: int) -> None:
             break
 
 
-def leave_prompts(w: World, lane: int, seat: int) -> None:
+def leave_prompts(w: SimulationState, lane: int, seat: int) -> None:
     """Take a request out of the prompts under way, keeping the order of the others."""
     w.lanes[lane, NUM_PROMPTS] -= 1
     for k in range(seat, w.lanes[lane, NUM_PROMPTS]):
@@ -153,12 +153,12 @@ def leave_prompts(w: World, lane: int, seat: int) -> None:
         w.seats[lane, SEAT_GRANTS, k] = w.seats[lane, SEAT_GRANTS, k + 1]
 
 
-def schedule_event(w: World, i: int, due_s: float) -> None:
+def schedule_event(w: SimulationState, i: int, due_s: float) -> None:
     """Something of request ``i`` is due then: it comes, or its cache does."""
     w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links, w.number)
 
 
-def report(w: World, i: int, now_s: float, tokens: int, end: int) -> None:
+def report(w: SimulationState, i: int, now_s: float, tokens: int, end: int) -> None:
     """Tell whoever listens: a request has so many tokens more, or ends so."""
     row = w.counts[EMITTED]
     w.emitted[row, E_NUMBER], w.emitted[row, E_TOKENS], w.emitted[row, E_END] = w.number[i], tokens, end
@@ -166,7 +166,7 @@ def report(w: World, i: int, now_s: float, tokens: int, end: int) -> None:
     w.counts[EMITTED] = row + 1
 
 
-def leave_run(w: World, i: int, now_s: float) -> None:
+def leave_run(w: SimulationState, i: int, now_s: float) -> None:
     """A request is done or refused: its followers come. In a closed loop the first of them takes its place, and where
     nobody follows, the next request does."""
     w.counts[SERVED] += 1
@@ -182,7 +182,7 @@ def leave_run(w: World, i: int, now_s: float) -> None:
         follower = w.req[follower, NEXT_FOLLOWER]
 
 
-def enter_next(w: World, now_s: float) -> None:
+def enter_next(w: SimulationState, now_s: float) -> None:
     """The next request of a closed loop, if there is one, takes a place."""
     if w.counts[UPCOMING] < w.order.size:
         i = w.order[w.counts[UPCOMING]]
@@ -191,7 +191,7 @@ def enter_next(w: World, now_s: float) -> None:
         schedule_event(w, i, now_s + w.when[i, ENTER])
 
 
-def finish_request(w: World, i: int, now_s: float) -> None:
+def finish_request(w: SimulationState, i: int, now_s: float) -> None:
     """The last token is out, and nothing is held any more."""
     if w.blocks_each:
         share_prefix(w, i)
@@ -199,7 +199,7 @@ def finish_request(w: World, i: int, now_s: float) -> None:
     mark_done(w, i, now_s)
 
 
-def mark_done(w: World, i: int, now_s: float) -> None:
+def mark_done(w: SimulationState, i: int, now_s: float) -> None:
     """A request is served."""
     lane = w.req[i, LANE]
     w.req[i, STATUS] = DONE
@@ -210,19 +210,19 @@ def mark_done(w: World, i: int, now_s: float) -> None:
     leave_run(w, i, now_s)
 
 
-def count_event(w: World, at_s: float, column: int, amount: float) -> None:
+def count_event(w: SimulationState, at_s: float, column: int, amount: float) -> None:
     """Add to the timeline."""
     if at_s >= w.timeline.shape[0] * w.totals[WIDTH]:
         widen_timeline(w, at_s)
     w.timeline[int(at_s / w.totals[WIDTH]), column] += amount
 
 
-def touch_lane(w: World, lane: int, now_s: float) -> None:
+def touch_lane(w: SimulationState, lane: int, now_s: float) -> None:
     """Bring the timeline up to date with a lane and its pool, before something changes there."""
     touch_at_turn(w, lane, now_s)
 
 
-def touch_at_turn(w: World, lane: int, now_s: float) -> None:
+def touch_at_turn(w: SimulationState, lane: int, now_s: float) -> None:
     """The same, for the one place where every step passes."""
     pool, since_s = w.lanes[lane, POOL], w.rates[lane, NOTED_S]
     pool_since_s = w.rates[pool, POOL_NOTED_S]
@@ -257,7 +257,7 @@ def spread_over(timeline: Floats2, width_s: float, column: int, since_s: float, 
     timeline[end, column] += amount * (now_s - end * width_s)
 
 
-def widen_timeline(w: World, at_s: float) -> None:
+def widen_timeline(w: SimulationState, at_s: float) -> None:
     """Put bins of the timeline together in pairs until it reaches far enough."""
     bins = w.timeline.shape[0]
     while at_s >= bins * w.totals[WIDTH]:
@@ -270,7 +270,7 @@ def widen_timeline(w: World, at_s: float) -> None:
         w.totals[WIDTH] *= 2.0
 
 
-def grow(w: World, i: int, tokens: int) -> bool:
+def grow(w: SimulationState, i: int, tokens: int) -> bool:
     """Blocks for ``tokens`` tokens of a request, of its own pool or borrowed; False if there are none."""
     lane, want = w.req[i, LANE], (tokens + w.block_tokens - 1) // w.block_tokens
     blocks, pool = w.req[i, BLOCKS], w.lanes[lane, POOL]
@@ -283,7 +283,7 @@ def grow(w: World, i: int, tokens: int) -> bool:
     return w.lending_s >= 0.0 and _borrow(w, i, want)
 
 
-def _borrow(w: World, i: int, want: int) -> bool:
+def _borrow(w: SimulationState, i: int, want: int) -> bool:
     """Fill what room the own pool has, and borrow the rest of ``want`` blocks from one other lane."""
     lane, lender, lent = w.req[i, LANE], w.req[i, LENDER], w.req[i, LENT]
     blocks, pool = w.req[i, BLOCKS], w.lanes[lane, POOL]
@@ -300,7 +300,7 @@ def _borrow(w: World, i: int, want: int) -> bool:
     return True
 
 
-def lender_for(w: World, lane: int) -> int:
+def lender_for(w: SimulationState, lane: int) -> int:
     """The lane with another pool that has most room; -1 if there is none. Lanes for answers do not lend to those for
     prompts: a prompt that waits for room there would hold that very room."""
     best = -1
@@ -311,7 +311,7 @@ def lender_for(w: World, lane: int) -> int:
     return best
 
 
-def _may_lend(w: World, other: int, lane: int) -> bool:
+def _may_lend(w: SimulationState, other: int, lane: int) -> bool:
     """Whether another lane may hold blocks for a lane: it has a pool of its own, and does the same work."""
     return w.lanes[other, POOL] != w.lanes[lane, POOL] and w.lanes[other, ROLE] == w.lanes[lane, ROLE]
 
@@ -323,7 +323,7 @@ def own_blocks(held: Ints, blocks: int, want: int, free: int) -> int:
     return want
 
 
-def fits_lane(w: World, lane: int, tokens: int) -> bool:
+def fits_lane(w: SimulationState, lane: int, tokens: int) -> bool:
     """Whether a sequence can ever be held: by the lane's pool and, where caches are lent, one other pool."""
     held, blocks = w.held[w.lanes[lane, DEPLOYMENT]], (tokens + w.block_tokens - 1) // w.block_tokens
     if blocks >= held.size or held[blocks] > w.lanes[lane, POOLED]:
@@ -331,7 +331,7 @@ def fits_lane(w: World, lane: int, tokens: int) -> bool:
     return w.lending_s < 0.0 or _fits_in_two(w, lane, blocks)
 
 
-def _fits_in_two(w: World, lane: int, blocks: int) -> bool:
+def _fits_in_two(w: SimulationState, lane: int, blocks: int) -> bool:
     """Whether the lane's pool and the largest other one can hold so many blocks of a sequence."""
     held, largest = w.held[w.lanes[lane, DEPLOYMENT]], 0
     for other in range(w.lanes.shape[0]):
@@ -341,7 +341,7 @@ def _fits_in_two(w: World, lane: int, blocks: int) -> bool:
     return held[blocks - own] <= largest
 
 
-def look_far(w: World, lane: int) -> None:
+def look_far(w: SimulationState, lane: int) -> None:
     """Count the tokens in lent blocks that the next decode step attends to."""
     for seat in range(w.lanes[lane, NUM_DECODING]):
         i = w.seats[lane, SEAT_DECODING, seat]
@@ -353,7 +353,7 @@ def look_far(w: World, lane: int) -> None:
             w.req[i, LENT_TOKENS] = far
 
 
-def victim_in(w: World, lane: int) -> int:
+def victim_in(w: SimulationState, lane: int) -> int:
     """Who must go when a cache is full: of all that use it the last admitted, or the last in the queue's order. So the
     first one always goes on, and two that need the same blocks cannot drive each other out for ever."""
     worst = -1
@@ -366,7 +366,7 @@ def victim_in(w: World, lane: int) -> int:
     return worst
 
 
-def _later(w: World, i: int, other: int) -> int:
+def _later(w: SimulationState, i: int, other: int) -> int:
     """Which of two requests is preempted first; ``other`` may be nobody (-1)."""
     if other < 0:
         return i
@@ -375,7 +375,7 @@ def _later(w: World, i: int, other: int) -> int:
     return i if w.req[i, TURN] > w.req[other, TURN] else other
 
 
-def preempt(w: World, swap: TransferRule, needy: int, i: int, now_s: float) -> None:
+def preempt(w: SimulationState, swap: TransferRule, needy: int, i: int, now_s: float) -> None:
     """Send a request back to its queue for a lane that needs room: its cache goes to the host, for which that lane
     waits, or is computed again later."""
     lane = w.req[i, LANE]
@@ -408,25 +408,25 @@ def preempt(w: World, swap: TransferRule, needy: int, i: int, now_s: float) -> N
     enqueue(w, i, lane)
 
 
-def tokens_left(w: World, i: int) -> int:
+def tokens_left(w: SimulationState, i: int) -> int:
     """Tokens to come of a request, its prompt's until its first token is out."""
     left = max(0, w.req[i, OUTPUT] - w.req[i, MADE])
     return left if w.req[i, MADE] else left + w.req[i, INPUT]
 
 
-def enqueue(w: World, i: int, lane: int) -> None:
+def enqueue(w: SimulationState, i: int, lane: int) -> None:
     """A request waits at a lane."""
     w.lanes[lane, NUM_WAITING] += 1
     w.lanes[lane, WAITING_ROOT] = pushed(w.lanes[lane, WAITING_ROOT], i, w.key[i], w.key, w.links, w.number)
 
 
-def hold_back(w: World, i: int, lane: int) -> None:
+def hold_back(w: SimulationState, i: int, lane: int) -> None:
     """A request has come while a step runs: it waits unseen until the lane looks for new ones."""
     w.lanes[lane, NUM_WAITING] += 1
     w.lanes[lane, UNSEEN] = pushed(w.lanes[lane, UNSEEN], i, w.key[i], w.key, w.links, w.number)
 
 
-def receive(w: World, lane: int) -> None:
+def receive(w: SimulationState, lane: int) -> None:
     """A lane looks for new requests: all that have come join its queue."""
     w.lanes[lane, UNTIL_RECV] = w.lanes[lane, RECV_INTERVAL]
     while w.lanes[lane, UNSEEN] >= 0:
@@ -436,7 +436,7 @@ def receive(w: World, lane: int) -> None:
         enqueue(w, i, lane)
 
 
-def move_over_host(w: World, swap: TransferRule, lane: int, amount: int) -> None:
+def move_over_host(w: SimulationState, swap: TransferRule, lane: int, amount: int) -> None:
     """A sequence's cache goes to the host or comes back: the step waits for it."""
     time_s = swap(float(amount), w.rates[lane, HOST_BYTES_PER_S], w.rates[lane, HOST_LATENCY_S], w.knobs[SWAP])
     w.step[lane, N_DELAY_S] += time_s
@@ -444,7 +444,7 @@ def move_over_host(w: World, swap: TransferRule, lane: int, amount: int) -> None
     w.totals[SWAPPED_S] += time_s
 
 
-def return_one(w: World, i: int, now_s: float) -> None:
+def return_one(w: SimulationState, i: int, now_s: float) -> None:
     """A request that is complete leaves its batch; its answer may have returned before."""
     if w.req[i, STATUS] == DONE:
         share_prefix(w, i)

@@ -49,12 +49,12 @@ from orrery.serving.simulation.tables._kernel import (
     TWIN,
     UNIT,
     OverlapRule,
+    SimulationState,
     TransferRule,
-    World,
 )
 
 
-def _pass(w: World, variant: int, lane: int, extra: float, share: float) -> None:
+def _pass(w: SimulationState, variant: int, lane: int, extra: float, share: float) -> None:
     """The device's cost of a lane's step, or of ``share`` of its sequences, into ``w.cost``."""
     row = w.step[lane]
     prompts, new, pairs = row[N_PROMPTS], row[N_NEW], row[N_PAIRS]
@@ -73,7 +73,7 @@ def _pass(w: World, variant: int, lane: int, extra: float, share: float) -> None
             cost[0, c] = part * cost[0, c] + (1.0 - part) * cost[1, c]
 
 
-def _lane_s(w: World, overlap: OverlapRule, variant: int, lane: int) -> float:
+def _lane_s(w: SimulationState, overlap: OverlapRule, variant: int, lane: int) -> float:
     """Device time of a lane's own part of a step; its work is added to the unit's."""
     extra = w.step[lane, N_EXTRA]
     _pass(w, variant, lane, extra, 1.0)
@@ -94,25 +94,25 @@ def _lane_s(w: World, overlap: OverlapRule, variant: int, lane: int) -> float:
         time_s += w.lending_s
     if w.rules.draft_levels and w.step[lane, N_DECODES]:
         time_s += w.rules.draft_s + w.rules.draft_sequence_s * w.step[lane, N_DECODES]
-    return time_s + w.kept[w.lanes[lane, DEPLOYMENT], COMPRESS_S] * w.step[lane, N_NEW] * w.rates[lane, LAYERS_FRAC]
+    return time_s + w.retained[w.lanes[lane, DEPLOYMENT], COMPRESS_S] * w.step[lane, N_NEW] * w.rates[lane, LAYERS_FRAC]
 
 
-def _add_work(w: World, unit: int, lanes: float) -> None:
+def _add_work(w: SimulationState, unit: int, lanes: float) -> None:
     """Add the work in ``w.cost``, as each of so many lanes does it, to a unit's."""
     w.units[unit, MATRIX_WORK_S] += w.cost[0, surface.MATRIX_WORK] * lanes
     w.units[unit, MEMORY_WORK_S] += w.cost[0, surface.MEMORY_WORK] * lanes
 
 
-def _above_idle_j(w: World, unit: int, lanes: float, step_s: float) -> float:
+def _above_idle_j(w: SimulationState, unit: int, lanes: float, step_s: float) -> float:
     """Joules above idle of a unit's devices over a step: the law of power on what a lane does on average."""
     lane = w.unit_lane[unit]
-    law = w.kept[w.lanes[lane, DEPLOYMENT]]
+    law = w.retained[w.lanes[lane, DEPLOYMENT]]
     matrix_s, memory_s = w.units[unit, MATRIX_WORK_S] / lanes, w.units[unit, MEMORY_WORK_S] / lanes
     share = drawn_frac(matrix_s, memory_s, step_s, law[CONCAVE_POWER])
     return share * law[SPAN_W] * step_s * w.rates[lane, DEVICE_WAYS] * lanes
 
 
-def _fill(w: World, variant: int, lane: int, extra: float) -> float:
+def _fill(w: SimulationState, variant: int, lane: int, extra: float) -> float:
     """Fine-tuning tokens that fit beside a step, under its limits of tokens and time; the tokens beside it in all."""
     row = w.step[lane]
     most = max(0.0, w.rules.fill_tokens - row[N_NEW] - row[N_DECODES] - extra)
@@ -134,7 +134,7 @@ def _fill(w: World, variant: int, lane: int, extra: float) -> float:
     return extra + low
 
 
-def _variant(w: World, unit: int, lane: int) -> int:
+def _variant(w: SimulationState, unit: int, lane: int) -> int:
     """Which tables price a lane: of its deployment and, on a split machine, of its share and its company."""
     k = w.lanes[lane, DEPLOYMENT] * w.num_variants
     twin = w.lanes[lane, TWIN]
@@ -144,7 +144,7 @@ def _variant(w: World, unit: int, lane: int) -> int:
     return k + 2 * w.machines[w.unit_machine[unit], SPLIT] + (1 if busy else 0)
 
 
-def price_step(w: World, overlap: OverlapRule, swap: TransferRule, unit: int, now_s: float) -> float:
+def price_step(w: SimulationState, overlap: OverlapRule, swap: TransferRule, unit: int, now_s: float) -> float:
     """Start the step that was scheduled: when it ends."""
     first, end, machine = w.unit_lane[unit], w.unit_lane[unit + 1], w.unit_machine[unit]
     device_s = host_s = launch_s = sampling_s = delay_s = load_s = network_s = 0.0
@@ -185,7 +185,7 @@ def price_step(w: World, overlap: OverlapRule, swap: TransferRule, unit: int, no
     return _through_stages(w, machine, stages, now_s, step_s, network_s)
 
 
-def _together_s(w: World, first: int, end: int) -> float:
+def _together_s(w: SimulationState, first: int, end: int) -> float:
     """Device time of what the lanes of a unit do together, into ``w.cost`` too. Prompts that pass a part of the layers
     are there for that part of the time."""
     layered = others = 0.0
@@ -209,7 +209,9 @@ def _together_s(w: World, first: int, end: int) -> float:
     return cost[0, surface.TIME]
 
 
-def _through_stages(w: World, machine: int, stages: int, now_s: float, step_s: float, network_s: float) -> float:
+def _through_stages(
+    w: SimulationState, machine: int, stages: int, now_s: float, step_s: float, network_s: float
+) -> float:
     """When a batch leaves a pipeline: each stage takes it when the one before is done and its own last one is gone.
 
     A blocking send waits until the next stage is free, and holds its own until then; otherwise the stage computes on,

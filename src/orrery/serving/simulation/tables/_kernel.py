@@ -144,7 +144,7 @@ class Rules(NamedTuple):
     reports: bool  # requests come while the clock moves, and every token is told; otherwise all are known before
 
 
-class World(NamedTuple):
+class SimulationState(NamedTuple):
     """Everything there is."""
 
     rules: Rules
@@ -185,7 +185,7 @@ class World(NamedTuple):
     blocks_each: int  # of a shared prefix block; 0 = no prefix cache
     surfaces: surface.Surface  # of all deployments (and, of split machines, by split and contention)
     num_variants: int  # of one deployment
-    kept: Floats2
+    retained: Floats2
     num_layers: float
     lending_s: float  # of one step with keys and values on another machine; negative: nothing is lent
     cost: Floats2  # scratch of the price

@@ -13,7 +13,7 @@ def rule(num_workers: int, knobs: CodingKnobs) -> Scheme:
 
 TECHNIQUE = Technique(
     name="gradient-coding",
-    seam="training.straggler",
+    extension_point="training.straggler",
     rule=rule,
     knobs=CodingKnobs,
     gains="A round ends without its s slowest workers, whoever they are, and the gradient is exact.",

@@ -12,7 +12,7 @@ def rule(num_workers: int, knobs: CodingKnobs) -> Scheme:
 
 TECHNIQUE = Technique(
     name="multiplexed-coding",
-    seam="training.straggler",
+    extension_point="training.straggler",
     rule=rule,
     knobs=CodingKnobs,
     gains="A worker's load is about (W - 1 + B) / (W - 1) of its plain share, however many stragglers are allowed.",

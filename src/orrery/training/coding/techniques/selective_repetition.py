@@ -12,7 +12,7 @@ def rule(num_workers: int, knobs: CodingKnobs) -> Scheme:
 
 TECHNIQUE = Technique(
     name="selective-repetition",
-    seam="training.straggler",
+    extension_point="training.straggler",
     rule=rule,
     knobs=CodingKnobs,
     gains="Bursts of stragglers are ridden out with less redundant work than a plain gradient code.",

@@ -25,7 +25,7 @@ def rule(saving: Saving, interval_steps: int, knobs: BlockingKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-blocking",
-    seam="training.checkpoint",
+    extension_point="training.checkpoint",
     rule=rule,
     knobs=BlockingKnobs,
     gains="What is saved is in storage when training goes on, and no host memory is held.",

@@ -54,7 +54,7 @@ def rule(saving: Saving, interval_steps: int, knobs: InMemoryKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-in-memory",
-    seam="training.checkpoint",
+    extension_point="training.checkpoint",
     rule=rule,
     knobs=InMemoryKnobs,
     gains="State is saved every few steps without storage, and comes back at the rate of the device's link.",

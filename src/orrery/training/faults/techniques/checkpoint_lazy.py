@@ -31,7 +31,7 @@ def rule(saving: Saving, interval_steps: int, knobs: LazyKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-lazy",
-    seam="training.checkpoint",
+    extension_point="training.checkpoint",
     rule=rule,
     knobs=LazyKnobs,
     gains="A copy that ends within one forward and backward pass stops nothing.",

@@ -27,7 +27,7 @@ def rule(saving: Saving, interval_steps: int, knobs: SnapshotKnobs) -> SaveCost:
 
 TECHNIQUE = Technique(
     name="checkpoint-snapshot",
-    seam="training.checkpoint",
+    extension_point="training.checkpoint",
     rule=rule,
     knobs=SnapshotKnobs,
     gains="Training waits for the device's own link instead of its share of the file system.",

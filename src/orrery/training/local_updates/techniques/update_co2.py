@@ -35,7 +35,7 @@ def rule(replica: Replica, knobs: Co2Knobs) -> Round:
 
 TECHNIQUE = Technique(
     name="co2",
-    seam="training.local_updates",
+    extension_point="training.local_updates",
     rule=rule,
     knobs=Co2Knobs,
     gains="All communication hides behind tau steps of compute, however slow the network, if tau is large enough.",

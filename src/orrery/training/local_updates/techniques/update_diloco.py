@@ -33,7 +33,7 @@ def rule(replica: Replica, knobs: DilocoKnobs) -> Round:
 
 TECHNIQUE = Technique(
     name="diloco",
-    seam="training.local_updates",
+    extension_point="training.local_updates",
     rule=rule,
     knobs=DilocoKnobs,
     gains="The slow link carries the parameters once in H steps instead of the gradients in each.",

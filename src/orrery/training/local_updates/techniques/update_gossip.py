@@ -35,7 +35,7 @@ def rule(replica: Replica, knobs: GossipKnobs) -> Round:
 
 TECHNIQUE = Technique(
     name="gossip",
-    seam="training.local_updates",
+    extension_point="training.local_updates",
     rule=rule,
     knobs=GossipKnobs,
     gains="No collective over all replicas, so the time of a step does not grow with their number.",

@@ -15,7 +15,7 @@ def rule(replica: Replica, knobs: NoKnobs) -> Round:
 
 TECHNIQUE = Technique(
     name="isolated",
-    seam="training.local_updates",
+    extension_point="training.local_updates",
     rule=rule,
     knobs=NoKnobs,
     gains="No byte crosses between islands while they train, so any machines anywhere will do.",

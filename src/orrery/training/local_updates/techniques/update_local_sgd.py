@@ -26,7 +26,7 @@ def rule(replica: Replica, knobs: LocalStepsKnobs) -> Round:
 
 TECHNIQUE = Technique(
     name="local-sgd",
-    seam="training.local_updates",
+    extension_point="training.local_updates",
     rule=rule,
     knobs=LocalStepsKnobs,
     gains="One exchange for tau steps, so its time counts a tau-th.",

@@ -15,7 +15,7 @@ def rule(replica: Replica, knobs: NoKnobs) -> Round:
 
 TECHNIQUE = Technique(
     name="synchronous",
-    seam="training.local_updates",
+    extension_point="training.local_updates",
     rule=rule,
     knobs=NoKnobs,
     gains="Every step sees all gradients: as good as one large device, step for step.",

@@ -17,7 +17,7 @@ def rule(topology: Topology, knobs: WireKnobs) -> Plan:
 
 TECHNIQUE = Technique(
     name="three-level-partition",
-    seam="training.partition",
+    extension_point="training.partition",
     rule=rule,
     knobs=WireKnobs,
     gains="No micro-batch sends anything between nodes.",

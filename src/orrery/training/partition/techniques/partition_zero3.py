@@ -20,7 +20,7 @@ def rule(topology: Topology, knobs: ZeroThreeKnobs) -> Plan:
 
 TECHNIQUE = Technique(
     name="zero3-partition",
-    seam="training.partition",
+    extension_point="training.partition",
     rule=rule,
     knobs=ZeroThreeKnobs,
     gains="The least memory: 16 bytes a parameter over all devices.",

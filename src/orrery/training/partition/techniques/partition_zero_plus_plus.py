@@ -20,7 +20,7 @@ def rule(topology: Topology, knobs: WireKnobs) -> Plan:
 
 TECHNIQUE = Technique(
     name="zero-plus-plus",
-    seam="training.partition",
+    extension_point="training.partition",
     rule=rule,
     knobs=WireKnobs,
     gains="A quarter of the bytes between nodes: half for the forward weights, none backward, a quarter for gradients.",

@@ -13,7 +13,7 @@ def rule(outage: Outage, knobs: NoKnobs) -> float:
 
 TECHNIQUE = Technique(
     name="elastic-restart",
-    seam="training.outage",
+    extension_point="training.outage",
     rule=rule,
     knobs=NoKnobs,
     gains="Training goes on while nodes are repaired, at the speed of those that are left.",

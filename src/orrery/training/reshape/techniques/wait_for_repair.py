@@ -13,7 +13,7 @@ def rule(outage: Outage, knobs: NoKnobs) -> float:
 
 TECHNIQUE = Technique(
     name="wait-for-repair",
-    seam="training.outage",
+    extension_point="training.outage",
     rule=rule,
     knobs=NoKnobs,
     gains="The layout, the batch and the checkpoint stay as they are.",

@@ -31,7 +31,7 @@ def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:
 
 TECHNIQUE = Technique(
     name="1f1b",
-    seam="training.schedule",
+    extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order),
     knobs=NoKnobs,
     gains="As idle as GPipe, but at most pp micro-batches wait, however many there are.",

@@ -18,7 +18,7 @@ from orrery.training.schedules.schedule import (
     W0,
     W1,
     Count,
-    Letter,
+    PassSlot,
     Piece,
     Pipeline,
     Schedule,
@@ -49,12 +49,12 @@ def rule(pp: Count, vp: Count, num_micro_batches: Count) -> Pipeline:
 def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:
     """The first half of the micro-batches from rank 0 on, the second from the last rank; ranks mirror each other."""
     other = int(rank >= pp // 2)  # a rank of the second half is nearer to the other end
-    letters = [Letter(kind, near ^ other) for kind, near in _letters(pp, num_micro_batches, min(rank, pp - 1 - rank))]
+    letters = [PassSlot(kind, near ^ other) for kind, near in _letters(pp, num_micro_batches, min(rank, pp - 1 - rank))]
     pieces = numbered(letters, first=(0, num_micro_batches // 2))
     return [*(_beside(piece, following) for piece, following in pairwise(pieces)), pieces[-1]]
 
 
-def _letters(pp: int, num_micro_batches: int, depth: int) -> Iterator[Letter]:
+def _letters(pp: int, num_micro_batches: int, depth: int) -> Iterator[PassSlot]:
     """Pieces of the rank that is ``depth`` ranks from its end; chunk 0 comes from there, chunk 1 from the far end.
 
     The steps: fill from the near end, from both ends, go back with what came from afar; a forward pass beside each
@@ -68,8 +68,8 @@ def _letters(pp: int, num_micro_batches: int, depth: int) -> Iterator[Letter]:
     yield from (F0, BW1, F1, BW0) * (num_micro_batches // 2 - pp + both)
     yield from (BW1, F1, BW0) * inner
     whole = (BW1, BW0) * both
-    split = [Letter("B", letter.chunk) for letter in whole[both:]]
-    weights = [*(Letter("W", letter.chunk) for letter in split), *(W0,) * inner]
+    split = [PassSlot("B", letter.chunk) for letter in whole[both:]]
+    weights = [*(PassSlot("W", letter.chunk) for letter in split), *(W0,) * inner]
     yield from whole[:both]
     yield from split
     for i in range(inner):
@@ -84,7 +84,7 @@ def _beside(piece: Piece, following: Piece) -> Piece:
 
 TECHNIQUE = Technique(
     name="dualpipe",
-    seam="training.schedule",
+    extension_point="training.schedule",
     rule=Schedule(
         numbers=rule,
         order=order,

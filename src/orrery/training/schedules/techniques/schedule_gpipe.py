@@ -26,7 +26,7 @@ def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:
 
 TECHNIQUE = Technique(
     name="gpipe",
-    seam="training.schedule",
+    extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order),
     knobs=NoKnobs,
     gains="The simplest order: a model over pp ranks, idle for (pp - 1)/m of its work.",

@@ -8,7 +8,7 @@ from orrery.base.knobs import NoKnobs
 from orrery.base.technique import Technique
 from orrery.training.schedules.schedule import Count, Piece, Pipeline, Schedule, Sizes, as_floats
 
-MOST_CHUNKS = 64
+MAX_CHUNKS = 64
 """Chunks of a rank; assumed, more than any model has layers for."""
 
 
@@ -48,8 +48,8 @@ def _piece(kind: Literal["F", "BW"], index: int, pp: int, vp: int) -> Piece:
 
 TECHNIQUE = Technique(
     name="interleaved",
-    seam="training.schedule",
-    rule=Schedule(numbers=rule, order=order, sizes=Sizes(least_vp=2, most_vp=MOST_CHUNKS, is_round=True)),
+    extension_point="training.schedule",
+    rule=Schedule(numbers=rule, order=order, sizes=Sizes(least_vp=2, most_vp=MAX_CHUNKS, is_round=True)),
     knobs=NoKnobs,
     gains="Idle for a vp-th of what 1F1B is.",
     costs="vp times the hand-overs, some more activations, and micro-batches in multiples of pp.",

@@ -29,7 +29,7 @@ def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:
 
 TECHNIQUE = Technique(
     name="zero-bubble-h1",
-    seam="training.schedule",
+    extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order, sizes=Sizes(least_rounds=1)),
     knobs=NoKnobs,
     gains="A third of 1F1B's idle time where F = B = W, in the same memory.",

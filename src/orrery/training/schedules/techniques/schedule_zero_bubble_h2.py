@@ -30,7 +30,7 @@ def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:
 
 TECHNIQUE = Technique(
     name="zero-bubble-h2",
-    seam="training.schedule",
+    extension_point="training.schedule",
     rule=Schedule(numbers=rule, order=order, sizes=Sizes(least_rounds=2, least_less=1)),
     knobs=NoKnobs,
     gains="No idle time where F = B = W and the ranks need not meet at the optimizer.",

@@ -14,7 +14,7 @@ from orrery.training.schedules.schedule import (
     W0,
     W1,
     Count,
-    Letter,
+    PassSlot,
     Piece,
     Pipeline,
     Schedule,
@@ -44,7 +44,7 @@ def order(pp: int, vp: int, num_micro_batches: int, rank: int) -> list[Piece]:
     return numbered(_letters(pp, num_micro_batches, rank))
 
 
-def _letters(pp: int, num_micro_batches: int, rank: int) -> Iterator[Letter]:
+def _letters(pp: int, num_micro_batches: int, rank: int) -> Iterator[PassSlot]:
     """Fill chunk 0, then both chunks, go back in chunk 1; six pieces in turn; drain, with weight gradients last."""
     left = pp - rank
     full = (F0, B0, W0, F1, B1, W1)
@@ -61,7 +61,7 @@ def _letters(pp: int, num_micro_batches: int, rank: int) -> Iterator[Letter]:
 
 TECHNIQUE = Technique(
     name="zero-bubble-v",
-    seam="training.schedule",
+    extension_point="training.schedule",
     rule=Schedule(
         numbers=rule,
         order=order,

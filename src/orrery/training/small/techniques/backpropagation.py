@@ -33,7 +33,7 @@ def rule(sizes: Sizes, layer: int, knobs: NoKnobs) -> StepWork:
 
 TECHNIQUE = Technique(
     name="backpropagation",
-    seam="training.learning_rule",
+    extension_point="training.learning_rule",
     rule=rule,
     knobs=NoKnobs,
     gains="Every weight follows the gradient of the loss that counts, and all layers learn in every pass.",

@@ -29,7 +29,7 @@ def rule(sizes: Sizes, layer: int, knobs: NoKnobs) -> StepWork:
 
 TECHNIQUE = Technique(
     name="cascaded-forward",
-    seam="training.learning_rule",
+    extension_point="training.learning_rule",
     rule=rule,
     knobs=NoKnobs,
     gains="Only small predictors are trained, so gradients, moments and kept activations are next to nothing.",

@@ -50,7 +50,7 @@ def _layer(points: int, shape: tuple[int, int]) -> Iterator[Gemm | Elementwise]:
 
 TECHNIQUE = Technique(
     name="forward-forward",
-    seam="training.learning_rule",
+    extension_point="training.learning_rule",
     rule=rule,
     knobs=NoKnobs,
     gains="No gradient crosses a layer, so a layer's activations can go as soon as it has learnt from them.",

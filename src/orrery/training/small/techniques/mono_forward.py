@@ -32,7 +32,7 @@ def rule(sizes: Sizes, layer: int, knobs: NoKnobs) -> StepWork:
 
 TECHNIQUE = Technique(
     name="mono-forward",
-    seam="training.learning_rule",
+    extension_point="training.learning_rule",
     rule=rule,
     knobs=NoKnobs,
     gains="A step keeps and updates one layer, and no gradient crosses a layer.",

@@ -17,14 +17,14 @@ from orrery.web.address import Query
 from orrery.web.papers.index import index_of
 from orrery.web.papers.letters import Written, query_of, written
 from orrery.web.papers.listing import choices
+from orrery.web.papers.messages import lines
 from orrery.web.papers.own import command, opened
-from orrery.web.papers.said import lines
 from orrery.web.place import Place
 from orrery.web.render import page
 
 HERE = "/papers/subscribe"
 SEND = "--smtp smtp://me@mail.example.org --from me@example.org"
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 
 
 def digest(request: Request) -> Response:
@@ -32,33 +32,33 @@ def digest(request: Request) -> Response:
     return _shown(request, written(request.query_params))
 
 
-def _shown(request: Request, asked: Written, mistake: str = "") -> Response:
+def _shown(request: Request, form_values: Written, message: str = "") -> Response:
     place: Place = request.app.state.place
     is_text, preview = request.query_params.get("as") == "text", ""
     with opened(place) as store:
         subscriptions = Subscriptions(store).all()
         try:
-            issue = compose(store, date.today(), asked.wanted())
+            issue = compose(store, date.today(), form_values.selection())
             preview = lines(as_text(issue) if is_text else as_html(issue))
         except OrreryError as error:
-            mistake = mistake or str(error)
+            message = message or str(error)
     return page(
-        request, "papers_subscribe.html", status=422 if mistake else 200, asked=asked, mistake=mistake,
+        request, "papers_subscribe.html", status=422 if message else 200, inputs=form_values, error=message,
         preview=preview, is_text=is_text, subscriptions=subscriptions, layers=shipped().layers,
-        techniques=choices(index_of(place.library))["technique"], frequencies=FREQUENCIES, query=query_of(asked),
+        techniques=choices(index_of(place.library))["technique"], frequencies=FREQUENCIES, query=query_of(form_values),
         send=command(place, f"digest --send {SEND}"), done=request.query_params.get("done", ""),
     )  # fmt: skip
 
 
 async def change(request: Request) -> Response:
     """Subscribe an address of the reader's own, change what it gets, or end it."""
-    form = await request.form(max_files=0, max_fields=MOST_FIELDS)
-    asked = written(_query(form))
+    form = await request.form(max_files=0, max_fields=MAX_FIELDS)
+    form_values = written(_query(form))
     is_end = form.get("what") == "end"
     try:
-        await run_in_threadpool(_change, request.app.state.place, asked, is_end)
+        await run_in_threadpool(_change, request.app.state.place, form_values, is_end)
     except OrreryError as error:
-        return await run_in_threadpool(_shown, request, asked, str(error))
+        return await run_in_threadpool(_shown, request, form_values, str(error))
     return RedirectResponse(f"{HERE}?done={'ended' if is_end else 'kept'}", 303)
 
 
@@ -66,21 +66,21 @@ def _query(form: FormData) -> Query:
     return Query([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
 
 
-def _change(place: Place, asked: Written, is_end: bool) -> None:
+def _change(place: Place, form_values: Written, is_end: bool) -> None:
     with opened(place) as store:
         subscriptions = Subscriptions(store)
         if not is_end:
-            subscriptions.ask(asked.address, asked.wanted(), "active")
-        elif known := subscriptions.find(asked.address):
+            subscriptions.ask(form_values.address, form_values.selection(), "active")
+        elif known := subscriptions.find(form_values.address):
             subscriptions.change(known.id, "ended")
         else:
-            raise FeedError(f"{asked.address[:80]} has no subscription.")
+            raise FeedError(f"{form_values.address[:80]} has no subscription.")
 
 
 def feed(request: Request) -> Response:
     """The same as an Atom feed, for programs that read those."""
-    asked = written(request.query_params)
+    form_values = written(request.query_params)
     with opened(request.app.state.place) as store:
-        issue = compose(store, date.today(), asked.wanted())
+        issue = compose(store, date.today(), form_values.selection())
     text = lines(as_atom(issue, str(request.url)))
     return Response(text, media_type="application/atom+xml", headers={"cache-control": "no-store"})

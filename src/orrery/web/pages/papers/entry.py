@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from orrery.base.errors import OrreryError, UnknownName
-from orrery.evidence.feed.entry import Entry, Understood, entry_json
+from orrery.evidence.feed.entry import Classification, Entry, entry_json
 from orrery.evidence.find.entry import entry_of
 from orrery.evidence.library import library_file
 from orrery.evidence.paper_file import Paper
-from orrery.evidence.understanding.meant import fetched, named, understood_paper
+from orrery.evidence.understanding.paper_lookup import fetched, named, understood_paper
 from orrery.web.export import as_json
 from orrery.web.forms import suggestions
 from orrery.web.papers.entry_view import view_of
@@ -24,7 +24,7 @@ from orrery.web.render import page, wants_part
 from orrery.web.work import Work
 from orrery.web.work.questions import PAPER
 
-Found = Paper | tuple[Entry, Understood]
+Found = Paper | tuple[Entry, Classification]
 
 
 async def entry(request: Request) -> Response:
@@ -35,15 +35,15 @@ async def entry(request: Request) -> Response:
         found = await run_in_threadpool(_found, place, key)
     except UnknownName as error:
         return page(request, "error.html", status=404, title="There is no such paper", message=str(error))
-    told = understood_paper(found) if isinstance(found, Paper) else found[1]
-    wanted = request.query_params.get("format")
-    if wanted in ("json", "bibtex"):
-        return await run_in_threadpool(_handed_out, place, found, wanted)
-    context = await _meaning(request, told)
+    classification = understood_paper(found) if isinstance(found, Paper) else found[1]
+    format_name = request.query_params.get("format")
+    if format_name in ("json", "bibtex"):
+        return await run_in_threadpool(_handed_out, place, found, format_name)
+    context = await _meaning(request, classification)
     if not wants_part(request):
         context |= await run_in_threadpool(_context, place, found)
-    status = 422 if context["mistake"] else 200
-    return page(request, "papers_entry.html", status=status, key=_key(found), told=told, **context)
+    status = 422 if context["error"] else 200
+    return page(request, "papers_entry.html", status=status, key=_key(found), classification=classification, **context)
 
 
 def _found(place: Place, key: str) -> Found:
@@ -75,21 +75,21 @@ def _context(place: Place, found: Found) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def _meaning(request: Request, told: Understood) -> dict[str, Any]:
+async def _meaning(request: Request, classification: Classification) -> dict[str, Any]:
     """The form, and the answer where a deployment is named."""
     place, query = request.app.state.place, request.query_params
     work: Work = request.app.state.work
-    known = {"form": form_of(query, place, told), "suggestions": suggestions(place.uploads)}
+    known = {"form": form_of(query, place, classification), "suggestions": suggestions(place.uploads)}
     try:
-        deployment = deployment_of(query, place) if told.techniques else None
-        answer = await work.answer(PAPER, question(deployment, told), request) if deployment else None
+        deployment = deployment_of(query, place) if classification.techniques else None
+        answer = await work.answer(PAPER, question(deployment, classification), request) if deployment else None
     except OrreryError as error:
-        return {**known, "meanings": None, "mistake": str(error)}
-    return {**known, "meanings": shown(answer) if answer else None, "mistake": ""}
+        return {**known, "meanings": None, "error": str(error)}
+    return {**known, "meanings": shown(answer) if answer else None, "error": ""}
 
 
-def _handed_out(place: Place, found: Found, wanted: str) -> Response:
-    if wanted == "bibtex":
+def _handed_out(place: Place, found: Found, format_name: str) -> Response:
+    if format_name == "bibtex":
         view = view_of(found, index_of(place.library)) if isinstance(found, Paper) else fetched_view(*found)
         return PlainTextResponse(view.cited + "\n")
     if isinstance(found, Paper):

@@ -10,13 +10,13 @@ from orrery.base.errors import ScenarioError
 from orrery.evidence.feed.marks import follow as follow_all
 from orrery.evidence.feed.marks import mark as mark_all
 from orrery.evidence.feed.marks import read_followed
-from orrery.evidence.understanding.meant import check_followed, marked_as
+from orrery.evidence.understanding.paper_lookup import check_followed, marked_as
 from orrery.web.papers.own import opened
 from orrery.web.place import Place
 from orrery.web.render import page, wants_part
 
 HOME = "/papers"
-MOST_NAME = 300
+MAX_NAME = 300
 
 
 async def mark(request: Request) -> Response:
@@ -53,7 +53,7 @@ def _follow(place: Place, kind: str, name: str, is_on: bool) -> None:
 async def _form(request: Request) -> dict[str, str]:
     """The fields that are words; none is longer than a name can be."""
     form = await request.form(max_files=0, max_fields=20)
-    return {name: value[:MOST_NAME] for name, value in form.items() if isinstance(value, str)}
+    return {name: value[:MAX_NAME] for name, value in form.items() if isinstance(value, str)}
 
 
 def _answer(request: Request, form: dict[str, str], template: str, **context: Any) -> Response:
