@@ -82,7 +82,7 @@ def _is_sequence(value: Any, inner: tuple[Any, ...]) -> bool:
 
 
 def words_of(hint: Any) -> str:
-    """An annotation in words: ``a list of paths or texts``."""
+    """An annotation as text: ``a list of paths or texts``."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return " or ".join(words_of(one) for one in inner)

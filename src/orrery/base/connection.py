@@ -67,7 +67,7 @@ class Connection(HttpToolsProtocol):
         self._stalled = self.loop.call_later(PATIENCE_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Note that the client reads again."""
         super().resume_writing()
         self._moves()
 

@@ -14,7 +14,7 @@ import difflib
 from collections.abc import Iterable
 
 MAX_LETTERS = 60
-"""Of a value that a message repeats."""
+"""Largest number of letters of a value that a message repeats."""
 
 MAX_LISTED = 12
 """Names that an error spells out; more are listed by a command."""

@@ -12,13 +12,14 @@ import tomli
 from orrery.base.errors import MAX_LISTED, OrreryError, ScenarioError
 
 MAX_VALUES = 50_000_000
-"""Of one JSON text: each takes some 60 bytes of memory. ShareGPT as published has ten million."""
+"""Limit on the values of one JSON text: each takes some 60 bytes of memory. ShareGPT as published has ten million."""
 
 MAX_TOML_LETTERS = 4_000_000
-"""Of scenarios, devices and papers, which people write: a TOML reader in Python takes a second for some two million."""
+"""Largest number of letters of one TOML text (scenarios, devices and papers, which people write): a TOML reader in
+Python takes a second for some two million."""
 
 MAX_COLUMNS, MAX_ROWS, MAX_CELLS = 2_000, 12_000_000, 60_000_000
-"""Of one CSV text. A cell has at most 131,072 letters, which is the reader's own bound."""
+"""Limits on one CSV text. A cell has at most 131,072 letters, which is the reader's own bound."""
 
 
 def json_value(

@@ -60,7 +60,7 @@ class Comparison:
     assumed: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, in SI units."""
+        """Return all fields as plain data, in SI units."""
         return to_json(self)
 
     def table(self) -> Table:

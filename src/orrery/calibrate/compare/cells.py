@@ -47,7 +47,7 @@ OF_DEPLOYMENT, OF_METRIC, OF_RUN, OWN = 0.35, 0.25, 0.15, 0.25
 every run of a deployment alike."""
 
 NOISE_RATIO = 0.03
-"""Of a run beside the same run again. Assumed: serving benchmarks repeat to a few per cent."""
+"""Relative deviation between two runs of the same thing. Assumed: serving benchmarks repeat to a few percent."""
 
 LOCKSTEP_RATIO = 0.35
 """The same for first tokens of a closed loop: equal requests that end in one step come back together and wait for one

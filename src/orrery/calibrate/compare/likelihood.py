@@ -19,8 +19,8 @@ from orrery.calibrate.compare.fit import Fitted
 from orrery.calibrate.compare.problem import EXPECTED_RATIO, Problem
 
 TRUST = 10.0
-"""So many numbers' worth of belief in the prediction's own error. With three, runs with 4 % of noise now and then named
-the wrong one of two alike causes with near certainty."""
+"""Belief in the prediction's own error, as an equivalent number of measured numbers. With three, runs with 4 % of noise
+now and then named the wrong one of two alike causes with near certainty."""
 
 
 def scores(problem: Problem, found: Sequence[Fitted], phi_ratio: float = 1.0) -> list[float]:

@@ -1,4 +1,4 @@
-"""A comparison in words: the verdict, the causes with what speaks for and against each, and every number."""
+"""A comparison as text: the verdict, the causes with what speaks for and against each, and every number."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ def answer_of(
     problem: Problem, measured: Measured, order: Sequence[tuple[float, Fitted]], first: Fitted | None,
     second: Fitted | None, nothing: float, excluded: Mapping[str, str],
 ) -> Comparison:  # fmt: skip
-    """Everything in words."""
+    """Return the comparison as an answer, with its summary as text."""
     effect: Floats = np.zeros(len(problem.cells))
     if first is not None:
         effect = first.effect_ratio + (second.effect_ratio if second else 0.0)
@@ -102,7 +102,7 @@ def _suspect(
 
 
 def _describe(measured: Measured, fitted: Fitted) -> str:
-    """The severity in words, for the first run in which the cause shows."""
+    """The severity as text, for the first run in which the cause shows."""
     shown = next((r for r in measured.runs if fitted.cause.change(r, fitted.severity) is not None), measured.runs[0])
     return fitted.cause.describe(shown, fitted.severity)
 

@@ -79,7 +79,7 @@ def predict(run: Run, metrics: Iterable[str]) -> dict[str, Value] | Infeasible:
 
 
 def _counted(run: ServingRun, metric: str) -> float:
-    """Of the tokens computed, the share that was asked for, where a metric counts prompt tokens."""
+    """Share of the computed tokens that was asked for, where a metric counts prompt tokens; else 1."""
     if metric != "total_tokens_per_s" or run.requested is run.workload:
         return 1.0
     requested = run.requested.input_tokens + run.requested.output_tokens

@@ -21,7 +21,7 @@ ANCHOR_SIDE = {"cpu": 1024, "gpu": 8192}
 ANCHOR_BYTES = {"cpu": 2**28, "gpu": 2**32}
 
 GENERATION = {"cpu": "host", "gpu": "unknown"}
-"""Whose constants an unknown device starts from: those of calls on CPUs, or those that are pooled over all GPUs."""
+"""Generation whose constants an unknown device starts from: calls on CPUs, or all GPUs pooled."""
 
 Anchors = Mapping[str, float]
 """``product_s`` of the anchor's product and ``stream_s`` of its stream."""

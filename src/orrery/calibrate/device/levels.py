@@ -22,7 +22,7 @@ class Levels:
     launch_s: float
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a device file."""
+        """Return the levels as they stand in a device file."""
         return {"stream_bytes_per_s": dict(self.stream_bytes_per_s), "launch_s": self.launch_s}
 
 

@@ -40,7 +40,7 @@ on top."""
 
 
 def pool_of(device: Device, engine: str, formats: Sequence[str]) -> tuple[Work, ...]:
-    """Everything of the pool that ``device`` can do in reasonable time, weighted."""
+    """Return the work of the pool that fits ``device`` and takes it a reasonable time, weighted."""
     every = [work for format in formats for work in _works(engine, format) if work.key in device.calibrations]
     possible = [work for work in every if work.time_s(device) <= LONGEST_S and _bytes(work) <= _room(device)]
     counts: dict[str, int] = {}

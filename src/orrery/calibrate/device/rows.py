@@ -13,7 +13,7 @@ COLUMNS = (
     "num_devices", "devices_per_node", "message_bytes", "library", "time_s", "spread_frac",
     "slowness_ratio", "foreseen_s",
 )  # fmt: skip
-"""Of the table; those that the schema does not know (``foreseen_s``, …) are carried through by ``orrery check``."""
+"""Columns of the table; ``orrery check`` carries through those that the schema does not know (``foreseen_s``, …)."""
 
 _SIZES: Mapping[type, tuple[str, ...]] = {
     Gemm: ("m", "n", "k", "format", "is_cold"),

@@ -84,7 +84,7 @@ class Search:
         return found
 
     def _noise(self) -> Floats:
-        """Of each measurement: the law's error, the machine's unrest meanwhile, and the timing's own."""
+        """One sigma (log) per measurement: the law's error, the machine's unrest meanwhile, and the timing's own."""
         law = np.array([self.misfit(m.work.key) for m in self.measured])
         own = np.array([m.timed.spread_frac / np.sqrt(max(1, m.timed.num_samples)) for m in self.measured])
         unrest = np.log([m.slowness_ratio for m in self.measured])

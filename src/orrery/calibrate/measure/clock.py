@@ -34,7 +34,7 @@ OUTLIER_RATIO = 3.5
 """Samples further from the median than so many robust deviations are dropped, as Iglewicz and Hoaglin (1993) advise."""
 
 MIN_FOR_OUTLIERS = 5
-"""Of fewer samples none is called an outlier."""
+"""Smallest number of samples of which any is called an outlier."""
 
 MIN_SCALE_FRAC = 1.0 / RESOLVED_RATIO
 """The least robust deviation for that: what differs by less than the clock's step is no outlier."""

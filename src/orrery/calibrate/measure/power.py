@@ -43,7 +43,7 @@ class Meters:
 
 
 def meters() -> Meters:
-    """Of this machine."""
+    """Return the power meters of this machine."""
     found: list[Meter] = []
     absent: list[str] = []
     for look in (rapl, nvml, amdgpu):

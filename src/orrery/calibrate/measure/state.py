@@ -41,7 +41,7 @@ class Conditions:
 
 
 def conditions() -> Conditions:
-    """As they are now."""
+    """Return the conditions of this machine as they are now."""
     clock_hz, max_clock_hz = _clocks()
     governor, threads, load = _governor(), num_blas_threads(), _load()
     absent = {

@@ -78,7 +78,7 @@ class Verdict:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing to say."""
+        """Whether nothing disturbed the measurements."""
         return not self.words
 
 
@@ -222,7 +222,7 @@ def time_spent() -> Spent:
 
 
 def _own_s() -> float:
-    """Of this process, of its children, and of children that have ended."""
+    """Processor time (s) of this process, of its children, and of children that have ended."""
     this = psutil.Process()
     readings = this.cpu_times()
     ours = readings.user + readings.system + readings.children_user + readings.children_system

@@ -34,7 +34,7 @@ PREDICTIONS_PER_RUN = 30
 """About so many times is each run predicted: what a progress bar is told beforehand."""
 
 SHOWN = 5
-"""So many contradictions and declined reasons make the point."""
+"""Largest number of contradictions, and of reasons for declined rows, that are listed."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from orrery.base.posterior import Posterior, bent, settle
 from orrery.calibrate.runs.problem import Cell, Constant, Constants, Floats
 
 STEP = 0.1
-"""Of a finite difference, in logarithms: far enough that a simulation's whole steps do not hide the slope."""
+"""Step of a finite difference, in logarithms: far enough that a simulation's whole steps do not hide the slope."""
 
 ROUNDS, LONGEST, CLOSE = 5, 1.2, 0.02
 """Rounds at most; the longest way in one; and the way (both in logarithms) that is no longer worth another."""
@@ -27,7 +27,7 @@ HIDDEN, FAR = 0.15, (1.6, 2.6)
 """A slope below this leads nowhere; and how far off (in logarithms) searches begin along what has no better one."""
 
 FOREKNOWN = 6.0
-"""So many measurements' worth of belief in the noise as stated, when its size is judged from the scatter."""
+"""Belief in the stated noise, as a number of measurements, when its size is judged from the scatter."""
 
 
 class Predicts(Protocol):

@@ -67,7 +67,7 @@ class Runs(Protocol):
 
     @property
     def subject(self) -> Subject:
-        """Of what they are runs."""
+        """What the runs have in common."""
         ...
 
     @property
@@ -77,7 +77,7 @@ class Runs(Protocol):
 
     @property
     def constants(self) -> Sequence[Constant]:
-        """Those that may move."""
+        """The constants that may move."""
         ...
 
     @property

@@ -48,10 +48,10 @@ TRAINING: tuple[tuple[str, int, int, int, Sharding], ...] = (  # model, tp, pp, 
 )  # fmt: skip
 
 INSIDE = 0.9
-"""Of the way to the end of an interval: questions between the references stay inside, too."""
+"""Largest move over the (log) way to the end of an interval: questions between the references stay inside, too."""
 
 BEYOND = 1.1
-"""Of how far the user's own predictions went: references are not quite what the user ran."""
+"""Largest move over how far the user's own predictions went: references are not quite what the user ran."""
 
 HALVINGS = 7
 

@@ -25,7 +25,7 @@ NEAR = {"input_tokens": 0.03, "output_tokens": 0.03, "request_rate_per_s": 0.01}
 """The same, as far as drawn lengths and rates repeat."""
 
 APART = 4.0
-"""So many times their noise apart, two measurements of the same thing contradict each other."""
+"""Distance, in multiples of their noise, from which two measurements of the same thing contradict each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ from orrery.calibrate.truth.transformer import Cache, Transformer, transformer
 from orrery.engine.streams import stream
 
 ENGINE = "numpy"
-"""Whose kernels and whose loop were run; the catalogue has an engine file of that name."""
+"""Name of the engine whose kernels and loop were run; the catalog has an engine file of that name."""
 
 FORMATS = {"weights_format": "fp32", "activations_format": "fp32", "kv_format": "fp32"}
 
@@ -121,7 +121,8 @@ class _Bench:
                 return self._exchange(case)
 
     def _load(self, case: Load) -> Metrics:
-        """Nothing where the machine did not keep up: what happened to finish says little about what did not."""
+        """Metrics of a served load; none where the machine did not keep up: what happened to finish says little about
+        what did not."""
         requests = case.requests()
         most_s = MAX_SCHEDULES_RATIO * float(requests.arrive_s[-1])
         served = serve(self._model(case.server.network), requests, case.server.limits, most_s=most_s)

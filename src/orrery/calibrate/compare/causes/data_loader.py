@@ -15,7 +15,8 @@ from orrery.training.columns import columns_of
 from orrery.training.step import step_of
 
 SLOWEST = 0.1
-"""Of the rate that the slowest run needs: loaders that are ten times too slow do not stay unnoticed."""
+"""Slowest loader considered, as a share of the rate that the slowest run needs: loaders that are ten times too slow do
+not stay unnoticed."""
 
 
 def ladder(runs: Sequence[Run]) -> Sequence[float]:

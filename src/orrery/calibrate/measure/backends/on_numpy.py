@@ -41,7 +41,7 @@ class NumpyBackend:
         return FORMATS
 
     def facts(self) -> Mapping[str, Fact]:
-        """Of the processor."""
+        """Return the facts of the processor."""
         return host_facts()
 
     def synchronise(self) -> None:

@@ -58,7 +58,7 @@ class PytorchBackend:
         self._formats: tuple[str, ...] = ()
 
     def formats(self) -> tuple[str, ...]:
-        """Those in which a small product works here: PyTorch lists no such thing."""
+        """Return the formats in which a small product works here: PyTorch has no list of them."""
         if not self._formats:
             side = TRIED_SIZE
             tried = {f: self.prepare(Gemm(m=side, n=side, k=side, format=f, is_cold=False)) for f in DTYPES}
@@ -66,7 +66,7 @@ class PytorchBackend:
         return self._formats
 
     def facts(self) -> Mapping[str, Fact]:
-        """Of the device."""
+        """Return the facts of the device."""
         return self._device.facts
 
     def synchronise(self) -> None:

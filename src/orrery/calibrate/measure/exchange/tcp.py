@@ -56,7 +56,7 @@ class Tcp:
                     self._swap(*((buffer, nothing) if sender == self._rank else (nothing, buffer)))
 
     def wait(self) -> None:
-        """Nothing is left to wait for when ``run`` returns."""
+        """Return at once: the exchange is complete when ``run`` returns."""
 
     def close(self) -> None:
         """Ends the connection."""
