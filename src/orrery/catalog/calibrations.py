@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "facts" / "calibrations"
 
 QUANTILES = frozenset({"low_80", "high_80", "low_95", "high_95"})
 MOST = 1e30
-"""Of any constant: beyond it arithmetic ends."""
+"""Largest magnitude of any constant: beyond it arithmetic overflows."""
 
 Key = tuple[str, str, str]  # op, format, engine
 
@@ -102,7 +102,7 @@ def _is_number(value: Any) -> bool:
 
 
 def calibrations_for(device: str, generation: str, measured_as: str = "") -> dict[Key, Calibration]:
-    """Everything known for a device, nearest origin first: its own, its generation's, anybody's.
+    """All calibrations known for a device, nearest origin first: its own, its generation's, anybody's.
 
     ``measured_as`` names a sibling whose measurements serve this device too (an A800 is an A100 with less NVLink).
     """

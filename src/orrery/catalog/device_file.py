@@ -45,7 +45,8 @@ OPTIONAL: dict[str, tuple[float, float]] = {"host_power_w": (0.0, 1e4), "host_ti
 """The same of facts that a file may leave out."""
 
 HOST_POWER_FRAC = 0.5
-"""Of a device's power limit, where no maker states the machine's. Assumed: of large servers it is 0.4 to 1 at most."""
+"""Host power as a share of a device's power limit, where no maker states the machine's. Assumed: 0.4 to at most 1 in
+large servers."""
 
 IS_THE_MACHINE = ("unified memory", "own memory")
 """Ways to the host of devices that hold their host themselves."""

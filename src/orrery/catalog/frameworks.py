@@ -114,7 +114,7 @@ def framework_notes(name: str, device: Device) -> tuple[str, ...]:
 
 @cache
 def _documented(name: str) -> tuple[str, Mapping[str, Fact]]:
-    """Whose kernels come nearest, and the facts, those of the framework that this one is ``like`` underneath."""
+    """Engine with the nearest kernels, and the facts on top of those of the framework that this one is ``like``."""
     raw = read_file(FOLDER, name)
     sources = {key: Source(**table) for key, table in raw.get("sources", {}).items()}
     own = {key: parse_fact(f"{name}.toml", key, entry, sources) for key, entry in raw.get("facts", {}).items()}

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "facts" / "residuals"
 
 
 def generation_key(generation: str) -> str:
-    """Who the trees are of that serve the unmeasured siblings of a generation, in place of a device."""
+    """Return the key, in place of a device, of the trees that serve the unmeasured siblings of a generation."""
     return f"generation={generation}"
 
 

@@ -12,7 +12,7 @@ from orrery.cli.sheet import Sheet
 from orrery.scenario.answer_ways import Reasoned, SampleCount, spent
 
 COLUMNS, HEIGHT = 96, 14
-"""Of the picture."""
+"""Largest width and the height of the picture, in characters."""
 
 Row = tuple[str, Callable[[SampleCount], str]]
 

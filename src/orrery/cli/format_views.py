@@ -10,7 +10,7 @@ from orrery.scenario.formats import FormatList, Shown
 
 HEIGHT = 14
 VALUES_A_LINE, LONG_VALUES_A_LINE, LONG_CHARACTERS = 8, 4, 7
-"""Of the table of codes: fewer to a line where they are long."""
+"""Values on a line of the table of codes, fewer where they are long, and the letters of the longest short value."""
 
 TITLES = {
     "format": "Formats: an element and its scales", "element": "Elements",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orrery.scenario.kernel.answer import KernelRow
 
 ROWS_SHOWN = 80
-"""Of the table on the page; files have all."""
+"""Largest number of rows of the table on the page; files have all."""
 
 DETAILS_SHOWN = 7
 HEIGHT = 16

@@ -24,10 +24,10 @@ Examples:
 SUFFIXES = (".csv", ".parquet", ".json")
 
 TENSORS_SHOWN = 20
-"""Of the tensors on the page, those that lose most first; ``--json`` and ``--out`` have them all."""
+"""Largest number of tensors on the page, those that lose most first; ``--json`` and ``--out`` have them all."""
 
 LAYERS_SHOWN = 8
-"""Of the layers that recipes were tried on, in the order of the file."""
+"""Largest number of layers on the page that recipes were tried on, in the order of the file."""
 
 HEIGHT = 14
 

@@ -22,7 +22,7 @@ MIN_WORDS, MAX_WORD = 24, 30
 """A column of words is no narrower than the first where it could be wider; a longer word than the second is broken."""
 
 INDENT = 3
-"""Of the second line."""
+"""Blanks before the second line of a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

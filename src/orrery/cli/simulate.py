@@ -114,7 +114,7 @@ def _run_once(scenario: Any, is_json: bool, out: tuple[Path, ...], window: tuple
 
 
 def _watch(stack: ExitStack) -> Any:
-    """Who shows how far a run is: from when its requests are known until it is simulated."""
+    """Return an observer that shows how far a run is: from when its requests are known until it is simulated."""
     from multiprocessing import RawArray
 
     import numpy as np

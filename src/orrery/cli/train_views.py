@@ -247,7 +247,7 @@ FRONT_SHOWN = 6
 
 
 def _front_table(answer: TrainPlanAnswer) -> Sheet:
-    """Nothing is as fast, as small and as frugal as these."""
+    """A table of layouts than which no other is as fast, as small and as frugal."""
     table = Sheet(title="Time against memory and energy")
     table.add_column("layout", justify="left", wraps=True)
     for column in ("step", "memory", "energy a step"):

@@ -105,7 +105,7 @@ def _headline(out: Console, answer: PlanAnswer) -> None:
 
 
 def _requested(goal: Goal) -> str:
-    """The goal in words."""
+    """The goal as text."""
     t = goal.traffic
     rate = (
         f"{figures(t.request_rate_per_s)} requests/s" if t.request_rate_per_s else "as many requests as can be served"
@@ -121,9 +121,10 @@ def _requested(goal: Goal) -> str:
 COLUMNS = (("", 0), ("plan", 0), ("devices", 0), ("TTFT", 0), ("TPOT", 0), ("$/M out", 0), ("tok/s", 1), ("$/h", 2),
            ("up to", 3), ("bound by", 4), ("in flight", 5), ("tok/s/device", 6), ("tok/s/user", 7), ("J/tok", 8),
            ("$/M all", 9))  # fmt: skip
-"""Of the table of plans, with how soon each leaves the line of a narrow terminal: devices, mean latencies, dollars for
-a million output tokens, output tokens/s, dollars an hour, the highest rate within the objectives, what limits it,
-requests in flight, output tokens/s of each device and user, energy, and dollars for a million tokens of both kinds."""
+"""Columns of the table of plans, with how soon each leaves the line of a narrow terminal: devices, mean latencies,
+dollars for a million output tokens, output tokens/s, dollars an hour, the highest rate within the objectives, what
+limits it, requests in flight, output tokens/s of each device and user, energy, and dollars for a million tokens of
+both kinds."""
 
 
 def _plan_table(plans: tuple[tuple[int, Plan], ...]) -> Sheet:

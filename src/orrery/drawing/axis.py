@@ -11,7 +11,7 @@ MOST, LEAST = 1e150, 1e-150
 """Beyond the first a number counts as infinite, below the second as zero: their squares have no place in a float."""
 
 _MAX_LETTERS = 5
-"""Of a power of ten; a longer one is written with an exponent."""
+"""Largest number of letters of a power of ten; a longer one is written with an exponent."""
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

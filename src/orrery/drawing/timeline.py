@@ -79,7 +79,7 @@ def _has_place(s: Span) -> bool:
 
 
 def _merged(spans: Sequence[Span], along: Scale, most: int) -> list[Span]:
-    """As they are while they are few; else each column of the drawing shows one kind."""
+    """Return the spans unchanged while they are few; else each column of the drawing shows one kind."""
     if len(spans) <= most:
         return list(spans)
     columns = min(most, int(along.end_px - along.start_px))

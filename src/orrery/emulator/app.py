@@ -31,7 +31,7 @@ GUARDED = ("/v1/", "/admin")
 ANTHROPIC = "/v1/messages"
 
 MAX_NUMBERS = 2**20
-"""Of all vectors of one answer; a quarter where each is written out, which takes longer."""
+"""Largest number of numbers in all vectors of one answer; a quarter where each is written out, which takes longer."""
 
 log = logging.getLogger("orrery.emulator")
 

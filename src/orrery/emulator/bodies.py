@@ -11,7 +11,7 @@ from orrery.emulator.refusal import RequestError
 MAX_CHOICES = 128
 MAX_STOPS = 32
 MAX_LETTERS = 256
-"""Of one string at which an answer stops."""
+"""Largest number of letters of one string at which an answer stops."""
 
 MAX_SAID = 500
 """Letters of what is wrong: it may quote what was sent."""

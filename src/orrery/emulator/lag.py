@@ -5,7 +5,7 @@ import sys
 from orrery.emulator.histogram import LAG_S, Histogram
 
 MAX_S = 0.010
-"""Of the 99th percentile; a server that is later does not keep pace."""
+"""Largest 99th percentile of the lag; a server that is later does not keep pace."""
 
 TICK_S = 0.1
 WINDOW_S = 2.0

@@ -62,7 +62,7 @@ class EngineMetrics(Collector):
         yield from self._own()
 
     def _counter(self, name: str, says: str, rows: Iterable[tuple[int, tuple[str, ...], float]], *more: str) -> Metric:
-        """Of vLLM's counters: (replica, further labels, value)."""
+        """One of vLLM's counters, from rows of (replica, further labels, value)."""
         family = CounterMetricFamily(f"vllm:{name}", says, labels=(*LABELS, *more))
         for replica, labels, value in rows:
             family.add_metric([self._model, str(replica), *labels], float(value))

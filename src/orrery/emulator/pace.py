@@ -52,7 +52,7 @@ class RealTimeDriver:
         return min(self.now_s, self.live.next_s)
 
     def left(self, time_s: float) -> None:
-        """Something has left that happened in the service at a time: how late it is on the wall."""
+        """Record how late, by the wall clock, an event leaves that happened in the service at a time."""
         self.meters.lag.add(self._loop.time() - self._start - time_s / self._settings.speed_ratio)
 
     def submit(self, request: EmulatedRequest, arrived_s: float) -> Stream:
@@ -127,7 +127,7 @@ class RealTimeDriver:
         self._ring()
 
     def revive(self, replica: int) -> None:
-        """It is back, with empty caches."""
+        """Bring a replica back, with empty caches."""
         self.live.revive(replica, now_s=self._reached_s)
         self._ring()
 
@@ -136,7 +136,7 @@ class RealTimeDriver:
         self.live.slow(replica, factor)
 
     def scale(self, count: int) -> None:
-        """So many replicas take new requests."""
+        """Set the number of replicas that accept new requests."""
         self.live.set_replicas(count, now_s=self._reached_s)
         self._ring()
 

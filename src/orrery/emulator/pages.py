@@ -18,7 +18,7 @@ from orrery.emulator.tokens import number_of, text_of
 
 
 class Pages:
-    """Everything that takes no time in the service."""
+    """The endpoints that take no time in the service."""
 
     def __init__(self, pace: RealTimeDriver, settings: Settings, asker: RequestParser) -> None:
         self._pace, self._settings, self._asker = pace, settings, asker

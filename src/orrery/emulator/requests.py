@@ -20,17 +20,17 @@ from orrery.emulator.words import LENGTH, Answer
 from orrery.serving.synthesis.lengths import draw
 
 COMPLETION_TOKENS = 16
-"""Of a completion that does not say how long it may be: the interface's own default."""
+"""Largest length of a completion that does not say how long it may be: the interface's own default."""
 
 OWN_TOKENS = 256
-"""Of an answer that nobody limits, where the service has no lengths of its own."""
+"""Length of an answer that nobody limits, where the service has no lengths of its own."""
 
 MAX_JOBS = 1024
 """Answers of one request: prompts x choices."""
 
 MAX_TOKENS = 2**18
-"""Of one request, each prompt counted for each of its answers, unless a single sequence may be longer: to name all
-their blocks keeps everybody else waiting, for some tens of milliseconds."""
+"""Largest number of tokens of one request, each prompt counted for each of its answers, unless a single sequence may be
+longer: to name all their blocks keeps everybody else waiting, for some tens of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class EmulatedRequest:
 
     @property
     def num_prompt_tokens(self) -> int:
-        """Of all prompts, each counted once."""
+        """Number of tokens of all prompts, each counted once."""
         return sum(job.num_prompt_tokens for job in self.jobs[:: self.num_choices])
 
 

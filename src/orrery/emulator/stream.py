@@ -17,7 +17,7 @@ NO_COURSE = RequestProgress(replica=0, admitted_s=nan, cached_tokens=0)
 
 
 Delivery = tuple[int, int, float, End]
-"""Of one answer: its index, tokens, the moment of the simulated service at which they came, and whether it ended so."""
+"""Tokens of one answer: its index, their number, when they came in simulated time (s), and how it ended, if so."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Stream:
         self.finish()
 
     def finish(self) -> None:
-        """Nothing more is to come, or nobody to take it."""
+        """End the stream: no more tokens are to come, or nobody is there to take them."""
         if not self._over.done():
             self._over.set_result(None)
 

@@ -8,7 +8,7 @@ no table, and stay below 2^53, which every JSON reader holds exactly.
 import re
 
 MAX_BYTES = 6
-"""Of one token."""
+"""Largest number of bytes of one token."""
 
 PIECE = re.compile(
     rb" [A-Za-z]{1,5}|[A-Za-z]{1,6}|[0-9]{1,3}|(?:[\xc2-\xdf][\x80-\xbf]){1,3}|(?:[\xe0-\xef][\x80-\xbf]{2}){1,2}"

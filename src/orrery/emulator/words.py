@@ -33,14 +33,14 @@ def _letters(k: int) -> int:
 
 
 def _stretch(words: tuple[W, ...], start: int, count: int) -> tuple[W, ...]:
-    """So many of the passage's words, going round it."""
+    """Return ``count`` of the passage's words from ``start`` on, going round it."""
     at = start % LENGTH
     return (words * ((at + count) // LENGTH + 1))[at : at + count]
 
 
 @dataclass(slots=True)
 class Answer:
-    """So many words of the passage from ``start`` on, with all letters behind ``num_letters`` left out."""
+    """Words of the passage, ``num_tokens`` from ``start`` on, with all letters after ``num_letters`` left out."""
 
     start: int
     num_tokens: int

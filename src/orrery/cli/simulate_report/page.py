@@ -25,7 +25,7 @@ PER_REQUEST = frozenset({
 """Columns with a value a request: drawn as curves, never embedded."""
 
 MAX_POINTS = 2000
-"""Of one curve; longer ones are thinned evenly."""
+"""Largest number of points of one curve; longer ones are thinned evenly."""
 
 
 def report_html(results: Sequence[Mapping[str, Any]]) -> str:

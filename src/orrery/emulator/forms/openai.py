@@ -60,7 +60,7 @@ class Chat(_Chunked):
     before, after = b'"delta":{"content":"', b'"}'
 
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
-        """Who speaks, once for each answer."""
+        """The role of the speaker, once for each answer."""
         role, usage_json = b'"delta":{"role":"assistant","content":""}', usage if tells_usage_always else None
         return b"".join(self._chunk(index, role, "", usage_json) for index in range(num_choices))
 
@@ -81,7 +81,7 @@ class Completion(_Chunked):
     before, after = b'"text":"', b'"'
 
     def opening(self, num_choices: int, usage: Usage, tells_usage_always: bool) -> bytes:
-        """Nothing: the first chunk is text."""
+        """Return no bytes: the first chunk is text."""
         return b""
 
     def whole(self, texts: list[str], reasons: list[str], usage: Usage) -> dict[str, Any]:
