@@ -43,7 +43,7 @@ def campaign_of(row: Row) -> str:
 
 
 def source_of(words: str) -> str:
-    """Who published: ``NVIDIA/TensorRT-LLM@258c:docs/perf.md`` and ``NVIDIA/TensorRT-LLM (page)`` are one source."""
+    """The publisher: ``NVIDIA/TensorRT-LLM@258c:docs/perf.md`` and ``NVIDIA/TensorRT-LLM (page)`` are one source."""
     return re.split(r"[@:(]", words, maxsplit=1)[0].strip() or UNKNOWN_SOURCE
 
 

@@ -228,7 +228,7 @@ def _group(
 
 
 def repeated(timing: Timing, ratio: float) -> Timing:
-    """So many times the work in one launch."""
+    """Return the timing of ``ratio`` times the work in one launch."""
     if ratio == 1.0:
         return timing
     return Timing(
@@ -271,8 +271,8 @@ def _sizes(
 
 
 def expert_kernels(word: Mapping[str, str], device: Device, format: str) -> str:
-    """Whose constants price a row of experts: the back end that it names, that its kernel's name stands for, or that
-    its engine chooses by default; as that engine calls it."""
+    """Name of the kernels whose constants price a row of experts: the back end that the row names, that its kernel's
+    name stands for, or that its engine chooses by default; as that engine calls it."""
     engine = word["engine"]
     backend = get_backend("moe", word["moe_backend"]) if word["moe_backend"] else ""
     backend = backend or backend_of_kernel("moe", word["kernel"], format)

@@ -1,4 +1,4 @@
-"""What the notes of measured tables say in words, as columns of the schema: ``notes.toml``, with its sources."""
+"""What the notes of measured tables say, as columns of the schema: ``notes.toml``, with its sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -146,7 +146,7 @@ class Ran:
 
     @cached_property
     def duration_s(self) -> float:
-        """Of the whole run. One that was cut short goes on at the pace at which its middle half ended."""
+        """Duration (s) of the whole run. One that was cut short goes on at the pace at which its middle half ended."""
         run, missing = self.simulated, self.traffic.num_requests - self.traffic.requests.count
         if missing <= 0 or self.workload.mode == "open":
             return run.duration_s
@@ -192,7 +192,7 @@ class Ran:
 
     @property
     def bounds(self) -> Bounds:
-        """Of the deployment that decodes; boards of all pools draw power."""
+        """Bounds of the deployment that decodes; power (W) counts the boards of all pools."""
         pools = self.service.pools
         bounds = bounds_of(pools[-1].deployment, self.workload)
         count = [p.replicas * p.deployment.layout.num_devices for p in pools]
@@ -215,7 +215,7 @@ class Ran:
 
     @property
     def _load_frac(self) -> float:
-        """Of an open loop: arrivals over the highest rate that the closed forms say is served in time."""
+        """Load of an open loop: arrivals over the highest rate that the closed forms say is served in time."""
         requested, pool = self.workload, self.service.pools[-1]
         if requested.mode != "open" or len(self.service.pools) > 1:
             return 0.0
@@ -269,7 +269,7 @@ class Ran:
 
     @property
     def _peak_memory_bytes(self) -> float:
-        """Of the fullest device: all that the engine reserves, or what was filled at the fullest moment."""
+        """Bytes on the fullest device: all that the engine reserves, or what was filled at the fullest moment."""
         memory, engine = self.memories[-1], self.service.pools[-1].deployment.engine
         if engine.reserves_cache:
             return memory.usable_bytes

@@ -130,7 +130,7 @@ def _year(row: Row) -> str:
 
 
 def _words(row: Row, framework: Framework) -> dict[str, bool | float]:
-    """What technique, torch_compile, note and version say in words."""
+    """Return the settings that the texts of technique, torch_compile, note and version imply."""
     out: dict[str, bool | float] = {}
     technique, note = row.word("technique").casefold(), row.word("note").casefold()
     run = f"{row.word('model')} {row.word('framework_options')}".casefold()

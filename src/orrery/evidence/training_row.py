@@ -46,14 +46,14 @@ LONGEST_INSTRUCTION_TOKENS = 1304
 """The longest sample of Alpaca, as LitGPT's fine-tuning scripts print it: what memory must hold."""
 
 CONTEXT_BYTES = 1.5e9
-"""Of a GPU's memory that the driver's context and libraries hold outside the allocator at least; assumed."""
+"""Smallest part of a GPU's memory that the driver's context and libraries hold outside the allocator; assumed."""
 
 T5_TOKENS_RATIO = 4
 """Tokens before T5's decoder over those behind it: 512 and 128 in Megatron's and NeMo's recipes."""
 
 FEWEST_FRAC = 0.75
-"""Of six operations for each parameter of the linear layers that a token visits: whoever states fewer ran another
-model, or counted otherwise than anybody else."""
+"""Smallest plausible share of six operations for each parameter of the linear layers that a token visits: whoever
+states fewer ran another model, or counted otherwise than anybody else."""
 
 CLEARLY = 1.1
 """A default is only overruled where it needs that much more memory than there is, and no sooner said not to fit."""
@@ -105,7 +105,7 @@ def _check_operations(row: Row, model: Model, task: Task) -> None:
 
 
 def _active_parameters(block: Block) -> float:
-    """Of a layer's linear layers, and of the experts that one token visits."""
+    """Number of parameters of a layer's linear layers and of the experts that one token visits."""
     routed = block.experts.experts_per_token * block.experts.num_parameters_each if block.experts else 0
     return float(sum(x.num_parameters for x in block.linears) + routed)
 
@@ -239,7 +239,7 @@ def leaves_device(row: Row) -> bool:
 
 
 def memory_tool(row: Row, framework: Framework) -> Tool:
-    """Who measured a row's memory: as the row says, else as the framework's logs do."""
+    """Tool that measured a row's memory: as the row says, else the one that the framework's logs report."""
     word = row.word("memory_tool").casefold()
     if not word:
         return "device" if "nvidia-smi" in row.word("note").casefold() else framework.reports_memory

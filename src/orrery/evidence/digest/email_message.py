@@ -28,7 +28,7 @@ _SITE = re.compile(r"https?://[A-Za-z0-9._~:/\[\]@!$&'()*+;=%-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Who writes, and where the pages behind the links are; no site where nobody else is written to."""
+    """The address that writes, and the site of the pages behind the links; no site where nobody else is written to."""
 
     address: str
     site: str = ""  # https://papers.example.org, where ``orrery papers serve`` is reached
@@ -39,7 +39,7 @@ class Sender:
 
     @property
     def domain(self) -> str:
-        """Of the address."""
+        """Domain of the address."""
         return self.address.rpartition("@")[2]
 
 

@@ -14,7 +14,7 @@ from orrery.evidence.understanding.meaning import Deployment, DeploymentEffect
 from orrery.evidence.understanding.trending import DAYS, Trend, trending
 
 MAX_ITEMS = 15
-"""Of one issue; the last line says how many more there are."""
+"""Largest number of papers in one issue; the last line says how many more there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

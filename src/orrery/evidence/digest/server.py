@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(lambda path, query: self.at.post(path, query, form, self._client()))
 
     def _client(self) -> str:
-        """Who asks: as a proxy on this machine says of its own client, else whoever is connected."""
+        """Address of the client: as a proxy on this machine states it, else that of the connection."""
         peer = str(self.client_address[0])
         text = ",".join(self.headers.get_all("X-Forwarded-For", ())).rpartition(",")[2].strip()
         return text[:64] if text and ip_address(peer.partition("%")[0]).is_loopback else peer

@@ -1,4 +1,4 @@
-"""Who gets a digest, of what, and how often; kept in the library's file.
+"""Subscriptions: who gets a digest, of what, and how often; kept in the library's file.
 
 An address that somebody typed into a page is *pending* until the link in a letter to it is followed (double opt-in);
 one that the library's owner adds is *active* at once. Who leaves is *ended*, and stays known as such.
@@ -77,7 +77,7 @@ class Subscriptions:
         self._store, self._clock = store, clock
 
     def all(self, *states: State) -> tuple[Subscription, ...]:
-        """Those in one of the states, or all; in the order in which they came."""
+        """Return the subscriptions in one of the states, or all, in the order in which they came."""
         rows = self._store.rows("select * from subscriptions order by id")
         return tuple(s for s in map(_subscription, rows) if not states or s.state in states)
 

@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """Something in a feed or page that was left out, and why; the rest was kept."""
+    """A part of a feed or page that was left out, and why; the rest was kept."""
 
     where: str
     why: str

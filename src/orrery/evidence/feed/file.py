@@ -11,7 +11,7 @@ from orrery.evidence.feed.extra import FeedError
 from orrery.evidence.feed.page import read_page
 
 MAX_BYTES = 20_000_000
-"""Of one document; the longest list of a day has some three million."""
+"""Largest size (bytes) of one document; the longest list of a day has some three million."""
 
 
 def read_file(path: Path, today: date, page_year: int | None = None) -> Read:

@@ -213,7 +213,7 @@ def _sent_back(text: str) -> str:
 
 @cache
 def _certificates() -> Any:
-    """Whom to trust; read once, since that takes longer than many a request."""
+    """Return the trusted certificates; read once, since that takes longer than many a request."""
     return load("httpx").create_ssl_context()
 
 

@@ -12,7 +12,7 @@ FOLLOWED = ("layer", "technique", "words")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """Everything a reader has said."""
+    """Marks of a reader: papers read and upvoted; layers, techniques and words followed."""
 
     read: frozenset[str] = frozenset()
     upvoted: frozenset[str] = frozenset()

@@ -27,7 +27,7 @@ CATEGORIES = ("cs.DC", "cs.AR", "cs.PF")
 
 PAGE_PAPERS = 100
 MAX_DAYS = 92
-"""Of daily lists in one fetch, a request each."""
+"""Largest number of days whose lists are read in one fetch, a request each."""
 
 FIELDS = ("ti:", "au:", "abs:", "co:", "jr:", "cat:", "rn:", "all:")
 """How arXiv's own search language begins."""

@@ -14,7 +14,7 @@ from typing import Any
 from orrery.evidence.feed.extra import FeedError
 
 VERSION = 1
-"""Of the tables below; a file of a later one is left alone."""
+"""Version of the tables below; a file of a later version is left alone."""
 
 APPLICATION = 0x6F727279
 """What marks the file as orrery's: "orry"."""
@@ -102,7 +102,7 @@ class Store:
         return application == APPLICATION
 
     def _marked(self) -> tuple[int, int, int]:
-        """Whose the file is, its version and how many tables it has: all at one moment, as others may be making it."""
+        """Application mark, version and number of tables of the file: all at one moment, as others may be making it."""
         is_own = not self._connection.in_transaction
         if is_own:
             self._connection.execute("begin")

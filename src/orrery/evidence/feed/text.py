@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 MAX_CHARACTERS = 20_000
-"""Of one field; an abstract has some 2,000."""
+"""Largest number of characters of one field; an abstract has some 2,000."""
 
 _TERMINAL = re.compile(r"\x1b\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-?]{0,40}[ -/]{0,4}[@-~]|\x1b[@-_]?")
 _TAG = re.compile(r"<!--.*?(?:-->|$)|<([/!?]?)([A-Za-z][A-Za-z0-9:]*)[^<>]*>", re.DOTALL)

@@ -1,4 +1,4 @@
-"""A curve in words: where a technique helps, where it hurts, and where the one becomes the other."""
+"""A curve as text: where a technique helps, where it hurts, and where the one becomes the other."""
 
 import math
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ def _where(curve: Curve, points: Sequence[Point], crossings: Sequence[float]) ->
 
 
 def _values(curve: Curve, points: Sequence[Point], is_better: bool | None) -> str:
-    """Those values of the input, by comma; by semicolon where they have commas of their own."""
+    """Values of the points with that ``is_better``, split by commas; by semicolons where a value has a comma."""
     text = [input_text(curve.input, p.value) for p in points if p.is_better is is_better]
     return ("; " if any(", " in value for value in text) else ", ").join(text)
 

@@ -63,7 +63,7 @@ class PaperEntry:
     related: tuple[Related, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """Return all fields as plain data."""
         names = [name for name in self.__dataclass_fields__ if name != "claims"]
         return {name: to_json(getattr(self, name)) for name in names} | {"claims": [j.to_json() for j in self.claims]}
 
@@ -95,7 +95,7 @@ def _links(paper: Paper) -> dict[str, str]:
 
 
 def _techniques(names: Sequence[str]) -> tuple[Mechanism, ...]:
-    """Those of the names that are techniques of the house, in the paper's order."""
+    """Return the techniques of the house among the names, in the paper's order."""
     if not names:
         return ()
     found = [(name, technique_named(name)) for name in names]

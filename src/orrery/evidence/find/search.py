@@ -24,7 +24,7 @@ WORDS_FRAC = 0.6
 """Weight of the words against the likeness, set on every other query of the ranking test."""
 
 MIN_FRAC = 0.15
-"""Of the best score; what is below has hardly anything to do with the query."""
+"""Smallest share of the best score; what is below has hardly anything to do with the query."""
 
 NEAR_KEY_RATIO = 0.85
 SHORTEST_KEY, MAX_KEY_WORDS = 4, 5
@@ -33,7 +33,7 @@ SHORTEST_TYPO = 7
 """How alike a misspelled key or word must be to what is meant, and how long a word is before it can be a typo."""
 
 MAX_WORDS = 64
-"""Of a query; the rest is not read."""
+"""Largest number of words of a query; the rest is not read."""
 
 BECAUSE = 6
 """Words that say why a paper was found."""

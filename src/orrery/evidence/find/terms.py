@@ -11,7 +11,7 @@ from pathlib import Path
 from orrery.base.sources import read_toml
 
 TOKENIZER = "porter unicode61 tokenchars '._'"
-"""Of the full-text index; likeness takes its stems from the same."""
+"""Tokenizer of the full-text index; likeness takes its stems from the same."""
 
 CONCEPT = "concept."
 """What a term begins with that stands for a line of synonyms and not for a word of the text."""

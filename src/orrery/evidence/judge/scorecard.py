@@ -44,7 +44,7 @@ class Scorecard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A curve as the file has it: which claim across which values, in words, and what was predicted there."""
+    """A curve as the file has it: which claim across which values, as text, and what was predicted there."""
 
     sweep: str
     predicted: tuple[float, ...]

@@ -16,7 +16,7 @@ from orrery.evidence.understanding.weights import shipped
 
 MIN_CONFIDENCE_FRAC = 0.5
 MAX_CLAIMS, MAX_NUMBERS = 40, 200
-"""Of one abstract; further ones are not looked at."""
+"""Largest numbers of claims and of numbers of one abstract; further ones are not looked at."""
 
 NEAR_CHARACTERS = 90
 """A word farther from a number than this says nothing about it."""

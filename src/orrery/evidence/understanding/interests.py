@@ -24,7 +24,7 @@ from orrery.evidence.find.terms import terms
 from orrery.evidence.understanding.understand import house, understood
 
 MIN_INTEREST = 0.1
-"""Of likeness; what is less alike than this is as unlike as anything."""
+"""Smallest likeness that counts; what is less alike is as unlike as anything."""
 
 MAX_WORDS = 3
 """That are named as shared."""

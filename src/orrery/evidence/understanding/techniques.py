@@ -23,7 +23,7 @@ MIN_FRAC = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A technique in words."""
+    """A technique and its description as text."""
 
     name: str
     words: str

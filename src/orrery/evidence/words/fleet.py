@@ -60,4 +60,4 @@ INPUTS: dict[str, str] = {
     "num_ring_nodes": "nodes of a ring",
 }
 UNITS = frozenset({"switches"})
-"""Of a network."""
+"""Units of a network."""

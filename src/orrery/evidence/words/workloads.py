@@ -44,4 +44,4 @@ INPUTS: dict[str, str] = {
 }
 
 UNITS = frozenset({"lines", "datasets"})
-"""Of program text; and what a study was tried on."""
+"""Units of program text, and of what a study was tried on."""
