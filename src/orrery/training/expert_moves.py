@@ -17,14 +17,14 @@ Floats = NDArray[np.float64]
 
 
 def routed_experts(job: TrainingJob) -> Experts | None:
-    """Of the first layer that has some, where a technique moves or copies them; None where nothing does."""
+    """Experts of the first layer that has some, where a technique moves or copies them; None where none does."""
     if is_in_order(job):
         return None
     return next((b.experts for b in job.model.blocks if b.experts), None)
 
 
 def copied_parameters(job: TrainingJob, x: Columns, expert_parameters: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Of a device's experts, those with copies on other ranks; and how many ranks have the most copied one."""
+    """A device's expert parameters that other ranks hold too, and the number of ranks with the most copied expert."""
     experts = routed_experts(job)
     if experts is None:
         return np.zeros(len(x)), np.ones(len(x), dtype=np.int64)
@@ -33,6 +33,6 @@ def copied_parameters(job: TrainingJob, x: Columns, expert_parameters: Floats) -
 
 
 def moved_parameters(job: TrainingJob, x: Columns, expert_parameters: Floats) -> Floats:
-    """Of a device's experts, those that came from another rank at a new placement."""
+    """A device's expert parameters that came from another rank at a new placement."""
     experts = routed_experts(job)
     return np.zeros(len(x)) if experts is None else by_ranks(job, experts, x.ep, "moved_frac") * expert_parameters

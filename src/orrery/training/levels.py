@@ -45,12 +45,12 @@ class Topology:
 
     @property
     def num_devices(self) -> int:
-        """Of the whole machine."""
+        """Number of devices of the whole machine."""
         return self.levels[-1].num_devices
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all levels, the single device first."""
+        """Names of all levels, the single device first."""
         return (DEVICE, *(x.name for x in self.levels))
 
     def size(self, name: str) -> int:

@@ -60,7 +60,7 @@ def held_bytes(
     job: TrainingJob, x: Columns, units: Units, which: NDArray[np.int64], *, stage: Stage, layers: Floats,
     in_flight: Floats, copies: Floats, has_head: NDArray[np.bool_], kinds: Sequence[Floats] = (),
 ) -> MemoryBytes:  # fmt: skip
-    """Of the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers.
+    """Bytes on the devices of one kind of stage; ``in_flight`` counts micro-batches of all the stage's layers.
 
     ``kinds`` are its layers of each kind, in the model's order; empty = in the model's proportion.
     """
@@ -213,14 +213,14 @@ def _state(job: TrainingJob, x: Columns, stage: Stage, copies: Floats | float) -
 
 
 def optimizer_bytes(job: TrainingJob) -> float:
-    """Of one parameter: a 32-bit copy and both moments."""
+    """Bytes of optimizer state per parameter: a 32-bit copy and both moments."""
     f, recipe = job.framework, job.recipe
     master = recipe.master_bytes if recipe.master_bytes >= 0 else f.master_bytes
     return 0.0 if job.task == "forward_backward" else master + (recipe.moments_bytes or f.moments_bytes)
 
 
 def weight_bytes(job: TrainingJob) -> float:
-    """Of one parameter. Frozen ones are cast once: only what products read is kept."""
+    """Bytes of weights per parameter. Frozen ones are cast once: only what products read is kept."""
     recipe = job.recipe
     if job.base_format:
         return BASE_WEIGHTS[job.base_format]

@@ -36,7 +36,7 @@ class StepTimes:
 
 @lru_cache(maxsize=16)  # bounds and costs of many families ask for the same layers
 def layer_pace(units: Units) -> StepTimes:
-    """Of the average layer."""
+    """Times (s) of the average layer."""
     job, x, f = units.job, units.layer, units.job.framework
     core, core_back = x.core_forward_s(f), x.core_backward_s(f)
     device_forward = (

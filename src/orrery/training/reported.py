@@ -12,17 +12,17 @@ from orrery.execution.train.framework import Framework
 from orrery.execution.train.layout import TrainingLayout
 
 Tool = Literal["allocated", "reserved", "device"]
-"""Who counts: the allocator what lives, the allocator what it holds, or the driver."""
+"""Memory that a tool reports: what lives in the allocator, what the allocator holds, or what the driver counts."""
 
 RESERVED_RATIO = 1.05
-"""Of the allocator's peak: the mean of SimuMax's published runs on B200 that state both."""
+"""Reserved memory over the allocator's peak: the mean of SimuMax's published runs on B200 that state both."""
 
 CONNECTION_BYTES = 4_194_304 + 4_915_200 + 524_288
 """What NCCL receives into from one neighbour on one channel: NCCL_BUFFSIZE, and its two low-latency protocols'."""
 
 CHANNELS, CONNECTIONS = 24, 3
-"""Of a group inside and between nodes of eight devices on a switch; a ring receives from one neighbour, a tree from the
-rank above and the one below. Both are set up with the group."""
+"""Channels of a group inside and between nodes of eight devices on a switch, and connections of each channel: a ring
+receives from one neighbor, a tree from the rank above and the one below. Both are set up with the group."""
 
 COMMUNICATOR_BYTES = CHANNELS * CONNECTIONS * CONNECTION_BYTES
 

@@ -48,7 +48,7 @@ class Size:
 
     @property
     def num_parameters(self) -> int:
-        """Of the layer, without norms."""
+        """Parameters of the layer, without norms."""
         return self.num_attention_parameters + self.num_ffn_parameters
 
 
@@ -108,7 +108,7 @@ Shapes = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 def _shapes(sizes: Sequence[Size], tp: int) -> tuple[Shapes, Shapes]:
-    """Of attention's two products and the feed-forward part's two."""
+    """Shapes of attention's two products, and of the feed-forward part's two."""
     hidden = np.array([s.hidden_size for s in sizes])
     heads = np.array([s.num_heads * s.head_size for s in sizes]) // tp
     keys = np.array([2 * s.num_kv_heads * s.head_size for s in sizes]) // tp

@@ -21,7 +21,7 @@ Counts = tuple[Floats, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageKinds:
-    """Of the first stage, of the second, and of the last."""
+    """Layers of each kind on the first stage, on the second, and on the last."""
 
     first: Counts
     middle: Counts
@@ -37,7 +37,7 @@ class StageKinds:
 
 
 def stage_kinds(found: Units, x: Columns, layers: StageLayers) -> StageKinds:
-    """Of each layout: chunks begin at 0, behind the first stage's, and where the last stage's first chunk does."""
+    """Layers by kind and layout: chunks begin at 0, after the first stage's, and at the last stage's first chunk."""
     each = found.num_layers / x.vp
     return StageKinds(
         first=kinds_from(found, 0.0 * layers.num_first, layers.num_first, x.vp),
@@ -47,7 +47,7 @@ def stage_kinds(found: Units, x: Columns, layers: StageLayers) -> StageKinds:
 
 
 def kinds_from(found: Units, start: Floats, layers: Floats, vp: NDArray[np.int64] | int) -> Counts:
-    """Of stages whose first of ``vp`` chunks begins at layer ``start``, and which hold so many layers in all."""
+    """Layers of each kind on stages of ``layers`` layers whose first of ``vp`` chunks begins at layer ``start``."""
     counts = [float(count) for count, _ in found.kinds]
     leading = found.job.model.num_leading_dense_layers
     if not leading:

@@ -33,12 +33,12 @@ class StageLayers:
 
     @property
     def most(self) -> Floats:
-        """Of the fullest stage."""
+        """Layers of the fullest stage."""
         return np.maximum(self.num_middle, self.num_first)
 
 
 def stage_layers(num_layers: int, x: Columns) -> StageLayers:
-    """Of each layout."""
+    """Layers of the first, middle and last stage, for each layout."""
     chunks = x.pp * x.vp
     missing = -(-num_layers // chunks) * chunks - num_layers
     everywhere, over = np.divmod(missing, x.pp)

@@ -22,7 +22,7 @@ class Wire:
         return self.block_elements > 0
 
     def sent_bytes(self, elements: float) -> float:
-        """Of so many elements, scales included."""
+        """Bytes on the wire for ``elements`` elements, scales included."""
         scale = self.scale_bytes / self.block_elements if self.is_quantised else 0.0
         return elements * (self.element_bytes + scale)
 

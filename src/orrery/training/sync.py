@@ -69,7 +69,7 @@ class Groups:
         self.ratio = np.array([near if n * step <= inside else far for n, step in self.known])[self.which]
 
     def time_s(self, kind: str, message_bytes: Floats) -> Floats:
-        """Of one collective a layout."""
+        """Time (s) of one collective, for each layout."""
         if self.is_alone:
             return np.zeros(message_bytes.shape)
         return self.ratio * curves_of(self.job, kind, self.known).time_s(self.which, message_bytes)

@@ -49,13 +49,13 @@ def energy_bound_j(job: TrainingJob, x: Columns, time_s: Floats) -> Floats:
 
 
 def least_flops(job: TrainingJob) -> float:
-    """Of one step over all devices, counting no attention: products with every active parameter but embeddings."""
+    """Least operations of one step, all devices: products with every active parameter but embeddings, no attention."""
     backward = 1.0 if job.task in FROZEN else 2.0
     active = sum(b.count * sum(p.num_parameters for p in b.linears) for b in job.model.blocks)
     return 2.0 * (1.0 + backward) * active * job.tokens_per_step
 
 
 def energy_j(steps: Steps) -> Floats:
-    """Of one step over all devices."""
+    """Energy (J) of one step over all devices."""
     x = steps.columns
     return power_w(steps) * steps.time_s * (x.tp * x.cp * x.pp * x.dp)

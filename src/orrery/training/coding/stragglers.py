@@ -29,7 +29,7 @@ def is_bursty(late: Bools, knobs: CodingKnobs) -> bool:
 def gilbert_elliott(
     num_workers: int, num_rounds: int, *, late_frac: float, leave_frac: float, seed: int = 0
 ) -> Bools:  # fmt: skip
-    """Who is slow, (rounds, workers): each worker a two-state Markov chain of its own. [gilbert-1960, elliott-1963]
+    """Draw who is slow, (rounds, workers): each a two-state Markov chain of its own. [gilbert-1960, elliott-1963]
 
     ``late_frac`` of worker-rounds are slow in the long run; a slow worker recovers with ``leave_frac`` a round, so
     bursts last 1 / leave_frac rounds on average. ``leave_frac = 1 - late_frac`` is a chain without memory.

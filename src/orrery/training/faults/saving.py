@@ -54,12 +54,12 @@ class Saving:
 
     @property
     def copy_bytes_per_s(self) -> float:
-        """Of one device into host memory, all devices of a node at once."""
+        """Bandwidth (bytes/s) of one device into host memory, all devices of a node at once."""
         return min(self.device_to_host_bytes_per_s, self.host_memory_bytes_per_s / self.devices_per_node)
 
     @property
     def write_bytes_per_s(self) -> float:
-        """Of one device's part into storage, all devices at once."""
+        """Bandwidth (bytes/s) of one device's part into storage, all devices at once."""
         return min(self.node_storage_bytes_per_s / self.devices_per_node, self.storage_bytes_per_s / self.num_devices)
 
     @property

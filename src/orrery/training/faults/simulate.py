@@ -17,7 +17,7 @@ from orrery.training.faults.model import CheckpointPlan, FaultModel, RunPlan
 
 Floats = NDArray[np.float64]
 MAX_FAILURES = 1_000_000
-"""Of one run: beyond it, it is taken never to end."""
+"""Most failures of one run: a run that has more is taken never to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Runs:
 
     @property
     def useful_frac(self) -> float:
-        """Of the mean time."""
+        """Share of the mean time that is useful work."""
         return self.work_s / float(self.time_s.mean())
 
     def percentile_s(self, percent: float) -> float:

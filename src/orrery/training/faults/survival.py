@@ -37,7 +37,7 @@ def survived_losses_frac(num_groups: int, group_nodes: int, num_parity: int, num
 
 
 def _product(left: list[int], right: list[int], most: int) -> list[int]:
-    """Of two polynomials in whole numbers, up to a degree."""
+    """Product of two polynomials with integer coefficients, up to degree ``most``."""
     product = [0] * min(most + 1, len(left) + len(right) - 1)
     for i, a in enumerate(left):
         for j, b in enumerate(right[: max(0, len(product) - i)]):

@@ -20,7 +20,7 @@ from orrery.network import Collective
 from orrery.training.graphs.volume import GraphModel, Parts
 
 INDEX_BYTES = 8.0
-"""Of an edge: the neighbour's number and its weight, 32 bits each."""
+"""Bytes read per edge: the neighbor's number and its weight, 32 bits each."""
 
 SIXTEEN_BIT_BYTES = 2.0
 """Element-wise kernels are timed by 16-bit words."""

@@ -35,12 +35,12 @@ class GraphModel:
 
     @property
     def row_bytes(self) -> float:
-        """Of one vertex in one layer."""
+        """Bytes of one vertex's row in one layer."""
         return self.hidden_size * self.element_bytes
 
     @property
     def border_bytes(self) -> float:
-        """Of one vertex at the border of two stages."""
+        """Bytes of one vertex that cross the border of two stages, per pass."""
         return self.row_bytes * (2 if self.passes_first else 1)
 
 
@@ -105,7 +105,7 @@ class Volume:
 
 
 def volume(parts: Parts, model: GraphModel, num_stages: int = 1) -> Volume:
-    """Of ``num_stages`` stages, each of one device a part; one stage is graph parallelism, one part the pipeline."""
+    """Bytes sent by ``num_stages`` stages, a device a part; one stage is graph parallelism, one part the pipeline."""
     if not 1 <= num_stages <= model.num_layers:
         raise ScenarioError(f"stages: got {num_stages} for {model.num_layers} layers; write 1 to as many.")
     return Volume(

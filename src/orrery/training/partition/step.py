@@ -36,7 +36,7 @@ class PartitionedStep:
 
     @property
     def time_s(self) -> float:
-        """Of the step."""
+        """Time (s) of the step."""
         return sum(self.parts.values())
 
     @property

@@ -18,7 +18,7 @@ VECTOR_BYTES = 4.0
 """A 32-bit number a token, of a sum inside a norm or a softmax."""
 
 STATE_BYTES = 16.0
-"""Of a trained parameter: 16-bit weight and gradient, 32-bit copy and two moments of Adam."""
+"""Bytes of state per trained parameter: 16-bit weight and gradient, 32-bit copy and two moments of Adam."""
 
 UPDATE_BYTES = 28.0
 """What Adam moves for a parameter: reads gradient, copy and moments (14), writes copy, moments and weight (14)."""

@@ -23,7 +23,7 @@ ATTENTION_SCORES = 2
 """Matrices of tokens by tokens that a head leaves without a fused kernel: scores and weights."""
 
 RESIDUAL_OUTPUTS = 6
-"""Of a layer, per token and as wide as the model, on every device whole: two norms, two projections, two sums."""
+"""Outputs of a layer per token, as wide as the model, whole on every device: two norms, two projections, two sums."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class DeviceMemory:
 def training_memory(
     model: Model, num_shards: int, *, sequence_tokens: int, num_sequences: int = 1, element_bytes: float = 4.0
 ) -> DeviceMemory:  # fmt: skip
-    """Of training with Adam, nothing recomputed: weight, gradient and two moments of ``element_bytes`` a parameter.
+    """Bytes per device under Adam, nothing recomputed: weight, gradient and two moments, each of ``element_bytes``.
 
     Cut matrices are shared out; norms and biases are whole on every device, and so are a layer's residual outputs.
     """

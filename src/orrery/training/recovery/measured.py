@@ -50,7 +50,7 @@ def _like(weights: Floats, draws: np.random.Generator) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageLoss:
-    """Of one lost stage at one moment of a run."""
+    """Effect of losing one stage at one moment of a run."""
 
     stage: int
     after_steps: int

@@ -24,7 +24,7 @@ SMALL = 1e-8
 """Under roots and quotients."""
 
 BETAS = 0.9, 0.999
-"""Of Adam's means, as its authors propose."""
+"""Decay rates of Adam's two means, as its authors propose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

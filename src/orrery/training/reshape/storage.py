@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from orrery.base.errors import ScenarioError
 
 ATOM_BYTES = 12.0
-"""Of a parameter: weight and two moments of Adam, 32 bits each."""
+"""Bytes per parameter: weight and two moments of Adam, 32 bits each."""
 
 SHARD_BYTES = 14.0
 """The same, and the 16-bit weights that mixed-precision training saves beside them. [rajbhandari-2020]"""

@@ -24,7 +24,7 @@ PRODUCTS_BACKWARD_RATIO, ATTENTION_BACKWARD_RATIO, RING_BACKWARD_RATIO = 2.0, 2.
 """Against the forward pass; attention makes five products for two [flash-attention-2]."""
 
 ELEMENT_BYTES, STATE_BYTES = 2.0, 16.0
-"""Of an activation; of a parameter with gradient, copy and moments."""
+"""Bytes of an activation, and of a parameter with gradient, copy and moments."""
 
 TILE_TOKENS = 256
 """Ranks fill their tokens up to whole tiles of the products."""
@@ -82,7 +82,7 @@ def mixer_of(block: Block) -> SoftmaxAttention:
 
 
 def _kept_elements(model: Model, block: Block) -> float:
-    """Of a token in a layer: two residuals, queries, keys, values, attention's result, gate, up and product."""
+    """Elements kept per token and layer: two residuals, queries, keys, values, attention output, gate, up, product."""
     mixer = mixer_of(block)
     heads = 2 * mixer.num_heads * mixer.head_size + 2 * mixer.num_kv_heads * mixer.head_size
     ffn = block.activation_elements

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CENTRE_SPREAD, INPUT_NOISE = 2.5, 0.3
-"""Of centres against a cluster's own scatter of one, and of the noise on every input: classes overlap a little."""
+"""Spread of cluster centers, where a cluster's own is one, and noise on every input: classes overlap a little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ from orrery.engine.streams import stream
 from orrery.training.small.data import Floats, Ints, Split
 
 ADAM_DECAYS, ADAM_FLOOR = (0.9, 0.999), 1e-8
-"""Of both moments, and what keeps the division finite. [kingma-2015]"""
+"""Decay rates of both moments, and what keeps the division finite. [kingma-2015]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ def cross_entropy(logits: Floats, labels: Ints) -> tuple[float, Floats]:
 
 
 def affine_gradients(inputs: Floats, outgoing: Floats) -> list[Floats]:
-    """Of weights and biases, from a layer's inputs and the gradient of what leaves it."""
+    """Gradients of weights and biases, from a layer's inputs and the gradient of its outputs."""
     return [inputs.T @ outgoing, outgoing.sum(axis=0)]
 
 

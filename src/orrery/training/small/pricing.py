@@ -15,12 +15,12 @@ from orrery.kernels.energy import energy_j
 from orrery.training.small.work import StepWork
 
 LAUNCH_S = 1e-5
-"""Of one kernel from an eager framework's host thread; assumed."""
+"""Time (s) to launch one kernel from an eager framework's host thread; assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """Of some steps, or of their mean."""
+    """Time, energy, operations and bytes of some steps, or of their mean."""
 
     time_s: float
     device_s: float  # kernels alone
@@ -31,7 +31,7 @@ class Price:
     state_bytes: float  # likewise
 
     def times(self, steps: float) -> "Price":
-        """So many steps of this price."""
+        """Price of ``steps`` steps, each at this price."""
         return Price(
             time_s=steps * self.time_s, device_s=steps * self.device_s, energy_j=steps * self.energy_j,
             flops=steps * self.flops, bytes=steps * self.bytes, activation_bytes=self.activation_bytes,

@@ -80,7 +80,7 @@ class _Problem:
         return [Layer(*pair) for pair in zip(arrays[::2], arrays[1::2], strict=True)]
 
     def gradient(self, vector: Floats, worker: int, step: int) -> Floats:
-        """Of the worker's batch of that step."""
+        """Gradient of the loss on the worker's batch of that step."""
         draw = stream(self.seed, f"small/stale/{worker}/{step}")
         rows = draw.choice(self.parts[worker], BATCH)
         found = gradients(self.network(vector), self.data.train.rows[rows], self.data.train.labels[rows])[1]

@@ -13,7 +13,7 @@ from orrery.base.errors import ScenarioError
 from orrery.kernels.ops import Elementwise, Gemm
 
 WORD_BYTES, ADAM_WORDS, TRAINED_WORDS = 4.0, 7, 4
-"""Of a number; moved by an update; and held for a trained weight: itself, its gradient and two moments."""
+"""Bytes of a number; words that an update moves; and words held per trained weight: weight, gradient, two moments."""
 
 ADD_BYTES = 6.0
 """What the element-wise addition, by which all element-wise work is timed, moves for an element."""
@@ -21,7 +21,7 @@ ADD_BYTES = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Of the perceptron and of a batch."""
+    """Sizes of the perceptron and of a batch."""
 
     inputs: int
     hidden: tuple[int, ...]

@@ -9,7 +9,7 @@ from orrery.training.state_plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroThreeKnobs:
-    """Nothing to set."""
+    """Knobs of ZeRO-3: none."""
 
 
 def rule(topology: Topology, knobs: ZeroThreeKnobs) -> Plan:
