@@ -85,7 +85,7 @@ class Bench:
     """Every plan of every set-up, each simulated once."""
 
     def __init__(self) -> None:
-        """Nothing is simulated yet."""
+        """Start with no plan simulated."""
         self._run = cache(self._one)
         self._setups: dict[tuple[str, ...], Setup] = {}
 

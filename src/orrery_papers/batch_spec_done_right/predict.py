@@ -22,7 +22,7 @@ CALL_S = 1e-5
 """What one eager call of the framework takes the host; assumed: a few microseconds of Python and as many of launch."""
 
 CALLS_PER_SHIFT, CALLS_PER_STACK = 6, 2
-"""Of one layer: four numbers read back and two copies for each sequence; one joining each of keys and values."""
+"""Calls of one layer: four numbers read back and two copies per sequence; one to join each of keys and values."""
 
 SIGMA = 1.2
 """Spread of the prompts: see [unstated] prompts."""

@@ -97,7 +97,7 @@ def one_pass(setup: Setup, rule: str) -> Price:
 
 
 def loader_s(setup: Setup) -> float:
-    """Of the host for one point, from the baseline's epochs; see [unstated] data_loader."""
+    """Host time (s) for one point, from the baseline's epochs; see [unstated] data_loader."""
     points = setup.number("num_baseline_epochs") * setup.number("num_training_points")
     return setup.number("baseline_run_s") / points
 

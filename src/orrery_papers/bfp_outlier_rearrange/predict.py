@@ -31,7 +31,7 @@ class Head:
     order: NDArray[np.intp]
 
     def error_frac(self, format: str, *, is_sorted: bool) -> float:
-        """Of scores whose keys are stored in the format."""
+        """Relative error of scores whose keys are stored in the format."""
         places = self.order if is_sorted else np.arange(len(self.order))
         stored = round_trip(np.ascontiguousarray(self.keys[:, places]), format)
         exact = self.queries @ self.keys.T

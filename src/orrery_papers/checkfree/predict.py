@@ -89,7 +89,7 @@ def measured_ratio(num_stages: int, step_failure_frac: float, swaps_ends: bool) 
 
 @cache
 def measured_steps(num_stages: int, step_failure_frac: float, swaps_ends: bool) -> float:
-    """Of all seeds together."""
+    """Steps to the loss of a run that loses no stage, summed over all seeds."""
     shape = Shape(num_stages=num_stages)
     return sum(
         steps_with_losses(shape, MEASURED_STEPS, step_failure_frac, swaps_ends=swaps_ends, seed=seed) for seed in SEEDS

@@ -40,5 +40,5 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def products_per_s(setup: Setup) -> float:
-    """Of one core or one processor of vectors."""
+    """Products per second of one core or one processor of vectors."""
     return setup.number("num_vector_products") * setup.number("num_vector_units") * setup.number("core_clock_hz")

@@ -36,7 +36,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def efficiency(setup: Setup, name: str) -> float:
-    """Of one technique with the set-up's local steps."""
+    """Scaling efficiency of one technique with the set-up's local steps."""
     technique, one = get_local_updates(name), replica(setup)
     knobs = technique.knobs(num_steps=int(setup.number("num_local_steps"))) if name == "co2" else technique.knobs()
     return scaling_efficiency(one, technique.rule(one, knobs))

@@ -20,7 +20,7 @@ from orrery_papers.shared.layer_costs import decode_attention_s, geometric_mean,
 CACHE, BASELINE_CACHE = "int4_weight_only", "fp16"
 BASELINE_WEIGHTS = "int4_weight_only"
 USABLE_FRAC = 0.9
-"""Of device memory, for weights and cache: what serving engines take by default."""
+"""Share of device memory for weights and cache: what serving engines take by default."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

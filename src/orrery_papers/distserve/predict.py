@@ -69,7 +69,7 @@ class Trial:
 
     @property
     def share(self) -> float:
-        """Of requests that must be in time."""
+        """Share of requests that must be in time."""
         return self.setup.number("slo_attainment_frac", 0.9)
 
     def at(self, rate_per_s: float) -> Requests:

@@ -64,7 +64,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def cases(setup: Setup) -> Iterator[Case]:
-    """Everything that is swept."""
+    """Yield all cases of the sweep."""
     models = [word.strip() for word in setup.word("models").split(",")]
     degrees = [int(word.strip().removeprefix("tp")) for word in setup.word("layouts").split(",")]
     sizes = product(models, degrees, setup.numbers("context_tokens_swept"), setup.numbers("batches_swept"))

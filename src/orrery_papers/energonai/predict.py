@@ -46,7 +46,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def serving(words: Setup, layout: str, layers: int, device: str = TENSOR_DEVICE) -> Deployment:
-    """That many layers of the model, in 16 bits."""
+    """Deployment of ``layers`` layers of the model, in 16 bits."""
     return _deployed(words.name, layout, layers, device)
 
 

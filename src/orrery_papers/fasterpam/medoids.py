@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MIN_GAIN = 1e-9
-"""Of the mean distance: below, a swap is rounding error."""
+"""Least gain of a swap, as a share of the mean distance: below, a swap is rounding error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

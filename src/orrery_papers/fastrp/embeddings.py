@@ -29,7 +29,7 @@ class WalkTraining:
     num_features: float
 
     def num_flops(self, num_nodes: float) -> float:
-        """Of the whole training; each walk passes once."""
+        """Operations of the whole training; each walk passes once."""
         pairs = self.num_walks * self.num_walk_nodes * (self.num_window_nodes + 1.0)
         return num_nodes * pairs * log2(num_nodes) * NUM_TREE_FLOPS * self.num_features
 
@@ -42,6 +42,6 @@ class SparseProjection:
     num_features: float
 
     def num_flops(self, num_nodes: float, num_edges: float) -> float:
-        """Of all powers; every edge counts in both directions."""
+        """Operations of all powers; every edge counts in both directions."""
         products = 2.0 * 2.0 * num_edges * self.num_features
         return self.num_powers * (products + NUM_ROW_FLOPS * num_nodes * self.num_features)

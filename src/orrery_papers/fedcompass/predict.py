@@ -11,7 +11,7 @@ from orrery.fleet.federated.registry import get_schedule
 from orrery_papers.shared.layer_costs import geometric_mean
 
 TARGET_FRAC = 0.98
-"""Of the accuracy with which the synchronous run ends."""
+"""Target, as a share of the accuracy with which the synchronous run ends."""
 
 STEP_S = 0.01
 """What the speeds of a set-up are multiples of."""

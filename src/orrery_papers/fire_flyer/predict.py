@@ -76,6 +76,6 @@ def sums(setup: Setup) -> tuple[Reduced, Reduced]:
 
 
 def switches(setup: Setup) -> int:
-    """Of the zones, and between them."""
+    """Number of switches in the zones and between them."""
     zone = num_switches(int(setup.number("num_zone_endpoints")), int(setup.number("num_switch_ports")), 2)
     return int(setup.number("num_zones")) * zone + int(setup.number("num_joining_switches"))

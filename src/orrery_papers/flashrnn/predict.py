@@ -56,7 +56,7 @@ def launched_s(setup: Setup, num_kernels: int, each_s: float) -> float:
 
 
 def widths(setup: Setup) -> tuple[int, int]:
-    """Of the widest head over all processors, and on one that also sums gradients."""
+    """Widths of the widest head over all processors, and of the widest on one that also sums gradients."""
     processors = get_device(setup.word("device")).num_compute_units
     gates, share = int(setup.number("num_gates")), setup.number("weight_register_frac")
     wide = widest_head(gates, processors, register_frac=share)

@@ -60,7 +60,7 @@ def run_of(setup: Setup, recipe: str, micro_batch: int = 0) -> Trained:
 
 
 def fastest(setup: Setup, recipe: str) -> Trained:
-    """Of the micro-batches that were tried and fit."""
+    """Fastest run among the micro-batches that were tried and fit."""
     runs = [run_of(setup, recipe, int(batch)) for batch in setup.numbers("batches_swept")]
     have = USABLE_FRAC * runs[0].job.cluster.device.memory_capacity_bytes
     fits = [run for run in runs if run.peak_memory_bytes <= have] or runs[:1]

@@ -87,7 +87,7 @@ def network(setup: Setup) -> Perceptron:
 
 
 def rows(setup: Setup) -> int:
-    """Of one step."""
+    """Number of rows in one step."""
     return int(setup.number("num_rows"))
 
 

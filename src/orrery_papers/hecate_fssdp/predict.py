@@ -38,7 +38,7 @@ def skews(setup: Setup) -> tuple[float, ...]:
 
 
 def gain(setup: Setup, skew: float) -> float:
-    """Of both passes of a layer."""
+    """Speedup of a layer, both passes together."""
     whole = np.array([passes_s(setup, skew, name) for name in ("expert-serial", "sparse-materialisation")])
     return float(whole[0] / whole[1])
 

@@ -39,12 +39,12 @@ class Local:
 
     @property
     def experts(self) -> Experts:
-        """Of a layer."""
+        """Experts of a layer."""
         return next(b.experts for b in self.served.model.blocks if b.experts)
 
     @property
     def layers(self) -> int:
-        """Those that have experts."""
+        """Number of layers that have experts."""
         return sum(b.count for b in self.served.model.blocks if b.experts)
 
     @property
@@ -105,7 +105,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def decode_gain(x: Local, retained: float) -> float:
-    """Of a run of single tokens."""
+    """Speedup of a run of single tokens."""
     setup, e = x.setup, x.experts
     trace = Trace(
         num_layers=x.layers, num_experts=e.num_experts, experts_per_token=e.experts_per_token,
@@ -120,7 +120,7 @@ def decode_gain(x: Local, retained: float) -> float:
 
 
 def prefill_gain(x: Local, retained: float, tokens: int) -> float:
-    """Of a prompt whose tokens choose experts at random, by a popularity of its own in each layer."""
+    """Speedup of a prompt whose tokens choose experts at random, by a popularity of its own in each layer."""
     e, shares, draws = x.experts, x.shares, np.random.default_rng(0)
     held = frozenset(range(round(retained * e.num_experts)))
     plain = shared = x.other_s(prompts(np.array([tokens])))

@@ -37,7 +37,7 @@ def instance_tokens(setup: Setup, device: str = "") -> float:
 
 
 def pooled(setup: Setup, instances: int, *, lends: bool = True) -> Service:
-    """So many instances of one device each."""
+    """Service of ``instances`` instances with one device each."""
     pool = Pool(deployment=deployment(setup, model=MODEL), replicas=instances)
     return Service(
         pools=(pool,), policy="prefill-first", policy_knobs=KNOBS, lends_cache=lends, is_same_node=True

@@ -27,7 +27,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def fine(setup: Setup) -> Iterator[Prediction]:
-    """Of which widths the integers lose less than the floats."""
+    """Predict at which widths the integers lose less than the floats."""
     names, block = formats(setup), block_of(setup)
     yield Prediction(
         claim="block",

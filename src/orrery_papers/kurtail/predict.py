@@ -19,7 +19,7 @@ from orrery.numerics.rotations.tails import kurtosis
 Floats = NDArray[np.float64]
 
 FACTORS, FREEDOM, NOISE = 8, 3.0, 0.3
-"""Of the drawn activations: see the set-up."""
+"""Factors, degrees of freedom and noise of the drawn activations: see the set-up."""
 
 NUM_STEPS, TURN_RATIO, DRAWS = 100, 0.1, 5
 
@@ -55,7 +55,7 @@ def devices(setup: Setup) -> Iterator[Prediction]:
 
 
 def errors(setup: Setup) -> tuple[float, list[float], tuple[float, float, float]]:
-    """Of the learned rotation and of random ones; and kurtosis as it is, after a random and after the learned one."""
+    """Errors of the learned rotation and of random ones; kurtosis as it is, after a random and the learned one."""
     width, tokens = int(setup.number("num_hidden")), int(setup.number("num_calibration_tokens"))
     seen, new = activations(width, 2 * tokens).reshape(2, tokens, width)
     rotation = lighter_tails(seen, num_steps=NUM_STEPS, turn_ratio=TURN_RATIO, seed=0)

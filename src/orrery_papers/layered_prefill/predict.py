@@ -24,7 +24,7 @@ COUNT = 300
 """Requests of a run, where the claim does not say."""
 
 VERSION = "0.10.2"
-"""Of vLLM, whose host constants both systems get: the paper's own engine was not measured."""
+"""Version of vLLM, whose host constants both systems get: the paper's own engine was not measured."""
 
 FIRST_TOKEN_S = {"arXiv summarization": 10.0, "ShareGPT": 5.0}
 """The objective's first half: [unstated] slo_values."""

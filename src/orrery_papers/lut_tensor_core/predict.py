@@ -37,7 +37,7 @@ def entries_of(setup: Setup) -> Numbers:
 
 
 def gain_of(setup: Setup, entries: Numbers) -> Gain:
-    """Of the set-up's tile with entries of that format over multipliers of the activations'."""
+    """Gain of the set-up's tile with entries of that format over multipliers of the activations'."""
     numbers: Numbers = "fp16" if setup.number("num_activation_bits") == 16 else "int8"
     bits = int(setup.number("num_weight_bits"))
     return gain(tile_of(setup, "tile"), bits, entries, tile_of(setup, "baseline_tile"), numbers)

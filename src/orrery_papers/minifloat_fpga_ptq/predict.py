@@ -84,7 +84,7 @@ def sweep(setup: Setup) -> list[Point]:
 
 
 def front(points: Sequence[Point], cost: str) -> list[Point]:
-    """Those that no other point beats in cost and error, cheapest first."""
+    """Points that no other point beats in cost and error, cheapest first."""
     retained: list[Point] = []
     for point in sorted(points, key=lambda p: (getattr(p, cost), p.error_frac)):
         if not retained or point.error_frac < retained[-1].error_frac:

@@ -45,6 +45,6 @@ def counting(setup: Setup) -> RadixSort:
 
 
 def time_s(setup: Setup, way: RadixSort) -> float:
-    """Of the set-up's keys on its device."""
+    """Time (s) to sort the set-up's keys on its device."""
     device = get_device(setup.word("device"))
     return sort_s(way, setup.number("num_keys"), int(setup.number("num_key_bits")), device)

@@ -18,7 +18,7 @@ of merging: the best few neighbours, sums of centres, one score, votes."""
 
 LOADS = 2.0
 LOOP_INSTRUCTIONS = 2.0
-"""Of a turn: loads, and the address and branch where hardware runs no loops."""
+"""Instructions of a turn: loads, and the address and branch where hardware runs no loops."""
 
 CYCLES = "cycles of emulated operations, which are assumed, and the loops' shares of them"
 WATTS = "what the chips draw, which is assumed"
@@ -70,7 +70,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def per_loop(setup: Setup, of: Callable[[Loop], float]) -> dict[str, float]:
-    """Something of every algorithm, on the set-up's number of elements."""
+    """Value of ``of`` for the loop of every algorithm, on the set-up's number of elements."""
     elements = int(setup.number("num_elements"))
     return {
         name: of(Loop(name=name, num_elements=elements, num_floats=floats, num_others=others, num_serial=serial))

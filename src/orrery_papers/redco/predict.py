@@ -37,7 +37,7 @@ def predict(paper: Paper) -> Iterator[Prediction]:
 
 
 def memory(setup: Setup, model: str = "") -> DeviceMemory:
-    """Of one device of a set-up, with its own model or another one."""
+    """Memory (bytes) of one device of a set-up, with its own model or another one."""
     return training_memory(
         get_model(model or setup.word("model")), int(setup.number("num_devices")),
         sequence_tokens=int(setup.number("sequence_tokens")), num_sequences=int(setup.number("num_global_batch")),

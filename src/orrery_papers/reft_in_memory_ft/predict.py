@@ -18,7 +18,7 @@ SELDOM_STEPS = 10_000
 
 KNOBS = InMemoryKnobs(group_nodes=6, num_parity=1)  # see [unstated] groups
 TINY_STEP_S = 1e-9
-"""Nothing to hide a copy under: what is compared is how long a save takes, not what of it shows."""
+"""Step too short to hide a copy under: what is compared is how long a save takes, not what of it shows."""
 
 
 def predict(paper: Paper) -> Iterator[Prediction]:

@@ -30,7 +30,7 @@ class Bench:
     """The capacities of one paper's set-ups, each found once."""
 
     def __init__(self, paper: Paper) -> None:
-        """Nothing is searched yet."""
+        """Start with no capacity searched."""
         self.setups = paper.setups
         self.capacity = cache(self._capacity)
 
@@ -39,7 +39,7 @@ class Bench:
         return capacity(service(setup, system, budget_tokens, layout), setup, limit_s)
 
     def ratio(self, setup: Setup, baseline: str, layout: str = "") -> tuple[float, str]:
-        """Chunked prefill over a baseline, at the set-up's limit and budget, and both rates in words."""
+        """Capacity of chunked prefill over a baseline's, at the set-up's limit and budget, and both rates as text."""
         limit_s, budget = setup.number("slo_tbt_s"), int(setup.number("max_num_batched_tokens"))
         ours = self.capacity(setup.name, "sarathi", limit_s, budget)
         theirs = self.capacity(setup.name, baseline, limit_s, budget, layout)

@@ -20,7 +20,7 @@ class Convolution:
 
     @property
     def num_multiply_adds(self) -> int:
-        """Of one picture, forward."""
+        """Multiply-adds of one picture, forward."""
         return self.num_results * self.kernel**2 * self.num_inputs
 
     @property

@@ -29,7 +29,7 @@ class Pass:
 
     @property
     def kernels_s(self) -> Floats:
-        """Everything but the collectives."""
+        """Time (s) of the pass without its collectives."""
         return self.total_s - self.network_s
 
     @property

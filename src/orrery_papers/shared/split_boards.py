@@ -29,7 +29,7 @@ def flops(layers: Sequence[Convolution]) -> float:
 
 
 def bottleneck_bytes(setup: Setup, channels: float) -> float:
-    """Of one input's bottleneck as it is sent."""
+    """Bytes of one input's bottleneck as it is sent."""
     return channels * setup.number("num_bottleneck_side") ** 2 * setup.number("num_bottleneck_bits") / BITS_PER_BYTE
 
 

@@ -40,7 +40,7 @@ class Trained:
 
     @property
     def tokens_per_s_per_device(self) -> float:
-        """Of each device."""
+        """Tokens per second of each device."""
         return self.job.tokens_per_step / self.step_s / self.layout.num_devices
 
     @property
@@ -51,7 +51,7 @@ class Trained:
 
     @property
     def peak_frac(self) -> float:
-        """Those operations over the dense peak."""
+        """Operations per second as Megatron-LM counts them, over the dense peak."""
         return self.megatron_flops_per_s_per_device / peak_flops_per_s(self.job)
 
     @property
@@ -61,7 +61,7 @@ class Trained:
 
 
 def megatron_flops(job: TrainingJob, is_recomputed: bool) -> float:
-    """Of one step: 96 B s l h^2 (1 + s / 6h + V / 16 l h); 72 where layers run forward once. [narayanan-2021]
+    """FLOPs of one step: 96 B s l h^2 (1 + s / 6h + V / 16 l h); 72 where layers run forward once. [narayanan-2021]
 
     Attention counts as if it were not causal. The head is never recomputed, which the form already says.
     """

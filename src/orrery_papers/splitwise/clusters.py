@@ -34,13 +34,13 @@ PROMPT_SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65)
 PerLayer = Mapping[str, float]
 
 MEASURED: PerLayer = {}
-"""Nothing beyond the host time that is measured for the engine's releases."""
+"""Host time (s) per layer beyond what is measured for the engine's releases: none."""
 
 PERCENTS, TIMES = (50, 90, 99), ("ttft", "tbt", "e2e")
 
 
 def machine(setup: Setup, device: str, role: Role = "all", count: int = 1, eager: PerLayer = MEASURED) -> Pool:
-    """So many machines of eight devices, each with the whole model."""
+    """Pool of ``count`` machines of eight devices, each with the whole model."""
     d = deployment(
         setup, device=device, max_num_seqs=int(setup.number("max_num_seqs")),
         max_num_batched_tokens=int(setup.number("prefill_max_num_batched_tokens", 2048)),
@@ -121,7 +121,7 @@ def eager(paper: Paper) -> PerLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """The best numbers of prompt and token machines, their rate, and both in words."""
+    """The best numbers of prompt and token machines, their rate, and both as text."""
 
     mix: tuple[int, int]
     requests_per_s: float
@@ -163,7 +163,7 @@ class Bench:
         )  # fmt: skip
 
     def baseline(self, name: str, device: str, machines: int) -> float:
-        """So many machines that do both."""
+        """Highest rate (requests/s) of ``machines`` machines that do both."""
         return self._rate(name, together(self.setups[name], device, machines, self.eager))
 
     def stated(self, name: str) -> float:
@@ -184,7 +184,7 @@ class Bench:
         return Tuned(mix=best, requests_per_s=rates[best], words=words)
 
     def mixed(self, name: str, mix: tuple[int, int]) -> float:
-        """So many prompt and token machines of the set-up's kinds."""
+        """Highest rate (requests/s) of ``mix`` prompt and token machines of the set-up's kinds."""
         served = apart(self.setups[name], eager=self.eager)
         pools = tuple(replace(p, replicas=n) for p, n in zip(served.pools, mix, strict=True))
         return self._rate(name, replace(served, pools=pools))

@@ -81,7 +81,7 @@ def machine(setup: Setup) -> Machine:
 
 
 def speedups(setup: Setup) -> list[float]:
-    """Of every sub-layer."""
+    """Speedup of every sub-layer."""
     ours = machine(setup)
     return [in_turns(p, ours).time_s / triggered(p, ours).time_s for p in products(setup)]
 

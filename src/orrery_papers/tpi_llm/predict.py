@@ -10,7 +10,7 @@ from orrery.models.model import Model
 from orrery.network.home import ring_s, star_s
 
 HELD_BYTES, FILE_BYTES = 4.0, 2.0
-"""Of one number: FP32 in memory, 16 bits in its file."""
+"""Bytes of one number: FP32 in memory, 16 bits in its file."""
 
 ASSUMED = "drives, processors and the prompt are assumed"
 PEAK = "the window of the measured run, and buffers of the framework that are not counted"

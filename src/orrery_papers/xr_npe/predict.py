@@ -41,7 +41,7 @@ def errors_db(setup: Setup) -> dict[str, list[float]]:
 
 
 def error_db(x: np.ndarray, name: str) -> float:
-    """Of one layer: floats by rows as wide as their range, posits about one, where they are finest."""
+    """SQNR (dB) of one layer: floats by rows as wide as their range, posits about one, where they are finest."""
     if name.startswith("posit"):
         size = np.sqrt(np.mean(np.square(x), axis=-1, keepdims=True))
         return compare(x / size, round_trip(x / size, f"{name}/none")).sqnr_db
