@@ -58,8 +58,8 @@ def by_tokens(rules: tuple[BackendRule, ...], otherwise: str) -> tuple[Choice, .
 
 
 def kernels_for(deployment: Deployment, kind: Kind, op: str, backend: str) -> str:
-    """Whose constants price a back end: for experts the back end's as this engine runs it; for attention and products
-    the back end's where the device has them, else the engine's."""
+    """Name of the kernels whose constants price a back end: for experts the back end's as this engine runs it; for
+    attention and products the back end's where the device has them, else the engine's."""
     engine = deployment.engine.kernels
     if kind == "moe":
         return backend if backend == engine else f"{backend}@{engine}"

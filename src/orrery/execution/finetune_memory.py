@@ -13,7 +13,7 @@ from orrery.models.model import Block, Model, SoftmaxAttention
 
 ELEMENT_BYTES, ROW_SUM_BYTES = 2.0, 4.0
 OPTIMIZER_BYTES = 16.0
-"""Of a trained parameter: 16-bit weight and gradient, 32-bit copy and two moments of Adam."""
+"""Bytes of a trained parameter: 16-bit weight and gradient, 32-bit copy and two moments of Adam."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,8 @@ class Activations:
 def activations(
     model: Model, sequence_tokens: int, *, rank: int = 16, is_attention_fused: bool = True
 ) -> Activations:  # fmt: skip
-    """Of one token of a sequence. Without a fused kernel, attention also leaves its scores and its weights."""
+    """Activation bytes of one token of a sequence. Without a fused kernel, attention also leaves its scores and its
+    weights."""
     retained = [_layer(model, b, sequence_tokens, rank, is_attention_fused) for b in model.blocks]
     return Activations(
         all_bytes=sum(b.count * k[0] for b, k in zip(model.blocks, retained, strict=True)),

@@ -14,7 +14,7 @@ from orrery.execution.finetune_memory import activations
 from orrery.models.model import Block, Model
 
 STORED_BYTES, WORKING_BYTES, EXACT_BYTES = 2.0, 4.0, 8.0
-"""Of a weight or activation as it is kept, as an optimizer works on it, and as it is rotated."""
+"""Bytes of a weight or activation as it is stored, as an optimizer works on it, and as it is rotated."""
 
 ROTATION_COPIES = 4
 """The rotation, its gradient and two moments."""
@@ -23,7 +23,7 @@ GATHERED_LAYERS = 2
 """The layer at work and the next one on its way."""
 
 LOGIT_BYTES = STORED_BYTES + 2 * WORKING_BYTES
-"""Of one logit: as the head gives it, in the loss, and its gradient."""
+"""Bytes of one logit: as the head gives it, in the loss, and its gradient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

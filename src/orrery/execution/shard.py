@@ -67,7 +67,7 @@ class ExpertsShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Everything that one device computes in one pass through all layers (all pipeline stages in turn)."""
+    """All work of one device in one pass through all layers (all pipeline stages in turn)."""
 
     linears: tuple[LinearShard, ...]
     mixers: tuple[MixerShard, ...]

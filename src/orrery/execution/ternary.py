@@ -30,10 +30,10 @@ RECURRENCE_TENSORS = 7
 """Forget gate before and after the sigmoid, candidate before and after the SiLU, states, output gate, their product."""
 
 GATED_TENSORS = 3
-"""Of the gated unit's width: gate, up, and their product."""
+"""Tensors as wide as the gated unit: gate, up, and their product."""
 
 STATE_BYTES = 16.0
-"""Of one parameter in training: 32-bit weight, gradient and two moments (Adam)."""
+"""Bytes of one parameter in training: 32-bit weight, gradient and two moments (Adam)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,6 @@ def filtered(cut: SplitPoint, filter_flops: float, sent_frac: float) -> SplitPoi
 
 
 def widest_within(trips: Sequence[EdgeLatency], limit_s: float) -> int:
-    """Of widths in rising order the widest whose delay keeps to a limit; the fastest where none does."""
+    """Index of the widest, of widths in rising order, whose delay keeps to a limit; of the fastest where none does."""
     retained = [i for i, each in enumerate(trips) if each.delay_s <= limit_s]
     return retained[-1] if retained else min(range(len(trips)), key=lambda i: trips[i].delay_s)

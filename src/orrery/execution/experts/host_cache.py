@@ -43,7 +43,7 @@ class HostCached:
 
     @property
     def mean_tokens(self) -> float:
-        """Of a sequence while it is answered, with the empty half of its last block."""
+        """Mean cached tokens of a sequence while it is answered, with the empty half of its last block."""
         return self.input_tokens + 0.5 * self.output_tokens + 0.5 * self.block_tokens
 
     def pass_s(self, prompt_tokens: float, decodes: float, cached_tokens: float) -> float:

@@ -127,7 +127,7 @@ def _cut(linear: Linear, tp: int, side: str) -> int:
 
 
 def _parameters(model: Model) -> float:
-    """Of all layers."""
+    """Number of parameters in all layers."""
     return float(sum(b.num_parameters for b in model.blocks))
 
 

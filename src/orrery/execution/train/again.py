@@ -28,7 +28,7 @@ class RecomputeWork:
 
 
 def again_of(found: Units) -> RecomputeWork:
-    """Of the average layer; asked for only where a layout recomputes modules."""
+    """Recomputation work of the average layer; asked for only where a layout recomputes modules."""
     choice = found.choice
     total = np.zeros((3, len(MODULES), choice.tp.size))
     for job, block in jobs_by_block(found.job):

@@ -25,11 +25,12 @@ SOFTMAX_WORDS, WHOLE_WORDS, HALF_WORDS = 2.0, (2.0, 3.0), (1.5, 2.0)
 masks what comes later reads only the half before it. [shoeybi-2019]"""
 
 RING_SHARE = 0.75
-"""Of a rank's rows that a step of a causal ring after the first touches: all where keys come from before it, half where
-they come from after it; as many steps are of the one kind as of the other, over all ranks."""
+"""Share of a rank's rows that a step of a causal ring after the first touches: all where keys come from before it, half
+where they come from after it; as many steps are of the one kind as of the other, over all ranks."""
 
 COPY_RATIO = 4.0 / 3.0
-"""Of a sum's three words: dealing out heads reads and writes each element once before it is sent and once after."""
+"""Words moved over a sum's three: heads are dealt out by reading and writing each element once before it is sent and
+once after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -119,7 +119,8 @@ class ShardParameters:
 
 
 def held(block: Block, products: list[Product], choice: Choice) -> ShardParameters:
-    """Of one layer: cut linear layers, whole norms and gates; num_experts / ep experts cut etp ways, none copied."""
+    """Parameters of one layer on one device: cut linear layers, whole norms and gates; num_experts / ep experts cut
+    etp ways, none copied."""
     dense = sum((p.parameters for p in products), np.zeros(choice.tp.shape)) + float(block.other_parameters)
     experts = np.zeros(choice.tp.shape)
     if block.experts:
@@ -128,7 +129,7 @@ def held(block: Block, products: list[Product], choice: Choice) -> ShardParamete
 
 
 def adapted(job: TrainingJob, products: list[Product]) -> list[Product]:
-    """Those beside which low-rank additions stand: into attention, or all but routers."""
+    """Products that get low-rank additions: those into attention, or all but routers."""
     if job.framework.adapts_all:
         return [p for p in products if p.linear.role != "router"]
     return [p for p in products if p.linear.role == "attention" and p.linear.shard == "column"]

@@ -40,7 +40,7 @@ def collective_s(job: TrainingJob, kind: str, ranks: Ints, stride: Ints, message
 
 
 def layer_exchanges(job: TrainingJob, block: Block, choice: Choice, cuts: int = 1) -> Exchanges:
-    """Of one layer; with ``cuts`` every message of tensor parallelism goes in so many pieces."""
+    """Collectives (s) of one layer; every message of tensor parallelism is sent in ``cuts`` pieces."""
     tensor = tensor_s(job, block.num_reduces, choice, cuts)
     forward, backward = _context(job, block, choice)
     return Exchanges(
@@ -97,7 +97,7 @@ class Curves:
     rows: Floats  # (groups, algorithms, 3); unused rows are infinite
 
     def time_s(self, group: Ints, message_bytes: Floats) -> Floats:
-        """Of one message in each group; nothing for groups of one or empty messages."""
+        """Time (s) of one message in each group; 0 for groups of one or empty messages."""
         found = self.rows[group]
         size = message_bytes[..., None]
         time_s = np.min(found[..., 0] + found[..., 1] * size + np.sqrt(found[..., 2] * size), axis=-1)

@@ -35,7 +35,7 @@ DISPATCHERS = (GATHER, SEND, DEEPEP, HYBRIDEP)
 """Every token to all ranks; a copy to each of its experts; a copy to each device, and across nodes to each node."""
 
 PERMUTE_RATIO = 2.0 / 3.0
-"""Of a sum's three words: rows are read and written in another order."""
+"""Words moved over a sum's three: rows are read and written in another order."""
 
 BIASED_EACH_RATIO, BIASED_ALL_RATIO = 14.0 / 6.0, 14.0 / 6.0
 """Bytes over a sum's six. Kernels of each expert: its bias times the 32-bit weight of each row (4 written), the sum
@@ -46,8 +46,9 @@ BIAS_GRADIENT_EACH_RATIO, BIAS_GRADIENT_ALL_RATIO = 30.0 / 6.0, 10.0 / 6.0
 summed (twice 4, 4, 4). Of all: widened (2, 4), the parts of rows put together (2, 2)."""
 
 CLAMPED_RATIO, CLAMPED_BACKWARD_RATIO = 8.0 / 3.0, 10.0 / 3.0
-"""Of a sum's three words, where the limits of a gated activation are passes before it: either half is read and written
-(2, 2), and both put together (4); on the way back each gradient is masked (3, 3) and both are put together (4)."""
+"""Words moved over a sum's three, where the limits of a gated activation are passes before it: either half is read and
+written (2, 2), and both put together (4); on the way back each gradient is masked (3, 3) and both are put together
+(4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,12 +62,12 @@ class Routed:
 
     @property
     def expert_rows(self) -> Ints:
-        """Of one local expert."""
+        """Rows of one local expert."""
         return np.maximum(np.rint(self.rows / self.local_experts), 1.0).astype(np.int64)
 
 
 def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Routed:
-    """Of one micro-batch, or of one of so many pieces of it."""
+    """Routing of one micro-batch, or of one of ``cuts`` pieces of it."""
     own = tokens(job, choice) / (choice.tp * cuts)
     ratio = by_ranks(job, experts, choice.ep, "fullest_ratio")
     return Routed(
@@ -77,7 +78,7 @@ def routed(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) ->
 
 
 def expert_times(job: TrainingJob, experts: Experts, choice: Choice, cuts: int = 1) -> Passes:
-    """Of the routed experts of one layer: one product in and one out for each local expert, all of a kind at once."""
+    """Time (s) of the routed experts of a layer: a product in and one out per local expert, all of a kind at once."""
     x, hidden = routed(job, experts, choice, cuts), np.full_like(choice.tp, experts.hidden_size)
     ways = 2 if experts.is_gated else 1
     m, groups = np.stack([x.expert_rows] * 2), np.stack([x.local_experts] * 2)
@@ -140,7 +141,7 @@ def dispatcher_of(job: TrainingJob) -> str:
 
 
 def activation_s(job: TrainingJob, experts: Experts, choice: Choice) -> Floats:
-    """Of the routed experts' activation alone, forward."""
+    """Time (s) of the routed experts' activation alone, forward."""
     x = routed(job, experts, choice)
     rows = np.maximum(np.rint(x.rows), 1.0).astype(np.int64)
     once = elementwise_s(job, "gated_activation" if experts.is_gated else "add", rows, x.ffn_size)

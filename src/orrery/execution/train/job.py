@@ -21,7 +21,8 @@ LOW_RANK = frozenset({"lora", "qlora"})
 """Tasks whose base weights have no gradients."""
 
 NF4_BYTES = 0.5 + 1.0 / 64.0 + 4.0 / (64.0 * 256.0)
-"""Of one parameter in NF4: four bits, an 8-bit scale for 64 of them, an FP32 scale for 256 scales [dettmers-2023]."""
+"""Bytes of one parameter in NF4: four bits, an 8-bit scale for 64 of them, an FP32 scale for 256 scales.
+[dettmers-2023]"""
 
 BASE_WEIGHTS = {"nf4-dq": NF4_BYTES, "nf4": 0.5 + 4.0 / 64.0}
 """Bytes of a frozen parameter by format: with quantised scales, and with an FP32 scale for 64 weights."""

@@ -57,7 +57,7 @@ class TrainingLayout:
         return max(1, self.tp * self.cp * self.dp // (self.ep * self.etp))
 
     def __str__(self) -> str:
-        """Everything that is not at its plainest, so that ``layout_name.read_name`` gives the layout again."""
+        """Name: all that is not at its plainest, so that ``layout_name.read_name`` gives the layout again."""
         words = [f"tp{self.tp}"] if self.tp > 1 else []
         words += ["sp"] if self.tp > 1 and self.is_sequence_parallel else []
         words += [f"cp{self.cp}"] if self.cp > 1 else []

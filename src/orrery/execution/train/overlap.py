@@ -45,7 +45,7 @@ class Pair:
 
     @property
     def serial_s(self) -> Floats:
-        """Everything one after the other."""
+        """Time (s) with everything one after the other."""
         return self.compute_s + self.backward_weight_s + self.network_s + self.inside_s
 
 

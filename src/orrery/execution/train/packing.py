@@ -24,8 +24,9 @@ def packed(share: Floats, num_ranks: int, num_extra: int) -> Ints:
 
 @lru_cache(maxsize=1024)
 def _slots(falling: tuple[float, ...], num_ranks: int, num_extra: int) -> tuple[int, ...]:
-    """Of experts by falling share: extra slots go one by one to the expert whose copies have most each; then slots,
-    the fullest first, to the emptiest rank with room that does not have the expert yet. [eplb-2025]"""
+    """Expert of each slot, rank by rank; experts are numbered by falling share. Extra slots go one by one to the expert
+    whose copies have most each; then slots, the fullest first, to the emptiest rank with room that does not have the
+    expert yet. [eplb-2025]"""
     share, copies = np.array(falling), np.ones(len(falling))
     slots = list(range(len(falling)))
     for _ in range(num_extra):

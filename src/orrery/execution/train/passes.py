@@ -21,22 +21,23 @@ Floats = NDArray[np.float64]
 NORM_BACKWARD_RATIO = 3.0 / 2.0
 GATED_BACKWARD_RATIO = 5.0 / 3.0
 PLAIN_ACTIVATION_RATIO, PLAIN_BACKWARD_RATIO = 2.0 / 3.0, 1.0
-"""Of a sum's three words: in and out; in the gradient two in and one out."""
+"""Words moved over a sum's three: in and out; in the gradient two in and one out."""
 
 DROPOUT_RATIO = 2.5 / 3.0
-"""Of a sum's three words: one in, one out, half a word of mask."""
+"""Words moved over a sum's three: one in, one out, half a word of mask."""
 
 TURNED_APART_RATIO, TURNED_APART_BACKWARD_RATIO = 12.0 / 2.0, 17.0 / 2.0
-"""Of a fused rotation's two words. Half of a head is negated (1), put before the other half (2), both are multiplied by
-tables (2, 2), added (3), and put beside what does not turn (2). Back: two products (4), the half negated (1) and put
-behind the other (2), both added (3), laid into zeros (1, 2) and added to zeros for what does not turn (1, 3)."""
+"""Words moved over a fused rotation's two. Half of a head is negated (1), put before the other half (2), both are
+multiplied by tables (2, 2), added (3), and put beside what does not turn (2). Back: two products (4), the half negated
+(1) and put behind the other (2), both added (3), laid into zeros (1, 2) and added to zeros for what does not turn
+(1, 3)."""
 
 BIAS_RATIO = 2.0 / 3.0
 WIDENING_RATIO = (NF4_BYTES / 2.0 + 1.0) / 3.0
-"""Of a sum's three words: a 4-bit weight in, a 16-bit one out."""
+"""Words moved over a sum's three: a 4-bit weight in, a 16-bit one out."""
 
 SCALED_RATIO = 2.0 / 3.0
-"""Of a sum's three words: one in and one out."""
+"""Words moved over a sum's three: one in and one out."""
 
 LOSS_FORWARD_PASSES, LOSS_BACKWARD_PASSES = 3.0, 2.0
 """Passes over the logits, each reading or writing 32 bits: cast, largest, sum of exponentials; gradient, cast."""
@@ -60,7 +61,7 @@ def elementwise_s(job: TrainingJob, kind: str, rows: Ints, width: int | Ints) ->
 
 
 def layer_streams(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> Streams:
-    """Of one layer."""
+    """Streaming work (s) of one layer."""
     t, hidden, framework = tokens(job, choice), job.model.hidden_size, job.framework
     rows = np.maximum(t // choice.norm_ways, 1)
     norm = elementwise_s(job, "norm", rows, hidden) * (block.normed_elements / hidden)

@@ -72,7 +72,7 @@ class Standing:
 
 
 def standing(job: TrainingJob, experts: Experts, num_ranks: int) -> Standing:
-    """Of one layer whose experts are dealt over ``num_ranks``."""
+    """Standing of the experts of one layer, dealt over ``num_ranks`` ranks."""
     law = job.expert_loads or Popularity(is_dealt=True)
     name, knobs = job.expert_placement or IN_ORDER, job.placement_knobs
     return _standing(experts.num_experts, experts.experts_per_token, law, num_ranks, name, knobs)

@@ -35,7 +35,7 @@ class Passes:
         )  # fmt: skip
 
     def times(self, factor: float) -> "Passes":
-        """Everything ``factor`` times."""
+        """Multiply the seconds of every pass by ``factor``."""
         return Passes(
             forward_s=self.forward_s * factor, input_gradient_s=self.input_gradient_s * factor,
             weight_gradient_s=self.weight_gradient_s * factor,
@@ -49,7 +49,7 @@ def nothing(choice: Choice) -> Passes:
 
 
 def product_times(job: TrainingJob, products: list[Product], choice: Choice, cuts: int = 1) -> list[Passes]:
-    """Of each product, with the tokens cut into so many pieces one after the other."""
+    """Times (s) of each product, with the tokens cut into ``cuts`` pieces one after the other."""
     out: list[Passes] = [nothing(choice)] * len(products)
     t = np.maximum(tokens(job, choice) // cuts, 1)
     for stays_wide, timed in ((False, grouped_times), (True, _wide_times)):
@@ -103,7 +103,7 @@ def _passes(job: TrainingJob, m: Ints, n: Ints, k: Ints, groups: Ints, formats: 
 
 
 def summed_bytes(job: TrainingJob) -> float:
-    """Of one weight gradient where products add it to the sum of earlier micro-batches: read and written.
+    """Bytes per element of a weight gradient that products add to the sum of earlier micro-batches: read and written.
 
     0: the product's result is written in 16 bits, and autograd adds it in passes of its own.
     """
@@ -121,13 +121,13 @@ def _time(
 
 
 def product_flops(job: TrainingJob, products: list[Product], choice: Choice) -> Floats:
-    """Of the forward pass; each backward product takes as many."""
+    """FLOPs of the forward pass; each backward product takes as many."""
     total = sum((p.parameters for p in products), np.zeros(choice.tp.shape))
     return 2.0 * tokens(job, choice) * total
 
 
 def product_bytes(job: TrainingJob, products: list[Product], choice: Choice) -> Floats:
-    """Of the forward pass: operands and results in the formats of memory; each backward product moves as many."""
+    """Bytes of the forward pass: operands and results in the formats of memory; each backward product moves as many."""
     t, narrow = tokens(job, choice), get_format(job.recipe.forward_format).bytes_per_element
     total = np.zeros(choice.tp.shape)
     for p in products:

@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 
 WIDE_BYTES, MASK_BYTES, ROW_SUM_BYTES = 2.0, 1.0, 4.0
 SCORES_BYTES = 2.0
-"""Of a softmax's output, without dropout; with it also a mask and what leaves it: five bytes in all."""
+"""Bytes per element of a softmax's output, without dropout; with it also a mask and what leaves it: five bytes
+in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,7 +36,7 @@ class SavedActivations:
 
 
 def saved_activations(job: TrainingJob, block: Block, products: list[Product], choice: Choice) -> SavedActivations:
-    """Of one layer."""
+    """Activation bytes of one layer."""
     t, hidden = tokens(job, choice).astype(np.float64), job.model.hidden_size
     element = WIDE_BYTES if job.recipe.wide_format in ("bf16", "fp16") else 4.0
     stream = t * hidden / choice.norm_ways

@@ -107,7 +107,7 @@ class WeightShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Units:
-    """Everything that a layout's cost is put together from."""
+    """Parts that a layout's cost is put together from."""
 
     job: TrainingJob
     choice: Choice
@@ -147,7 +147,7 @@ def units(job: TrainingJob, choice: Choice) -> Units:
 
 
 def _shapes(blocks: tuple[Block, ...], cut: list[list[Product]], choice: Choice) -> tuple[WeightShape, ...]:
-    """Of all linear layers (routers apart) and routed experts, in 16 bits or narrower."""
+    """Weight shapes of all linear layers (routers apart) and routed experts, in 16 bits or narrower."""
     found: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
     for kind, (block, products) in enumerate(zip(blocks, cut, strict=True)):
         found += [(kind, p.n, p.k) for p in products if p.linear.role != "router"]

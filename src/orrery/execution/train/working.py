@@ -34,7 +34,7 @@ class Widths:
 
 
 def widths(job: TrainingJob, block: Block, products: list[Product], choice: Choice, stream: Floats) -> Widths:
-    """Of one layer."""
+    """Element counts of one layer."""
     gated = 2.0 if any(p.linear.name.endswith("gate_up") for p in products) else 1.0
     out, zero = tokens(job, choice) * block.activation_elements / choice.tp, np.zeros(choice.tp.shape)
     routed_in = routed_out = received = returned = zero

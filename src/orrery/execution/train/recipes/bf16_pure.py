@@ -1,4 +1,4 @@
-"""Everything in BF16: weights 2 bytes, gradients 2, both moments 2 + 2, and no FP32 copy of the weights.
+"""Training wholly in BF16: weights 2 bytes, gradients 2, both moments 2 + 2, and no FP32 copy of the weights.
 
 PyTorch's AdamW keeps its moments in the type of the parameters, so a model held in BF16 has BF16 moments; FSDP's
 ``PURE`` mixed precision (Composer), ``bf16-true`` (Lightning) and torchtune's ``dtype: bf16`` are this.
