@@ -19,7 +19,7 @@ WORD_BITS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """Something that is used once a cycle: the energy of a use, and the silicon it stands on."""
+    """Circuit that is used once a cycle: the energy of a use, and the silicon it stands on."""
 
     energy_j: float
     area_m2: float

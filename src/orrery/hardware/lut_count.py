@@ -38,7 +38,7 @@ class LutCount:
 
 
 def mac_luts(weight: Element, activation: Element, num_terms: int) -> LutCount:
-    """Of one multiplier and an accumulator that takes up ``num_terms`` products without overflow.
+    """Look-up tables of one multiplier and an accumulator that takes up ``num_terms`` products without overflow.
 
     >>> from orrery.numerics.names import get_element
     >>> mac_luts(get_element("int8"), get_element("int8"), 1024).total

@@ -34,10 +34,10 @@ KIN: dict[str, tuple[str, ...]] = {
 """Formats whose kernels are built most alike, nearest first."""
 
 WEIGHTS_ALONE = ("int4_weight_only", "int8_weight_only", "bf16")
-"""Of plain integers of other widths that are unpacked beside 16-bit activations."""
+"""Formats nearest to plain integers of other widths that are unpacked beside 16-bit activations."""
 
 ENGINES = ("tensorrt-llm", "vllm", "sglang", "aiter", "flashinfer", "nccl", "pytorch", "xla")
-"""Whose measurements to trust when the engine asked for has none, in order of how many rows stand behind them."""
+"""Engines whose measurements to trust when the one asked for has none, in order of how many rows stand behind them."""
 
 BACKENDS = ("triton", "cutlass", "trtllm-gen", "marlin", "triton-kernels", "deepgemm", "aiter", "xpu")
 """Kernels of experts in the same order. Their constants are named for the kernel and the engine that calls it,
@@ -64,7 +64,7 @@ LIBRARIES: dict[tuple[str, str], tuple[str, ...]] = {
 """Engines that leave a format's products to the same library: vLLM calls PyTorch's, and as SGLang does DeepGEMM."""
 
 OF_VENDOR: dict[str, tuple[str, ...]] = {"AMD": ("aiter",)}
-"""Whose kernels engines call on a vendor's devices: no pool of another vendor's devices says more of them."""
+"""Libraries whose kernels engines call on a vendor's devices: no pool of another vendor's devices says more of them."""
 
 OTHER_ENGINE, OTHER_FORMAT = 1.3, 1.6
 """How much wider an interval becomes (log space); generation entries carry their own, of devices left out."""

@@ -1,4 +1,4 @@
-"""Whose constants answer for an attention kernel, and in which arithmetic it runs.
+"""Choice of the constants that an attention kernel is predicted with, and of the arithmetic that it runs in.
 
 A class of work is called ``<compute>+<cache>``, such as ``bf16+fp8``. What was measured on the device or its generation
 comes before what was pooled over everybody; then the nearest format, then the nearest engine, then the device itself

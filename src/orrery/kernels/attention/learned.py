@@ -19,7 +19,7 @@ Features = Callable[..., Floats]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ready:
-    """Everything about (device, formats, engine) that does not depend on the sizes of an attention kernel."""
+    """All facts about (device, formats, engine) that do not depend on the sizes of an attention kernel."""
 
     calibration: Calibration
     machine: Floats

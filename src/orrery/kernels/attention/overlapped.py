@@ -76,7 +76,7 @@ def products_frac(device: Device, *, is_overlapped: bool) -> float:
 
 
 def score_s(num_head_features: int, device: Device, peak_flops_per_s: float, frac: float) -> tuple[float, float, float]:
-    """Of one score: products, exponential, vector instructions."""
+    """Times (s) of one score: products, exponential, vector instructions."""
     products = 4.0 * num_head_features / (frac * peak_flops_per_s)
     vector = VECTOR_INSTRUCTIONS * FLOPS_PER_INSTRUCTION / device.vector_flops_per_s
     return products, 1.0 / exponentials_per_s(device), vector

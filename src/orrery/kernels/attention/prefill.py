@@ -68,7 +68,7 @@ def _ready(device: Device, format: str, kv_format: str, engine: str) -> Ready:
 
 
 def calibration(op: AttentionPrefill, device: Device, engine: str = "") -> Calibration:
-    """Whose constants answer for ``op``, with their spread."""
+    """Calibration that ``op`` is predicted with: constants and their spread."""
     return _ready(device, op.format, op.kv_format, engine).calibration
 
 

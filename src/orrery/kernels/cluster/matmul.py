@@ -16,13 +16,13 @@ from orrery.kernels.cluster.cores import Cores
 
 UNROLLS = (1, 2, 4)
 TILE_INSTRUCTIONS = 8.0
-"""Of a tile beside its steps: addresses of both operands and the results, and their clearing."""
+"""Instructions of a tile beside its steps: addresses of both operands and the results, and their clearing."""
 
 LOOP_INSTRUCTIONS = 2.0
-"""Of one product of a loop that hardware does not run: an address and a compare with its branch."""
+"""Instructions per product of a loop that hardware does not run: an address and a compare with its branch."""
 
 COPY_INSTRUCTIONS = 2.0
-"""Of a word that is put in another place: load and store."""
+"""Instructions per word that is put in another place: load and store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def cycles(product: Product, cores: Cores, lanes: int) -> float:
 
 
 def _tiled(rows: int, columns: int, k: int, u: int, v: int, cores: Cores, lanes: int) -> float:
-    """Of the fullest core: whole tiles, and what is left over one result at a time."""
+    """Cycles of the fullest core: whole tiles, and what is left over one result at a time."""
     whole_rows, whole_columns = rows - rows % u, columns - columns % v
     tiles = (whole_rows // u) * (whole_columns // v)
     left = rows * columns - whole_rows * whole_columns

@@ -23,7 +23,7 @@ class ClusterLayer:
 
     @property
     def num_macs(self) -> int:
-        """Of a step: the forward pass, and as many for each gradient."""
+        """Multiply-adds of a step: the forward pass, and as many for each gradient."""
         forward = self.positions * self.taps * self.outputs * (1 if self.is_depthwise else self.inputs)
         return forward * (2 if self.is_first else 3)
 

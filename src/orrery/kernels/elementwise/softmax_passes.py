@@ -29,12 +29,12 @@ ALGORITHMS: Mapping[str, str] = {
 """What a user calls them, and the technique that computes so."""
 
 COMPULSORY_ELEMENTS = 2.0
-"""Of one element: read once, written once."""
+"""Memory operations that each element needs at least: read once, written once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Of one element of the result."""
+    """Memory operations and instructions per element of the result."""
 
     num_memory_operations: float
     num_instructions: float

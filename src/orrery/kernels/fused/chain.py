@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from orrery.hardware.device import Device
 
 RESIDENT_THREADS = 2048
-"""Of one processor of an NVIDIA GPU, an element each (CUDA C++ Programming Guide, technical specifications)."""
+"""Threads that one processor of an NVIDIA GPU holds, one element each (CUDA C++ Programming Guide, technical
+specifications)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

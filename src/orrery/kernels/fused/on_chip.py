@@ -15,13 +15,13 @@ shared local memory of an Xe core (Intel, oneAPI GPU optimisation guide); local 
 instruction set guides)."""
 
 AMPERE_SHARED_BYTES = {True: 163 * 1024.0, False: 99 * 1024.0}
-"""Of compute capability 8.0 (with HBM) and 8.6."""
+"""Bytes that one block may take on compute capability 8.0 (with HBM) and 8.6."""
 
 DATA_CENTRE_AMPERE = ("a100", "a800", "a30")
 
 
 def shared_bytes(device: Device) -> float:
-    """Of one block; OutOfRange where no guide was read."""
+    """On-chip memory (bytes) that one block may take; OutOfRange where no guide was read."""
     if device.generation == "ampere":
         return AMPERE_SHARED_BYTES[device.name.startswith(DATA_CENTRE_AMPERE)]
     if (found := SHARED_BYTES.get(device.generation)) is None:

@@ -41,12 +41,12 @@ class Perceptron:
     num_matrices: int
 
     def flops(self, phase: Phase) -> float:
-        """Of one row."""
+        """FLOPs of one row."""
         products = TRAINING_PRODUCTS if phase is Phase.TRAINING else 1
         return 2.0 * products * self.num_matrices * self.num_width**2
 
     def fused_bytes(self, phase: Phase, rows_per_load: int) -> float:
-        """Of one row, where ``rows_per_load`` rows share a load of the weights.
+        """Bytes moved for one row, where ``rows_per_load`` rows share a load of the weights.
 
         All phases take the input in and the output out. Training moves what enters each layer five times: out going
         forward, in going back, its gradient out, and both in for the gradient of the weights.
@@ -60,7 +60,7 @@ class Perceptron:
         return (2.0 + 5.0 * layers) * row + 2.0 * weights
 
     def unfused_bytes(self, phase: Phase) -> float:
-        """Of one row, layer by layer; weights are shared by all rows and do not count."""
+        """Bytes moved for one row, layer by layer; weights are shared by all rows and do not count."""
         return UNFUSED_MOVES[phase] * self.num_matrices * ELEMENT_BYTES * self.num_width
 
     def unfused_launches(self, phase: Phase) -> int:
@@ -73,8 +73,8 @@ class Perceptron:
         return ELEMENT_BYTES * self.num_width**2
 
     def spilled_bytes(self, phase: Phase) -> float:
-        """Of one row where a matrix does not fit beside a processor: every layer is a kernel that applies its
-        activation function itself, so activations come in and go out once a product."""
+        """Bytes moved for one row where a matrix does not fit beside a processor: every layer is a kernel that applies
+        its activation function itself, so activations come in and go out once a product."""
         products = TRAINING_PRODUCTS if phase is Phase.TRAINING else 1
         return 2.0 * products * self.num_matrices * ELEMENT_BYTES * self.num_width
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from orrery.hardware.device import Device
 
 REGISTER_BYTES = 65536 * 4.0
-"""Of one processor of an NVIDIA GPU since Kepler (CUDA C++ Programming Guide, technical specifications)."""
+"""Register bytes of an NVIDIA GPU processor since Kepler (CUDA C++ Programming Guide, technical specifications)."""
 
 SHARED_BYTES = 227 * 1024.0
 """That one block may take of a Hopper processor (same table)."""

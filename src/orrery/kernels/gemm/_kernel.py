@@ -66,7 +66,7 @@ def _dram_s(
 
 
 def _rates(constants: Floats, machine: Floats, tiles: Floats2) -> Floats2:
-    """Of every tile: seconds a wave and unit of depth for products and for feeding, and of a step by waves."""
+    """Seconds of every tile: per wave and unit of depth for products and for feeding, and per wave for a step."""
     peak, feed, step, dequantise = constants[0], constants[3], constants[5], constants[11]
     units, flops, vector, bandwidth, ba, bb = machine[0], machine[1], machine[2], machine[3], machine[5], machine[6]
     out: Floats2 = np.empty((tiles.shape[0], 3))

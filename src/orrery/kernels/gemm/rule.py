@@ -43,7 +43,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ready:
-    """Everything about (device, format, engine) that does not depend on the shape."""
+    """All facts about (device, format, engine) that do not depend on the shape."""
 
     calibration: Calibration
     constants: Floats

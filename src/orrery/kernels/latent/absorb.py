@@ -48,7 +48,7 @@ def _ready(device: Device, part: str, format: str, engine: str) -> tuple[Calibra
 
 
 def calibration(op: LatentAbsorb, device: Device, engine: str = "") -> Calibration:
-    """Whose constants answer for ``op``, with their spread."""
+    """Calibration that ``op`` is predicted with: constants and their spread."""
     return _ready(device, op.part, op.format, engine)[0]
 
 

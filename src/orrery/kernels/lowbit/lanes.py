@@ -18,7 +18,7 @@ SPREAD_INSTRUCTIONS = 2.0
 """A mask and a shift, for a register of operands."""
 
 SCALE_INSTRUCTIONS = 3.0
-"""Of a register of results: convert, scale, narrow."""
+"""Instructions for a register of results: convert, scale, narrow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,12 @@ class VectorCores:
 
     @property
     def instructions_per_s(self) -> float:
-        """Of all cores."""
+        """Vector instructions per second, all cores."""
         return self.num_cores * self.clock_hz * self.num_units
 
 
 def products_per_instruction(cores: VectorCores, weight_bits: int, activation_bits: int) -> float:
-    """Of one multiply; floating point where both are 16 bits wide."""
+    """Products of one multiply instruction; floating point where both are 16 bits wide."""
     width = max(weight_bits, activation_bits)
     if width not in (4, 8, 16):
         raise OutOfRange(f"operands of {weight_bits} and {activation_bits} bits; write 4, 8 or 16.")

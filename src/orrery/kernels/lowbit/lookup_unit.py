@@ -49,7 +49,7 @@ class TableCounts:
 
 
 def table_counts(tile: Tile, entry_bits: int) -> TableCounts:
-    """Of one tile; halving by symmetry leaves 2^(k - 1) entries a table."""
+    """Table sizes and look-ups of one tile; halving by symmetry leaves 2^(k - 1) entries a table."""
     entries = tile.m * (1 << (tile.k - 1))
     return TableCounts(
         num_entries=entries, table_bits=entries * entry_bits, weight_bits=tile.n * tile.k,
@@ -78,7 +78,7 @@ def multiply_circuit(tile: Tile, numbers: Numbers) -> Circuit:
 
 
 def _sum_bits(numbers: Numbers) -> int:
-    """Of a running sum."""
+    """Bits of a running sum."""
     return BITS["fp16"] if numbers == "fp16" else ACCUMULATOR_BITS
 
 
@@ -91,7 +91,7 @@ class Gain:
 
 
 def gain(lookup: Tile, weight_bits: int, entries: Numbers, multiply: Tile, numbers: Numbers) -> Gain:
-    """Of products with weights of ``weight_bits`` bits, which a looking-up unit takes one bit a cycle."""
+    """Gain on products with weights of ``weight_bits`` bits, which a looking-up unit takes one bit a cycle."""
     ours, theirs = lookup_circuit(lookup, entries), multiply_circuit(multiply, numbers)
     products = lookup.num_products / weight_bits
     return Gain(

@@ -32,10 +32,11 @@ FLOPS_PER_INSTRUCTION = 2.0
 """A vector rate counts a multiply-add twice."""
 
 WIDEN_INSTRUCTIONS = 1.0
-"""Of a four-bit weight that becomes an eight-bit one: two at a time, by a shift and a mask."""
+"""Instructions per four-bit weight that becomes an eight-bit one: two at a time, by a shift and a mask."""
 
 SCALE_INSTRUCTIONS = 3.0
-"""Of a block's whole-number sum: made a float, times the product of both scales, which is a multiplication itself."""
+"""Instructions per whole-number sum of a block: made a float, times the product of both scales, which is a
+multiplication itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class MixedGemm:
 
     @property
     def num_wide(self) -> int:
-        """Of them with eight bits."""
+        """Blocks of channels with eight-bit activations."""
         return round(self.wide_frac * self.num_blocks)
 
 

@@ -12,7 +12,8 @@ from orrery.kernels.lowbit.product import Floats, Operands, constants, integer_f
 from orrery.kernels.ops import Size
 
 FORMAT, FORMAT_BITS = "int8", 8
-"""Whose measured constants integer kernels run with; a step takes as many bytes of inputs, whatever their width."""
+"""Format whose measured constants integer kernels run with, and its bits; a step takes as many bytes of inputs,
+whatever their width."""
 
 RECOVERY_FLOPS = 4.0
 """A shift and an addition, each an instruction that a vector rate counts twice."""

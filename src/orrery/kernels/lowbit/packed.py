@@ -33,7 +33,7 @@ FLOPS_PER_INSTRUCTION = 2.0
 """A vector rate counts a multiply-add twice."""
 
 SHARED_BYTES_PER_CYCLE = 128.0
-"""Of one processor of an NVIDIA GPU: 32 banks of 4 bytes (CUDA C++ Programming Guide, shared memory)."""
+"""Bytes per cycle of an NVIDIA GPU processor: 32 banks of 4 bytes (CUDA C++ Programming Guide, shared memory)."""
 
 TILE_TOKENS = 128
 """That use a weight once it is unpacked, where nothing overlaps."""
@@ -71,7 +71,7 @@ def straddling_frac(bits: int, word_bits: int = 32) -> float:
 
 
 def weight_load(bits: int, loads: Loads) -> WeightLoad:
-    """Of one weight of ``bits`` bits."""
+    """Stored bits, instructions and shared-memory bytes of one weight of ``bits`` bits."""
     if not 1 <= bits <= MAX_BITS:
         raise OutOfRange(f"packed weights of {bits} bits; write 1 to {MAX_BITS}.")
     stored = bits if loads is Loads.PACKED else 1 << (bits - 1).bit_length()

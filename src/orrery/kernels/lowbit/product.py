@@ -40,7 +40,7 @@ class Operands:
 
     @property
     def weight_bytes(self) -> float:
-        """Of one weight, with its share of the scale."""
+        """Bytes of one weight, with its share of the scale."""
         shared = SCALE_BITS / self.group_elements if self.group_elements else 0.0
         return (self.weight_bits + shared) / BITS_PER_BYTE
 

@@ -1,4 +1,4 @@
-"""Who gets the tokens: expert loads on the busiest rank, drawn many times and averaged.
+"""Routing of tokens: expert loads on the busiest rank, drawn many times and averaged.
 
 Steps of a model follow a law of popularity: an expert with the share w of all assignments is chosen by each of the
 tokens with probability q = min(1, k w) (what is cut off goes to the others), tokens choose independently, and of T

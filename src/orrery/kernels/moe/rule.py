@@ -35,7 +35,7 @@ EVERYWHERE = (1.0, 1e12)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ready:
-    """Everything about (device, format, engine) that does not depend on the shape."""
+    """All facts about (device, format, engine) that do not depend on the shape."""
 
     constants: Floats
     machine: Floats

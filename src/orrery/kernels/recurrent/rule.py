@@ -26,7 +26,7 @@ KINDS = (DELTA, KIMI)
 """Kinds of recurrence that were measured; the first serves kinds that were not."""
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
-"""Whose kernels serve an engine that has none of its own: vLLM's and SGLang's come from the same libraries."""
+"""Engines whose kernels serve an engine that has none of its own: vLLM's and SGLang's come from the same libraries."""
 
 ANY = "any"
 """The convolution is the same for every kind."""

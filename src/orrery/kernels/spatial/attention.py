@@ -16,14 +16,14 @@ SPILLED_CROSSINGS = 4.0
 """Scores out and in, weights out and in, where the buffer cannot hold the rows of as many queries as the array has."""
 
 BUFFER_ACCESSES = 7.0
-"""Of one score in three passes: written, read for its maximum, read and written as an exponential, read for the sum,
-read and written by the division; the product with the values reads whole tiles."""
+"""Accesses per score in three passes: written, read for its maximum, read and written as an exponential, read for the
+sum, read and written by the division; the product with the values reads whole tiles."""
 
 LANE_OPERATIONS = 4
-"""Of one score in three passes: maximum, subtraction with exponential in a pipeline, sum, division."""
+"""Operations per score in three passes: maximum, subtraction with exponential in a pipeline, sum, division."""
 
 BLOCK_OPERATIONS = 3
-"""Of one score against its block's maximum: maximum, subtraction with exponential in a pipeline, sum."""
+"""Operations per score against its block's maximum: maximum, subtraction with exponential in a pipeline, sum."""
 
 EXPONENTIAL_MACS = 6
 """An exponential of multiply-adds alone."""
@@ -145,7 +145,7 @@ def _operand_bytes(work: Attention, rows_together: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energies:
-    """Of one operation on words, by unit, and of a byte from memory."""
+    """Energies (J) of one operation on words, by unit, and of a byte from memory."""
 
     multiply_add_j: float
     add_j: float
