@@ -6,7 +6,7 @@ from orrery.base.errors import OutOfRange
 
 
 def num_switches(num_endpoints: int, num_ports: int, num_layers: int) -> int:
-    """Of two or three layers, without over-subscription.
+    """Number of switches in a fat tree of two or three layers, without over-subscription.
 
     >>> num_switches(800, 40, 2)
     60

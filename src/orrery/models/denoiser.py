@@ -22,7 +22,7 @@ class Convolution:
     shrink: int = 1
 
     def num_multiply_adds(self, num_positions: int, num_text_tokens: int) -> float:
-        """Of one picture; the text plays no part."""
+        """Multiply-adds of one picture; the text plays no part."""
         del num_text_tokens
         return num_positions / self.shrink**2 * self.kernel**2 * self.num_inputs * self.num_outputs
 
@@ -44,7 +44,7 @@ class TransformerLayer:
         return 2 * self.ffn_size if self.is_gated else self.ffn_size
 
     def num_multiply_adds(self, num_positions: int, num_text_tokens: int) -> float:
-        """Of one picture."""
+        """Multiply-adds of one picture."""
         tokens = num_positions / self.shrink**2
         products = 6.0 * self.width**2 + self.width * (self.ffn_inputs + self.ffn_size)
         attention = 2.0 * self.width * (tokens + num_text_tokens)

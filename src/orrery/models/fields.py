@@ -17,7 +17,7 @@ MAX_BY_WORD = (("_size", 100_000_000), ("head", 100_000), ("expert", 100_000))
 MAX_ELSE = 1_000_000_000
 
 MAX_LETTERS = 10_000
-"""Of a text: patterns have a letter for each layer."""
+"""Most letters of a text: patterns have a letter for each layer."""
 
 MAX_SHOWN = 80
 """Letters of a value that an error repeats."""

@@ -110,7 +110,7 @@ def _leading_dense(blocks: tuple[Block, ...]) -> bool:
 
 
 def _led_by(blocks: tuple[Block, ...], num_dense_layers: int, num_layers: int) -> tuple[Block, ...]:
-    """So many leading dense layers, and the other kinds in their proportion behind them."""
+    """Layers with ``num_dense_layers`` leading dense ones, and the other kinds in their proportion behind them."""
     dense = min(num_dense_layers, num_layers)
     first = (replace(blocks[0], count=dense),) if dense else ()
     return (*first, *_cut(blocks[1:], num_layers - dense)) if num_layers > dense else first

@@ -1,4 +1,4 @@
-"""Who takes part in a collective, and how they are joined."""
+"""Devices that take part in a collective, and how they are joined."""
 
 from dataclasses import dataclass
 

@@ -24,7 +24,7 @@ KIN = {
     "tensorrt-llm-one-sided": ("tensorrt-llm-two-sided", "deepep-low-latency"),
     "tensorrt-llm-two-sided": ("tensorrt-llm-one-sided", "deepep-low-latency"),
 }
-"""Whose collectives are built most alike, nearest first."""
+"""Libraries whose collectives are built most alike, nearest first."""
 
 SPELLINGS = {
     "rccl": "nccl", "hccl": "nccl", "xla": "nccl", "": "nccl",

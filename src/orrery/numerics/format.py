@@ -31,7 +31,7 @@ class Format:
 
     @property
     def element_bits(self) -> float:
-        """Of one element in memory, without its share of the scale."""
+        """Bits of one element in memory, without its share of the scale."""
         return self.stored_bits or (self.element.bits if self.element else 0.0)
 
     @property

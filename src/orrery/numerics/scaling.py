@@ -1,4 +1,4 @@
-"""Who shares a scale, what the scale is stored as, and how it is chosen.
+"""Scaling: which numbers share a scale, what the scale is stored as, and how it is chosen.
 
 Sharing, along the last axis: ``none``, ``tensor``, ``row`` (a channel of weights, a token of activations), ``N``
 numbers in a row, ``RxC`` a block of both last axes. Levels go from the inside out: NVFP4 is 16 with e4m3, then the
@@ -42,7 +42,7 @@ class Level:
 
     @property
     def bits(self) -> int:
-        """Of one stored scale."""
+        """Bits of one stored scale."""
         return self.scale.bits if self.scale else FP32_BITS
 
     @property

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 NUMBER_BITS = 32
-"""Of a number as it travels."""
+"""Bits of a number as it travels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

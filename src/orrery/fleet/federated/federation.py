@@ -13,7 +13,7 @@ from orrery.training.small.data import Dataset, Floats, Split, clusters
 from orrery.training.small.network import accuracy_frac
 
 FAVOURED_FRAC = 0.9
-"""Of a client's points that are of the classes which it mostly has."""
+"""Share of a client's points that are of the classes which it mostly has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,7 +30,7 @@ class Federation:
 
     @property
     def num_clients(self) -> int:
-        """Of the federation."""
+        """Number of clients in the federation."""
         return len(self.parts)
 
     def start(self) -> Floats:

@@ -14,7 +14,7 @@ from orrery.hardware.device import Device
 from orrery.serving.runs import static_run
 
 MIN_VOLTAGE_FRAC = 0.6
-"""Of the full voltage, as a clock goes to zero: a usual span of such chips' regulators. Assumed."""
+"""Lowest share of the full voltage, as a clock goes to zero: a usual span of such chips' regulators. Assumed."""
 
 DECODE_ENTRY, PROMPT_ENTRY = 1, 3
 """Where a static run keeps the middle of its decode steps, and its prompt step."""

@@ -131,7 +131,7 @@ def _advance(
 
 
 def _tables(low: Phases, high: Phases) -> tuple[Floats, Floats]:
-    """Of a server of high and of low priority, by phase: how much of it passes in a second, and what it draws."""
+    """Tables of a server of high and of low priority, by phase: share of it that passes in a second, and power (W)."""
     both = (high, low)
     rates = np.array([[0.0, 1.0 / p.prompt_s, 1.0 / p.decode_s] for p in both])
     return rates, np.array([[p.idle_w, p.prompt_w, p.decode_w] for p in both])

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 Int32 = NDArray[np.int32]
 
 MULTIPLIER_BITS = 31
-"""Of b: a 32-bit sum times b stays within 62 bits."""
+"""Bits of the multiplier b: a 32-bit sum times b stays within 62 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

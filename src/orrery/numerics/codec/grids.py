@@ -12,7 +12,7 @@ from orrery.numerics.element import Element, Floats, Grid
 from orrery.numerics.rounding import Rounding
 
 STRETCHES = 1 << 16
-"""Of FP32 numbers, by the upper half of their bits."""
+"""Stretches of FP32 numbers, by the upper half of their bits."""
 
 
 def look_up(

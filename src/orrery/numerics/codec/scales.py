@@ -24,7 +24,7 @@ E8M0_EXPONENTS = (-127, 127)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScales:
-    """Of some groups: what is stored, what a decoded number is multiplied by, and what is added before and after."""
+    """Scales of groups: what is stored, what a decoded number is multiplied by, and what is added before and after."""
 
     stored: Float32s  # as the scale's element holds it
     decode: Float32s  # times the outer scale

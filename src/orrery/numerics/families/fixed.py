@@ -16,7 +16,7 @@ from orrery.numerics.element import MAX_TABULATED_BITS, Element, Floats, Ladder
 _NAME = re.compile(r"(u?)int(\d+)(sym)?|(u?)fixed(\d+)_(-?\d+)(sym)?")
 
 MAX_FP32_BITS = 24
-"""Of whole numbers that FP32 holds exactly."""
+"""Most bits of whole numbers that FP32 holds exactly."""
 
 CONSTANT_SPACING = 1 << 20
 """An exponent that no number reaches: the spacing never changes."""

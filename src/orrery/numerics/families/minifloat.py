@@ -65,7 +65,7 @@ class Minifloat(Element):
 
     @property
     def min_exponent(self) -> int:
-        """Of the smallest normal number."""
+        """Exponent of the smallest normal number."""
         return (1 if self.has_zero else 0) - self.bias
 
     @cached_property

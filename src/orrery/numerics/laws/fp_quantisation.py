@@ -43,7 +43,7 @@ class Run:
 
     @property
     def bits(self) -> int:
-        """Of a whole number, sign included."""
+        """All bits of one number, sign included."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     @property
@@ -53,7 +53,7 @@ class Run:
 
     @property
     def lossless(self) -> float:
-        """Of the same run in exact arithmetic."""
+        """Loss (nats per token) of the same run in exact arithmetic."""
         return float(lossless(self.num_parameters, self.num_tokens))
 
     @property

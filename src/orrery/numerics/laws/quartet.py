@@ -107,7 +107,7 @@ class Trial:
 
     @property
     def speedups(self) -> tuple[float, float]:
-        """Of the forward pass and of a whole step."""
+        """Speedups over FP8 of the forward pass and of a whole step."""
         return speedups(self.choice, self.fp4_ratio)
 
     @property

@@ -109,7 +109,7 @@ class Prepared:
     def with_correction(
         self, *, bias: Floats | None = None, low_rank: tuple[Floats, Floats] | None = None
     ) -> "Prepared":
-        """Something added to the output of the rounded layer: a vector, or a product through a narrow middle."""
+        """Add a vector, or a product through a narrow middle, to the output of the rounded layer."""
         self._refuse_exact()
         own = 0.0 if self.bias is None else self.bias
         return replace(self, bias=self.bias if bias is None else own + bias, low_rank=low_rank or self.low_rank)

@@ -34,5 +34,5 @@ class Searched(Around):
 
 
 def clips(least_ratio: float, count: int) -> tuple[float, ...]:
-    """So many ratios from the least up to one, each the same factor above the last."""
+    """Ratios (``count`` of them) from the least up to one, each the same factor above the last."""
     return tuple(np.geomspace(least_ratio, 1.0, count).tolist())

@@ -17,7 +17,7 @@ from orrery.numerics.rotations.hadamard import has_matrix, matrix, signs
 from orrery.numerics.rotations.orthogonal import Matrix, nearest_by_qr, random_orthogonal, tangent
 
 EVEN_KURTOSIS = 1.8
-"""Of numbers spread evenly between two ends."""
+"""Kurtosis of numbers spread evenly between two ends."""
 
 MOMENTUM_FRAC = 0.9
 """How much of the last step's direction is kept."""
@@ -66,7 +66,7 @@ def _excess(rotated: Matrix) -> float:
 
 
 def _gradient(rows: Matrix, rotation: Matrix) -> Matrix:
-    """Of that distance, by the rotation."""
+    """Gradient of that distance with respect to the rotation."""
     rotated = rows @ rotation
     cubes = rotated**3
     is_heavy = float((cubes * rotated).mean()) > EVEN_KURTOSIS

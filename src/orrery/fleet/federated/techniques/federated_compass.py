@@ -87,7 +87,7 @@ def _turn(
 
 
 def _opening_steps(groups: list[_Group], run: Federation, knobs: CompassKnobs, step_s: float, now_s: float) -> int:
-    """Of a client that opens a group: until the fastest client, once it is back, has taken its most steps."""
+    """Steps of a client that opens a group: until the fastest client, once it is back, has taken its most steps."""
     fastest_s = knobs.num_most * min(run.step_s)
     dues = [int((g.due_s + fastest_s - now_s) / step_s + 1e-9) for g in groups if g.num_away]
     return max((min(due, knobs.num_most) for due in dues if due >= knobs.num_least), default=knobs.num_least)

@@ -6,7 +6,7 @@ from orrery.numerics.learning.linear import Linear, ThreeProducts
 
 
 def rule(knobs: NoKnobs) -> Linear:
-    """Nothing is rounded."""
+    """Compute all three products without rounding."""
     return ThreeProducts()
 
 

@@ -44,7 +44,7 @@ def rule(prepared: Prepared, knobs: FormatSearch, rng: np.random.Generator) -> P
 
 
 def _bits(grid: Grid | None) -> int:
-    """Of an element to search for; 0 where it is left as it is."""
+    """Bits of an element to search for; 0 where it is left as it is."""
     bits = 0 if grid is None else int(grid.bits_per_element)
     return bits if 2 <= bits <= MAX_BITS else 0
 
