@@ -17,7 +17,7 @@ LONG_RUN = 1000
 
 
 def detail(goal: Goal, operation: Operation) -> Plan:
-    """Everything about one operation."""
+    """Work out the full plan of one operation: its rates, power, price and launch commands."""
     found = estimate(operation.deployment, workload_of(goal, operation))
     if isinstance(found, Infeasible):
         raise AssertionError(f"a plan stopped fitting: {found}")

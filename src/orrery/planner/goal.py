@@ -35,7 +35,7 @@ class Traffic:
 
     @property
     def load_text(self) -> str:
-        """The load in words."""
+        """Load as text: users, or requests per second."""
         return f"{self.num_users:,.0f} users" if self.num_users else f"{self.request_rate_per_s:.3g} requests/s"
 
     @property

@@ -1,4 +1,4 @@
-"""Why a plan was rejected, in words: the smallest change to it that is known to work."""
+"""Reasons why a plan was rejected, as text: the smallest change to it that is known to work."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

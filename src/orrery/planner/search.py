@@ -185,7 +185,7 @@ def ranking(goal: Goal) -> Callable[[Operation], tuple[float, ...]]:
 
 
 def best_budgets(found: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Of candidates that differ in the token budget only, the first (the best) stands for all."""
+    """Keep the first (the best) of all candidates that differ in the token budget only."""
     seen: set[object] = set()
     for candidate in found:
         if (key := _key(candidate)) not in seen:

@@ -1,4 +1,4 @@
-"""Everything that could be tried: devices x layouts x formats x token budgets, each one a deployment.
+"""Search space of plans: devices x layouts x formats x token budgets, each one a deployment.
 
 tensor parallel    every divisor of the attention heads inside one fast domain
 pipeline           powers of two, at most a stage a layer

@@ -18,7 +18,7 @@ from orrery.planner.bits.solve import Assignment
 Floats = NDArray[np.float64]
 
 KEPT_FRAC = 0.9
-"""Of the running mean of rewards, at each step."""
+"""Share of the running mean of rewards that is kept at each step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from orrery.numerics.registry import get_format
 from orrery.planner.bits.options import arithmetic
 
 SHAPE = (256, 4096)
-"""Of the drawn weights and activations: channels or tokens, and the features that products contract."""
+"""Shape of the drawn weights and activations: channels or tokens, and the features that products contract."""
 
 
 def drawn_errors(formats: Sequence[str], device: Device, seed: int) -> Mapping[str, float]:

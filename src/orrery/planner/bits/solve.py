@@ -47,7 +47,7 @@ class Assignment:
 
     @property
     def perturbation_ratio(self) -> float:
-        """Of the whole."""
+        """Perturbation (ratio) of the whole assignment, summed over its layers."""
         return self._sum(self.options.perturbation_ratio)
 
     def _sum(self, table: Floats) -> float:

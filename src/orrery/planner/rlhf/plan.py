@@ -79,7 +79,7 @@ class Evaluator:
         )  # fmt: skip
 
     def turns(self, placed: Sequence[Placed]) -> tuple[Turn, ...]:
-        """Of the calls whose needs are met, the one that can start first goes next; ties go by the job's order."""
+        """Order the calls: of those whose needs are met, the one that can start first; ties go by the job's order."""
         size = len(placed)
         start, end, moved = [0.0] * size, [-1.0] * size, [0.0] * size
         free = [0.0] * size  # when the last call that shares a device with this one ends

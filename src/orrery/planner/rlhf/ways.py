@@ -90,7 +90,7 @@ def all_ways(job: RlhfJob, call: Call, sizes: Iterable[int]) -> list[CallPlaceme
 
 
 def worth_having(job: RlhfJob, found: Iterable[CallPlacement]) -> dict[int, tuple[CallPlacement, ...]]:
-    """Those that fit a device and that no other of the same cut beats, by number of devices."""
+    """Select the placements that fit a device and that no other of the same cut beats, by number of devices."""
     by_cut: dict[tuple[int, int, int], list[CallPlacement]] = {}
     for way in found:
         if way.peak_bytes <= job.room_bytes:
@@ -108,7 +108,7 @@ def ways(job: RlhfJob, call: Call, sizes: Iterable[int]) -> dict[int, tuple[Call
 
 
 def undominated(members: list[CallPlacement]) -> list[CallPlacement]:
-    """Those that no other beats in time, resident and working memory at once."""
+    """Select the placements that no other beats in time, resident and working memory at once."""
     retained: list[CallPlacement] = []
     for way in sorted(members, key=lambda w: (w.time_s, w.resident_bytes, w.work_bytes)):
         if not any(k.resident_bytes <= way.resident_bytes and k.work_bytes <= way.work_bytes for k in retained):

@@ -30,7 +30,7 @@ def nearest_sensible(job: TrainingJob, layout: TrainingLayout) -> TrainingLayout
 
 
 def cheapest_fit(job: TrainingJob, layout: TrainingLayout) -> str:
-    """The change to a layout that fits in memory: the fewest settings, of these the fastest; in words, empty = none."""
+    """Describe the change that fits a layout into memory: the fewest settings, of these the fastest; empty = none."""
     tried = list(_candidates(job, layout, keeps_choices=False))
     tried = [x for x, good in zip(tried, _sensible(job, tried), strict=True) if good]
     if not tried:

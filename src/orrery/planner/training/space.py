@@ -79,7 +79,7 @@ class Family:
 
 
 def divisors(n: int, most: int = 1 << 30) -> list[int]:
-    """Of ``n``, rising, up to ``most``."""
+    """Divisors of ``n`` in rising order, up to ``most``."""
     small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
     return [d for d in sorted({*small, *(n // d for d in small)}) if d <= most]
 
@@ -136,7 +136,7 @@ def choice_keys(job: TrainingJob, fixed: FixedSettings, family: Family) -> list[
 
 
 def layouts(job: TrainingJob, fixed: FixedSettings, family: Family, schedules: tuple[str, ...]) -> Columns:
-    """Everything that varies inside one family."""
+    """Enumerate the layouts of one family, over all settings that vary inside it."""
     layers = -(-sum(b.count for b in (*job.model.encoder, *job.model.blocks)) // family.pp)  # of the fullest stage
     pipes = list(_pipes(fixed, family, layers, schedules))
     micro = _micro_batches(job, fixed, family)

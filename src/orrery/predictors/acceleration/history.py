@@ -36,7 +36,7 @@ LOADS = (0.02, 1.5)
 """Least and greatest rate, as a share of what the device would put out."""
 
 NUM_REQUESTS = 120
-"""Of one run: enough for a queue to build up, few enough for a history in a minute."""
+"""Requests of one run: enough for a queue to build up, few enough for a history in a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -29,7 +29,7 @@ class Evolved:
 def first_generation(
     space: Space, size: Callable[[Cells], Floats], most_size: float, count: int, rng: np.random.Generator
 ) -> Cells:
-    """So many networks within the limit; OutOfRange where the space hardly has any."""
+    """Draw ``count`` networks within the size limit; OutOfRange where the space hardly has any."""
     cells = space.draw(count, rng)
     for _ in range(MAX_DRAWS):
         too_large = size(cells) > most_size
@@ -43,7 +43,7 @@ def evolved(
     space: Space, worth: Callable[[Cells], Floats], size: Callable[[Cells], Floats], most_size: float,
     population: int, generations: int, rng: np.random.Generator,
 ) -> Evolved:  # fmt: skip
-    """So many generations of so many networks, the first included; an infinite limit filters nothing."""
+    """Evolve ``population`` networks over ``generations``, the first included; an infinite limit filters nothing."""
     now = first_generation(space, size, most_size, population, rng)
     trained = [now]
     for _ in range(generations - 1):

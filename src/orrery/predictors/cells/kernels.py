@@ -39,7 +39,7 @@ class Place:
 
 
 def one_pass(words: float) -> Kernel:
-    """So many numbers read or written."""
+    """Build a kernel that reads or writes ``words`` numbers."""
     return Kernel(moved_bytes=words * ELEMENT_BYTES)
 
 

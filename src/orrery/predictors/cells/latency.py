@@ -108,7 +108,7 @@ class Machine:
         return launch, busy, makespan
 
     def latency_s(self, cells: Cells) -> Floats:
-        """Of every network, from its first launch to the end of its last kernel."""
+        """Latency (s) of every network, from its first launch to the end of its last kernel."""
         launch, busy, makespan = self.blocks()
         host, end = np.zeros((2, len(cells)))
         for block in self.plan.walk(cells):
@@ -117,7 +117,7 @@ class Machine:
         return end
 
     def alone_s(self) -> Floats:
-        """Of every block when it alone is repeated: its launches or its kernels, whichever take longer."""
+        """Time (s) of every block when it alone is repeated: its launches or its kernels, whichever take longer."""
         launch, busy, _ = self.blocks()
         return np.maximum(launch, busy)
 

@@ -18,7 +18,7 @@ from orrery.predictors.cells.learned import Bench
 from orrery.predictors.cells.space import Space
 
 NOISE_FRAC = 0.03
-"""Of one timing: assumed, what a mean over a few dozen runs usually leaves."""
+"""Relative noise of one timing: assumed, what a mean over a few dozen runs usually leaves."""
 
 CONSTANT_SPREAD = 0.3
 CLASS_SPREAD = 0.4

@@ -27,7 +27,7 @@ class Proxy:
     worth_ratio: Floats  # (task, column)
 
     def quality(self, lines: Any) -> Any:
-        """Of one line a task, encoded or relaxed; differentiable."""
+        """Quality of one line per task, encoded or relaxed; differentiable."""
         anp = learning_package("autograd.numpy")
         return anp.sum(anp.log(1.0 + (lines * self.worth_ratio) @ _nodes()), axis=1)
 

@@ -34,7 +34,7 @@ class Space:
 
     @property
     def num_columns(self) -> int:
-        """Of an encoded line."""
+        """Number of columns of an encoded line."""
         return max(first + count for first, count in zip(self.first_column, self.num_alternatives, strict=True))
 
     def draw(self, count: int, rng: np.random.Generator) -> Cells:

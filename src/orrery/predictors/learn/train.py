@@ -12,7 +12,7 @@ from orrery.predictors.learn.extra import learning_package
 from orrery.predictors.learn.network import Array, Parameters
 
 Loss = Callable[..., Any]
-"""Of parameters and rows of every array of the data: one number, in autograd's NumPy."""
+"""Function of the parameters and of rows of every array of the data; returns one number, in autograd's NumPy."""
 
 MIN_SPLIT = 100
 """Fewer rows are all trained on, and judge the run too."""

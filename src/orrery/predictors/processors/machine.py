@@ -20,7 +20,7 @@ from orrery.predictors.tenants.contention import Host
 FILE = Path(__file__).parent / "facts" / "processors.toml"
 
 UNCORE_FRAC = 0.25
-"""Of the power limit, for mesh, caches and controllers; assumed."""
+"""Share of the power limit that mesh, caches and controllers take; assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Machine:
 
     @property
     def num_threads(self) -> int:
-        """Of all sockets."""
+        """Hardware threads of all sockets."""
         return self.num_sockets * self.processor.num_cores * self.num_threads_per_core
 
     def clock_hz(self, activity_ratio: float = 1.0) -> float:

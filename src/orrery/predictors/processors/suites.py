@@ -26,10 +26,10 @@ MATRIX_ACTIVITY_RATIO = 1.9
 """Power of a core with its vector units busy, over that of integer work at one clock; assumed."""
 
 FLOPS_PER_CYCLE = 32.0
-"""Of one core in FP64: two units, eight lanes, a multiply-add each."""
+"""FP64 operations per cycle of one core: two units, eight lanes, a multiply-add each."""
 
 LINES_IN_FLIGHT = 48.0
-"""Of one core, as recalled of the second-level cache's queue."""
+"""Cache lines in flight per core, as recalled of the second-level cache's queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def predicted(machine: Bench, sizes: tuple[int, ...], seed: int, steps: int, tic
 
 
 def first(samples: Samples, size: int) -> Samples:
-    """So many of the timed networks."""
+    """Take the first ``size`` of the timed networks."""
     return Samples(
         cells=samples.cells[:size], latency_s=samples.latency_s[:size], nominal=samples.nominal, alone_s=samples.alone_s
     )

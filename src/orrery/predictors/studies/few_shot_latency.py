@@ -56,7 +56,7 @@ def _machines(word: str, rng: np.random.Generator) -> list[Bench]:
 
 
 def _scores(rules: Mapping[str, Fit], machine: Bench, rng: np.random.Generator) -> dict[str, Scores]:
-    """Of every rule on one machine, on networks that it did not time."""
+    """Scores of every rule on one machine, on networks that it did not time."""
     timed = machine.samples(reference_cells(NUM_TIMINGS), rng)
     judges = machine.samples(SPACE.draw(NUM_JUDGES, rng), rng)
     found = {name: score(fit(timed)(judges.cells), judges.latency_s) for name, fit in rules.items()}

@@ -27,7 +27,7 @@ NUM_SAMPLES = 40_000
 NUM_TASKS = 8
 SEARCH_STEPS = 150
 WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
-"""Of the term, in units of a mean network's latency or work."""
+"""Weights of the term in the loss, in units of a mean network's latency or work."""
 
 TERMS = ("latency", "multiply-adds")
 
@@ -35,7 +35,7 @@ NUM_RANDOM = 24
 """Networks of which the best is what a search has to beat, as DARTS compares itself."""
 
 EQUAL_FRAC = 0.09 / (3.29 - 2.76)
-"""Of what a search gains over the best of 24 drawn networks, as much as repeated training leaves open: DARTS reports
+"""Share of what a search gains over the best of 24 drawn networks that repeated training leaves open: DARTS reports
 2.76 +- 0.09 % of errors on CIFAR-10 against 3.29 % (as recalled of its table 1)."""
 
 
@@ -78,7 +78,7 @@ def _work(plan: Plan, drawn: Cells) -> tuple[float, Floats]:
 
 
 def _drawn_quality(tasks: Proxy, rng: np.random.Generator) -> Floats:
-    """Of the best of a few drawn networks, by task."""
+    """Quality of the best of ``NUM_RANDOM`` drawn networks, by task."""
     lines = darts().encode(darts().draw(NUM_TASKS * NUM_RANDOM, rng))
     return tasks.repeated(NUM_RANDOM).quality(lines).reshape(NUM_TASKS, NUM_RANDOM).max(axis=1)
 

@@ -150,7 +150,7 @@ def miss_frac(tenants: Tenants, held_bytes: Array) -> Array:
 
 
 def copies(one: Tenants, num: Array) -> Tenants:
-    """So many threads of ``one``, each with a working set of its own, as one tenant; the shape is that of ``num``."""
+    """Merge ``num`` threads of ``one``, each with its own working set, to one tenant; the shape is that of ``num``."""
     many = Tenants(**{name: getattr(one, name) * np.ones_like(num) for name in one.__slots__})
     return replace(
         many, num_active_threads=many.num_active_threads * num, working_set_bytes=many.working_set_bytes * num

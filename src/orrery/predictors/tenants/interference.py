@@ -89,7 +89,7 @@ class Runs:
 
 
 def runs(host: Host, kinds: tuple[str, ...], *, num_runs: int, num_seconds: int, seed: int) -> Runs:
-    """So many runs of VMs of these kinds beside up to four neighbours of these kinds."""
+    """Simulate ``num_runs`` runs of VMs of these kinds beside up to four neighbors of these kinds."""
     rng = np.random.default_rng([seed, 30])
     num_neighbours = rng.integers(0, MAX_TENANTS, size=num_runs)
     is_there = np.arange(MAX_TENANTS)[None, None, :] <= num_neighbours[:, None, None]
@@ -98,7 +98,7 @@ def runs(host: Host, kinds: tuple[str, ...], *, num_runs: int, num_seconds: int,
 
 
 def mixes(host: Host, kinds: tuple[str, ...], *, num_runs: int, num_seconds: int, seed: int) -> Runs:
-    """So many draws of one mix, all there all the time: the VM's kind first, then its neighbours'."""
+    """Simulate ``num_runs`` draws of one mix, all there all the time: the VM's kind first, then its neighbors'."""
     rng = np.random.default_rng([seed, 32])
     empty = (kinds[0],) * (MAX_TENANTS - len(kinds))
     chosen = np.broadcast_to(_figures((*kinds, *empty)), (num_runs, 1, MAX_TENANTS, len(FIELDS)))

@@ -34,7 +34,7 @@ ROUTED_PARTS = '["attention", "shared_experts", "feed_forward"]'
 """Linear layers beside routed experts that become narrow: all but the router and the head."""
 
 TILE_TOKENS = 128
-"""Of torchtitan's MXFP8 kernel for grouped products on Blackwell."""
+"""Tokens of one tile of torchtitan's MXFP8 kernel for grouped products on Blackwell."""
 
 
 def write(job: TrainingJob, layout: TrainingLayout) -> Script | Unsupported:

@@ -22,7 +22,7 @@ class LineKnobs:
 
 
 def rule(knobs: LineKnobs, on_step: OnStep) -> Fit:
-    """Nothing to prepare; weights solve (X^T X + ridge) w = X^T (t - mean), X without its own means."""
+    """Return the fit, unprepared; weights solve (X^T X + ridge) w = X^T (t - mean), X without its own means."""
 
     def fit(samples: Samples) -> Predictor:
         encode = samples.plan.space.encode

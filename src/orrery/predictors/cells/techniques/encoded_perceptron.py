@@ -46,7 +46,7 @@ class EncodedPerceptron:
     log_spread_ratio: float
 
     def log_latency(self, lines: Any) -> Any:
-        """Of encoded networks, or of relaxed ones; differentiable."""
+        """Logarithm of the latency (in s) of encoded networks, or of relaxed ones; differentiable."""
         return self.network(self.parameters, lines)[:, 0] * self.log_spread_ratio + self.log_mean_ratio
 
     def __call__(self, cells: Cells) -> Floats:
@@ -74,7 +74,7 @@ def fit_perceptron(samples: Samples, knobs: PerceptronKnobs, on_step: OnStep) ->
 
 
 def rule(knobs: PerceptronKnobs, on_step: OnStep) -> Fit:
-    """Nothing to prepare; every machine is learnt from the start."""
+    """Return the fit, unprepared; every machine is learned from the start."""
     return lambda samples: fit_perceptron(samples, knobs, on_step)
 
 

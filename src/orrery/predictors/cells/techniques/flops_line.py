@@ -22,7 +22,7 @@ def _fit(samples: Samples) -> Predictor:
 
 
 def rule(knobs: NoKnobs, on_step: OnStep) -> Fit:
-    """Nothing to prepare."""
+    """Return the fit; it needs no preparation."""
     return _fit
 
 

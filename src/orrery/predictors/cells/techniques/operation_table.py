@@ -9,7 +9,7 @@ from orrery.predictors.cells.learned import Fit, OnStep
 
 
 def rule(knobs: NoKnobs, on_step: OnStep) -> Fit:
-    """Nothing to prepare; networks that were timed are not looked at."""
+    """Return the fit, unprepared; networks that were timed are not looked at."""
     return lambda samples: lambda cells: samples.plan.total(samples.alone_s, cells)
 
 

@@ -34,7 +34,7 @@ class RefitKnobs:
 
 
 def rule(knobs: RefitKnobs, on_step: OnStep) -> Fit:
-    """Nothing to prepare."""
+    """Return the fit; it needs no preparation."""
 
     def fit(samples: Samples) -> Predictor:
         def residuals(x: Floats) -> Floats:
