@@ -42,7 +42,7 @@ class Trial:
         return Split(num_solutions=num_solutions, num_checks=0, answers_ratio=float(num_solutions), right_frac=right)
 
     def check(self, num_solutions: int, checks: Sequence[int]) -> list[Split]:
-        """So many answers, each checked as often as each of ``checks`` says."""
+        """Splits with ``num_solutions`` answers, one for each number of checks per answer in ``checks``."""
         return [
             Split(
                 num_solutions=num_solutions, num_checks=n, answers_ratio=self._spent(num_solutions, n),

@@ -50,7 +50,7 @@ class GraphCost:
 
     @property
     def energy_j(self) -> float:
-        """Of all calls."""
+        """Energy (J) of all calls."""
         return sum(call.energy_j for call in self.calls)
 
     @property
@@ -60,7 +60,7 @@ class GraphCost:
 
     @property
     def cache_read_bytes(self) -> float:
-        """Of all calls."""
+        """Bytes that all calls read from the cache."""
         return sum(call.cache_read_bytes for call in self.calls)
 
     @property

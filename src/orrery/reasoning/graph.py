@@ -84,7 +84,7 @@ class Graph:
             seen.add(call.name)
 
     def times(self, count: int) -> "Graph":
-        """So many questions alike, asked at once; they share nothing."""
+        """Repeat the calls for ``count`` questions alike, asked at once; they share nothing."""
         return Graph(calls=tuple(
             replace(
                 call, count=count * call.count, distinct_tokens=count * call.distinct_tokens,

@@ -31,7 +31,7 @@ class WrongAnswers:
     rank_ratio: float = 1.0
 
     def shares(self) -> Floats:
-        """Of all wrong answers."""
+        """Share of each wrong answer among all wrong answers."""
         weights = np.arange(1, self.num_answers + 1, dtype=np.float64) ** -self.rank_ratio
         return weights / weights.sum()
 

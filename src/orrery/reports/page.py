@@ -61,7 +61,7 @@ def _moves(found: Sensitivity) -> Table:
 
 
 def _fact(fact: Fact) -> dict[str, str]:
-    """A fact in words; a link only where it leads to the web."""
+    """Format a fact as text; a link only where it leads to the web."""
     source = fact.source
     url = source.url if source and source.url.startswith(("https://", "http://")) else ""
     name, unit = _name_and_unit(fact.name) if isinstance(fact.value, float) else (fact.name, "")

@@ -17,7 +17,7 @@ WHY = {
     "objective": "miss an objective even with one request at a time",
     "devices": "need more devices than allowed", "range": "lie outside what the model knows",
 }  # fmt: skip
-"""Reasons of what came to nothing, in words."""
+"""Reasons why candidates were rejected, as text."""
 
 
 def alternatives(answer: PlanAnswer) -> Section:
@@ -103,5 +103,5 @@ def counts(answer: PlanAnswer) -> str:
 
 
 def misses(answer: PlanAnswer) -> tuple[str, ...]:
-    """The nearest of what does not do, in words."""
+    """Describe the nearest misses among the rejected candidates."""
     return tuple(shortfall(r) for r in nearest_misses(answer.rejected, MISSES_SHOWN))

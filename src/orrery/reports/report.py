@@ -31,7 +31,7 @@ class Number:
 
     @property
     def between(self) -> str:
-        """The 80 % interval in words; empty where there is none."""
+        """The 80 % interval as text; empty where there is none."""
         return format_interval(self.interval, self.unit)
 
 

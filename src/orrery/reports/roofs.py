@@ -40,7 +40,7 @@ def _rate(device: Device, name: str) -> tuple[str, float]:
 
 
 def roofs(device: Device, ops: list[OpWork]) -> list[Roof]:
-    """Of the formats that are used, of the next faster ones dashed, and of the vector units."""
+    """Roofs of the formats that are used, of the next faster ones (dashed), and of the vector units."""
     used = dict(_rate(device, op.format) for op in ops if op.is_matrix)
     used.pop(VECTOR, None)
     top = max(used.values(), default=0.0)

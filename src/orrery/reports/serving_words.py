@@ -11,7 +11,7 @@ BOUND_BY = {
     "compute": "arithmetic", "memory": "memory bandwidth", "network": "the links between devices",
     "overhead": "kernel launches", "host": "the host", "bubble": "the pipeline's bubble",
 }  # fmt: skip
-"""What limits a step, in words."""
+"""Limits of a step, as text."""
 
 LATENCY = {"ttft": "time to first token", "tpot": "time per further token", "e2el": "time of a whole request"}
 

@@ -79,7 +79,7 @@ def _kind(s: Scenario) -> str:
 
 
 def _objective(one: Written) -> str:
-    """An objective in words, with its share of the requests."""
+    """Format an objective as text, with its share of the requests."""
     share = f" of {one.percent:g} % of the requests" if one.percent else ""
     return f"{LATENCY[one.metric]}{share}"
 

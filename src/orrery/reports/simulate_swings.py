@@ -109,7 +109,7 @@ def _without_rate(scenario: Scenario) -> Scenario:
 
 
 def _inputs(one: Scenario, figures: Figures, plain: Mapping[str, Any] | None) -> list[Input]:
-    """Everything that may vary; without a run there are no arrivals, as a search finds its own."""
+    """List the inputs that may vary; without a run there are no arrivals, as a search finds its own."""
     out: list[Input] = []
     rate = 0.0 if plain is None else one.rate if one.rate is not None else _trace_rate(one, plain)
     if one.concurrency is not None:

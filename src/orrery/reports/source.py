@@ -18,7 +18,7 @@ from orrery.scenario.schema import Scenario, read_scenario
 WHAT = "scenario file, or what a command printed with --json"
 
 MAX_BYTES = 100_000_000
-"""Of an answer: one value a request of a million requests has less."""
+"""Maximum size of an answer (bytes): one value per request of a million requests takes less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

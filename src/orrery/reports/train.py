@@ -30,7 +30,7 @@ LIMITS = (
 MAX_ROWS = 10
 
 USUAL_FRAMEWORKS = ("megatron-lm", "nemo")
-"""Whose measured runs are shown where there are none of the framework that is asked about."""
+"""Frameworks whose measured runs are shown where there are none of the framework that is asked about."""
 
 
 def question(source: Source) -> str:

@@ -38,7 +38,7 @@ def step_interval(step: RlStep) -> Interval:
 
 
 def _shares(step: RlStep) -> Mapping[str, float]:
-    """Of the step, by what moves it: with both pools at work, the one that is waited for."""
+    """Shares of the step, by what moves it: with both pools at work, the one that is waited for."""
     phases, whole = step.phases, step.time_s
     other = sum(phases.get(name, 0.0) for name in OF_HANDING_OVER) / whole
     if step.pace is None:
@@ -49,7 +49,7 @@ def _shares(step: RlStep) -> Mapping[str, float]:
 
 
 def engine_spread(step: RlStep) -> Spread:
-    """Of an offline run on such an engine."""
+    """Spread of the errors of an offline run on such an engine."""
     deployment = step.job.generation
     kind = "offline experts" if any(b.experts for b in deployment.model.blocks) else "offline"
     found = deployment.engine.spreads.get(f"{kind}.tpot_s", UNMEASURED)

@@ -72,7 +72,7 @@ class RlJob:
 
     @property
     def num_devices(self) -> int:
-        """Of both pools."""
+        """Number of devices of both pools; shared ones count once."""
         trained = self.training.cluster.num_devices
         return trained if self.is_colocated else trained + self.generation_devices
 

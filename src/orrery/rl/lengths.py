@@ -16,7 +16,7 @@ from orrery.serving.synthesis.clipped import lognormal_centre
 from orrery.serving.synthesis.lengths import NO_SPREAD, Length, draw, whole
 
 PROMPT_SHARE = 0.5
-"""Of the variance of log length, what the prompt decides. Assumed."""
+"""Share of the variance of log length that the prompt decides. Assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

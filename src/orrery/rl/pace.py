@@ -88,7 +88,7 @@ def side_by_side(job: RlJob, training_s: float, alone: Simulated) -> OverlappedS
 
 
 def _batches(job: RlJob, count: int) -> tuple[Begun, int]:
-    """So many batches behind one another, and the sequences of each."""
+    """Join ``count`` batches behind one another; returns them and the number of sequences of each."""
     found = [whole_batch(job, number)[0] for number in range(count)]
     size = found[0].prompt.size
     return Begun(

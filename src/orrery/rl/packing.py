@@ -22,7 +22,7 @@ class Packed:
 
     @property
     def tokens(self) -> int:
-        """Of one data rank."""
+        """Tokens of one data rank in one update."""
         return self.seq_len * self.micro_batch * self.num_micro_batches
 
 

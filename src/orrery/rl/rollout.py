@@ -54,12 +54,12 @@ class Rollouts:
 
     @property
     def tail_s(self) -> float:
-        """Of it, after nine tenths of the sequences had ended."""
+        """Seconds of ``time_s`` after nine tenths of the sequences had ended."""
         return float(np.mean([r.tail_s for r in self.rounds]))
 
     @property
     def busy_s(self) -> float:
-        """Of the mean replica."""
+        """Busy time (s) of the mean replica."""
         return float(np.mean([r.busy_s.mean() for r in self.rounds]))
 
     @property
@@ -69,7 +69,7 @@ class Rollouts:
 
     @property
     def energy_j(self) -> float:
-        """Of all devices that generate."""
+        """Energy (J) of all devices that generate."""
         return float(np.mean([r.energy_j for r in self.rounds]))
 
     @property

@@ -57,7 +57,7 @@ class RlStep:
 
     @property
     def generation_idle_s(self) -> float:
-        """Of a step, in which the mean replica has nothing to write; on shared devices, of the generation phase."""
+        """Seconds of a step (shared devices: of generation) in which the mean replica has nothing to write."""
         if self.pace is not None:
             return self.time_s - self.pace.busy_frac * self.pace.period_s
         span_s = self.phases["generation"] if self.job.is_colocated else self.time_s
@@ -65,14 +65,14 @@ class RlStep:
 
     @property
     def training_idle_s(self) -> float:
-        """Of a step, in which training devices wait for rollouts; on shared devices they never do."""
+        """Seconds of a step in which training devices wait for rollouts; on shared devices they never do."""
         if self.job.is_colocated:
             return 0.0
         return self.phases.get("waiting for rollouts", 0.0) + self.phases.get("generation", 0.0)
 
     @property
     def energy_j(self) -> float:
-        """Of all devices in a step: engines as they were simulated and idle beside that, trainers at work and idle."""
+        """Energy (J) of all devices in a step: engines as simulated and idle beside that, trainers at work and idle."""
         job, idle_w = self.job, self.job.training.cluster.device.idle_power_w
         trained = job.training.cluster.num_devices
         work_s = self.passes.time_s

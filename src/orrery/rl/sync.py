@@ -14,13 +14,13 @@ from orrery.rl.job import RlJob
 from orrery.training.ranks import Rank
 
 WEIGHT_BYTES = 2.0
-"""Of a weight as it travels: 16 bits, also where the engine quantizes it on arrival."""
+"""Bytes of a weight as it travels: 16 bits, also where the engine quantizes it on arrival."""
 
 APART = {"qkv": 3, "gate_up": 2, "shared_gate_up": 2, "qkv_a": 2}
 """Products that checkpoints keep as several tensors."""
 
 NORMS = 2
-"""Of a layer."""
+"""Number of norm tensors in a layer."""
 
 OFFLOADED = ("weights", "optimizer")
 """What leaves the device; gradients are dropped."""
@@ -69,7 +69,7 @@ def offload_s(job: RlJob, ranks: tuple[Rank, ...]) -> float:
 
 
 def reference_bytes(job: RlJob, ranks: tuple[Rank, ...]) -> float:
-    """Of a reference policy in 16 bits on the fullest device, cut as the policy is."""
+    """Bytes of a reference policy in 16 bits on the fullest device, cut as the policy is."""
     each = job.training.recipe.weights_bytes or job.training.framework.weights_bytes
     return WEIGHT_BYTES / each * max(r.parts["weights"] for r in ranks)
 

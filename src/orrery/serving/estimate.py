@@ -274,7 +274,7 @@ def _throttled(deployment: Deployment, *, is_throttled: bool) -> tuple[str, ...]
 
 
 def _peak_memory_bytes(deployment: Deployment, memory: Memory, workload: Workload, sequences: float) -> float:
-    """Everything but the cache, and the cache: all of it where the engine reserves it, else what sequences fill."""
+    """Peak memory (bytes): all but the cache, plus the cache: whole where it is reserved, else what sequences fill."""
     if deployment.engine.reserves_cache:
         return memory.usable_bytes
     each = memory.cache.sequence_bytes(workload.input_tokens + workload.output_tokens)

@@ -26,7 +26,7 @@ VERSIONLESS = 1.25
 NOTED = 0.05
 """Below this share of the time neither is worth a word."""
 SHOWN = 3
-"""So many examples make the point."""
+"""Number of examples that make the point in a note."""
 
 SHARED = 0.7
 """Share of two predictions' squared log errors that is one and the same error, on one engine and generation: what the

@@ -60,7 +60,7 @@ class Ragged:
 
     @property
     def align_overhead_frac(self) -> float:
-        """Of the time beyond checking."""
+        """Share of the time beyond checking that goes to alignment."""
         return self.align_s / (self.align_s + self.draft_s)
 
 

@@ -1,4 +1,4 @@
-"""How near a deployment is to what it can sustain, in words: there, a little more traffic is a lot more waiting."""
+"""Notes on how near a deployment is to what it can sustain: there, a little more traffic is a lot more waiting."""
 
 from math import ceil
 

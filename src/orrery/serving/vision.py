@@ -40,7 +40,7 @@ class ImageServer:
         return self.link_latency_s + moved / self.link_bytes_per_s
 
     def latency_s(self, *, on_device: bool) -> float:
-        """Of a lone request."""
+        """Latency (s) of a lone request."""
         return self.unpacking_s(on_device=on_device) + self.copying_s(on_device=on_device) + self.network_s
 
     def overhead_frac(self, *, on_device: bool) -> float:
@@ -48,7 +48,7 @@ class ImageServer:
         return 1.0 - self.network_s / self.latency_s(on_device=on_device)
 
     def images_per_s(self, *, on_device: bool) -> float:
-        """Of many requests, in full batches."""
+        """Images per second over many requests, in full batches."""
         unpacking_s = self.unpacking_s(on_device=on_device)
         device_s = self.network_batched_s + (unpacking_s if on_device else 0.0)
         host_s = 0.0 if on_device else unpacking_s / self.num_cores
@@ -56,5 +56,5 @@ class ImageServer:
         return 1.0 / max(device_s, host_s, moved / self.link_bytes_per_s)
 
     def lost_frac(self, *, on_device: bool) -> float:
-        """Of the images a second that the network alone would make."""
+        """Share lost of the images per second that the network alone would make."""
         return 1.0 - self.images_per_s(on_device=on_device) * self.network_batched_s

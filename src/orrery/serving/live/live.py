@@ -132,7 +132,7 @@ class Live:
             w.draws[i] = self._draws.random(2)
 
     def _name(self, i: int, session: Hashable, client: Hashable) -> None:
-        """Who asks, and in which conversation: by small numbers."""
+        """Record the request's session and client, as small numbers."""
         w = self._world
         if session != -1:
             known, is_new = self._sessions.number_of(session)

@@ -15,7 +15,7 @@ from orrery.serving.metrics.saturation import Saturated, saturated_first
 from orrery.serving.simulation.result import Simulated
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0)
-"""Those that are reported unless others are asked for."""
+"""Percentiles that are reported unless others are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

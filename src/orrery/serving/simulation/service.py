@@ -57,7 +57,7 @@ class Filling:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Service:
-    """Everything but the traffic. Names are those of techniques; empty ones take the engine's way."""
+    """Setup of a service, all but the traffic. Names are those of techniques; empty ones take the engine's way."""
 
     pools: tuple[Pool, ...]
     policy: str = ""
@@ -113,7 +113,7 @@ class Service:
 
     @property
     def host_power_w(self) -> float:
-        """Of the machines around them."""
+        """Power (W) of the machines around the devices of all pools."""
         return sum(
             p.replicas * p.deployment.layout.num_devices * p.deployment.cluster.device.host_power_w for p in self.pools
         )

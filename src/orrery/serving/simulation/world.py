@@ -42,7 +42,7 @@ class Window:
 def build(
     service: Service, requests: Requests, prepared: Prepared, *, seed: int, window: Window
 ) -> tables.SimulationState:
-    """Everything at time 0: nobody has come, every cache is empty."""
+    """Build the state at time 0: no request has arrived, every cache is empty."""
     assembled, blocks_each = prepared.assembled, prepared.blocks_each
     n, lanes = requests.count, assembled.lanes.shape[0]
     table = assembled.lanes.copy()
@@ -119,8 +119,8 @@ def _dropped(compression: Compression, requests: Requests) -> Ints:
 
 
 def _order(service: Service, requests: Requests, *, is_capped: bool) -> Ints:
-    """Those that follow nobody, as they reach the first queue: the front end takes longer over longer prompts. Where
-    clients hold requests back until others end, they send them in order."""
+    """Requests that follow no other, as they reach the first queue: the front end takes longer over longer prompts.
+    Where clients hold requests back until others end, they send them in order."""
     first = np.flatnonzero(requests.after < 0) if requests.after.size else np.arange(requests.count)
     if is_capped:
         return first

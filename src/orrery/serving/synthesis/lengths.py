@@ -60,7 +60,7 @@ def draw(length: Length, count: int, stream: np.random.Generator) -> Ints:
 
 
 NO_SPREAD = 1e-9
-"""Of the mean: a deviation this small moves no length by a token."""
+"""Share of the mean: a deviation this small moves no length by a token."""
 
 
 def whole(drawn: Floats, most: float) -> Ints:

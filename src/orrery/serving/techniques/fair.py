@@ -8,7 +8,7 @@ from orrery.base.technique import Technique
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """Nothing to choose."""
+    """Empty set of knobs: the technique has none."""
 
 
 def order(

@@ -12,7 +12,7 @@ from orrery.reasoning.tree.grown import Front
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs(NoKnobs):
-    """Nothing to choose."""
+    """Empty set of knobs: the technique has none."""
 
 
 def continued(front: Front, width: int, knobs: Knobs) -> NDArray[np.int64]:

@@ -1,1 +1,1 @@
-"""Who is let into a batch, and what a step computes: blocks for decodes, grants for prompts, seats for the queue."""
+"""Admission to a batch, and what a step computes: blocks for decodes, grants for prompts, seats for the queue."""

@@ -1,5 +1,5 @@
 # pyright: reportArgumentType=false
-"""Who is let into a batch, and what a step computes: blocks for decodes, grants for prompts, seats for the queue."""
+"""Admission to a batch, and what a step computes: blocks for decodes, grants for prompts, seats for the queue."""
 
 from orrery.engine.queue._kernel import (
     popped,

@@ -286,7 +286,7 @@ def _report_decodes(w: SimulationState, lane: int, now_s: float) -> None:
 
 
 def _end_seats(w: SimulationState, lane: int, now_s: float) -> None:
-    """Those whose answer is complete leave; the lane notes when the next one will."""
+    """Remove the requests whose answer is complete; the lane notes when the next one will be."""
     seat, due, following = 0, w.lanes[lane, STEPS], NEVER
     while seat < w.lanes[lane, NUM_DECODING]:
         end = w.seats[lane, SEAT_END_DUE, seat]

@@ -154,7 +154,7 @@ def leave_prompts(w: SimulationState, lane: int, seat: int) -> None:
 
 
 def schedule_event(w: SimulationState, i: int, due_s: float) -> None:
-    """Something of request ``i`` is due then: it comes, or its cache does."""
+    """Schedule the event of request ``i`` at ``due_s``: it arrives, or its cache does."""
     w.counts[EVENTS] = pushed(w.counts[EVENTS], i, due_s, w.due_s, w.event_links, w.number)
 
 
@@ -354,8 +354,8 @@ def look_far(w: SimulationState, lane: int) -> None:
 
 
 def victim_in(w: SimulationState, lane: int) -> int:
-    """Who must go when a cache is full: of all that use it the last admitted, or the last in the queue's order. So the
-    first one always goes on, and two that need the same blocks cannot drive each other out for ever."""
+    """Choose who must go when a cache is full: of all that use it the last admitted, or the last in the queue's order.
+    So the first one always goes on, and two that need the same blocks cannot drive each other out for ever."""
     worst = -1
     for other in range(w.lanes.shape[0]):
         if w.lanes[other, POOL] == w.lanes[lane, POOL] or (w.lending_s >= 0.0 and _may_lend(w, other, lane)):

@@ -124,7 +124,7 @@ def found(m: Memory, pool: int, ids: Ints, first: int, count: int) -> int:
 def need_of_found(
     m: Memory, pool: int, ids: Ints, first: int, count: int, held: Ints, blocks_each: int
 ) -> tuple[int, int]:
-    """Of the first ``count`` ids: bytes that pinning takes from the evictable ones, and those to load from the host."""
+    """Bytes of the first ``count`` ids that pinning takes from the evictable ones, and those to load from the host."""
     pinned = loaded = 0
     for k in range(count):
         node = pool * m.num_ids + ids[first + k]

@@ -145,7 +145,7 @@ class Rules(NamedTuple):
 
 
 class SimulationState(NamedTuple):
-    """Everything there is."""
+    """Complete state of a simulation."""
 
     rules: Rules
     knobs: Floats2
