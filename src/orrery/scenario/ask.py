@@ -74,7 +74,7 @@ class Answer:
         ) | ({"answer": self.reasoned.to_json()} if self.reasoned else {})  # fmt: skip
 
     def intervals(self) -> dict[str, Interval]:
-        """Of every figure that has one. Dollars go with the inverse of the rate; the price is taken as exact."""
+        """Intervals of figures that have one. Dollars go with the inverse of the rate; the price is taken as exact."""
         rates = {
             "usd_per_million_tokens": "output_tokens_per_s", "usd_per_million_total_tokens": "total_tokens_per_s",
         }  # fmt: skip

@@ -17,7 +17,7 @@ from orrery.serving.steady import batch_limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Of the whole deployment, except for the longest context, which one replica holds."""
+    """Capacity of the whole deployment, except for the longest context, which one replica holds."""
 
     kv_cache_tokens: float  # infinite where nothing grows with length
     longest_context_tokens: float

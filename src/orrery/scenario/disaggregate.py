@@ -56,7 +56,7 @@ PLANNED = (
 """Settings of the plan that each design says for itself."""
 
 TRICKLE_FRAC = 0.01
-"""Of the analytical rate: where the SLOs hold below this alone, they hold for hardly any traffic."""
+"""Share of the analytical rate: where the SLOs hold below this alone, they hold for hardly any traffic."""
 
 RESOLVED = 2 * TOLERANCE
 """Differences below this share are not told apart by the search for the highest rate."""

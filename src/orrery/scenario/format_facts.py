@@ -72,7 +72,7 @@ def num_values_of(element: Element) -> int:
 
 
 def source_of(element: Element) -> str:
-    """Who defines it: what its file, or its family's, says first."""
+    """Source that defines the element: what its file, or its family's, says first."""
     named = named_elements().get(element.name)
     module = f"{elements.__name__}.{element.name}" if named else type(element).__module__
     return (import_module(module).__doc__ or "").strip().splitlines()[0]

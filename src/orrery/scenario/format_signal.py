@@ -14,7 +14,7 @@ from orrery.scenario.signal import Pooled, Survey, pool, survey, tensors_of, why
 from orrery.scenario.tensor_file import Tensor
 
 SHAPE = (512, 1024)
-"""Of a drawn tensor."""
+"""Shape of a drawn tensor."""
 
 
 def signal_of(

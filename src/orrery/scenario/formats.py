@@ -26,7 +26,7 @@ from orrery.scenario.format_facts import (
 )
 
 BINADES, CURVE_POINTS = 8, 64
-"""Of the curve of relative errors."""
+"""Binades and points of the curve of relative errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class FormatList:
 
 
 def list_formats() -> FormatList:
-    """Everything that has a name, and what a name may look like."""
+    """List every format and element that has a name, and examples of what a name may look like."""
     rows = [
         Row(
             group="format", name=f.name, bits_per_element=f.bits_per_element, source=f.source,

@@ -173,7 +173,7 @@ class _Work:
         )  # fmt: skip
 
     def answer(self, notes: list[str]) -> QuantizeAnswer:
-        """Everything, sorted; ScenarioError where nothing came out."""
+        """Assemble the whole answer, sorted; ScenarioError where nothing came out."""
         if not self.results:
             why = dict.fromkeys(f"{d.tensor}: {d.reason}" for d in self.declined)
             raise ScenarioError("No tensor could be quantised. " + "; ".join(list(why)[:5]).rstrip(".") + ".")

@@ -26,7 +26,7 @@ PLAIN = ("round-to-nearest",)
 """What every recipe is compared with."""
 
 MAX_OUTPUTS, MAX_FEATURES = 512, 4096
-"""Of a layer that recipes are tried on: rows of weights, spread over it, and columns."""
+"""Limits of a layer that recipes are tried on: rows of weights, spread over it, and columns."""
 
 JUDGED_TOKENS, TOKENS_PER_FEATURE = 256, 2
 """Rows of activations that judge, and those that calibrate for each feature: fewer teach a recipe noise."""

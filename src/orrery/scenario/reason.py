@@ -9,7 +9,7 @@ from orrery.scenario.answer import to_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One number: its rule in words, the numbers it is made of, and the facts that entered here."""
+    """One number: its rule as text, the numbers it is made of, and the facts that entered here."""
 
     name: str  # the last word is the unit
     value: float | str | None

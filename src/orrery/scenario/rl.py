@@ -59,7 +59,7 @@ class RlAnswer:
         return None if rate is None else rate * self.step_time_s
 
     def intervals(self) -> dict[str, Interval]:
-        """Of the step, and of what goes with it."""
+        """Intervals of the step time (s), and of the rates that follow from it."""
         step = step_interval(self.step)
         out = {"step_time_s": step}
         for name in ("samples_per_s", "tokens_per_s"):

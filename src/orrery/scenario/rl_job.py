@@ -102,7 +102,7 @@ def job_of(
     scenario: Scenario, framework: RlFramework, question: TrainingQuestion, layout: TrainingLayout,
     deployment: Deployment, generating: int, colocated: bool, lengths: tuple[Length, Length, int], notes: list[str],
 ) -> RlJob:  # fmt: skip
-    """Everything of the step put together."""
+    """Assemble the job of an RL step; ScenarioError where its parts do not fit together."""
     job, algorithm = question.job, cast(Algorithm, scenario.algorithm or "grpo")
     each = deployment.layout.num_devices
     if generating % each:

@@ -27,7 +27,7 @@ class Setting:
 
     @property
     def expects(self) -> str:
-        """What to write, in words."""
+        """Description of the values that may be written."""
         if self.kind == "count":
             return f"a whole number from {self.least:,.0f} to {self.most:,.0f}"
         if self.kind == "number":

@@ -35,7 +35,7 @@ class Table:
 
 
 def show_all(kind: str) -> Table:
-    """Everything of a kind, a row each."""
+    """List every entry of a kind, a row each."""
     return _KINDS[kind][0]()
 
 
@@ -115,7 +115,7 @@ def _format(name: str) -> Table:
 
 
 def _techniques() -> Table:
-    """Those that a command takes, each with the command."""
+    """List the techniques that a command takes, each with the command."""
     rows = [
         {"name": x.name, "use": x.command, "gains": x.gains, "costs": x.costs, "claims": ", ".join(_claims(x.name))}
         for x in sorted(levers().values(), key=lambda x: (x.command.split()[1], x.extension_point, x.name))

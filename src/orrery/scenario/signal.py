@@ -81,7 +81,7 @@ def _in_memory(name: str, numbers: NDArray[Any]) -> Tensor:
 
 
 def stored_bytes(shape: tuple[int, ...], format: Format) -> float:
-    """Of a tensor in a format, the scales of ragged blocks, rows and the tensor itself counted."""
+    """Bytes of a tensor in a format, the scales of ragged blocks, rows and the tensor itself counted."""
     count = int(np.prod(shape, dtype=np.int64))
     bits = -(-count * format.element_bits // 8) * 8.0
     if levels := format.scaling.levels:

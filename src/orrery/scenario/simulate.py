@@ -35,7 +35,7 @@ from orrery.serving.simulation.world import NUM_COUNTS as NUM_COUNTS
 from orrery.serving.simulation.world import Window
 
 MAX_TOKENS = 100_000_000_000
-"""Of all answers of one run: some twenty million are made in a second, so these take an hour or two."""
+"""Maximum tokens of all answers of one run: some twenty million are made in a second, so these take an hour or two."""
 
 MAX_LOGGED_STEPS = 200_000
 """Rows of the log of single steps: enough for some minutes of a few replicas."""
@@ -43,7 +43,7 @@ MAX_LOGGED_STEPS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunObserver:
-    """Who looks at a run while it goes on: told of each phase, and free to read the loop's own counts meanwhile."""
+    """Observer of a run while it goes on: told of each phase, and free to read the loop's own counts meanwhile."""
 
     counts: Ints  # NUM_COUNTS of them, in memory that the reader sees too
     on_phase: Callable[[str, int, int], None]  # its name; requests and output tokens where it serves them
@@ -69,7 +69,7 @@ class SimulatedAnswer:
 
     @property
     def energy_j_per_output_token_with_host(self) -> float | None:
-        """Of the devices and the machines around them."""
+        """Energy (J) per output token of the devices and the machines around them."""
         each = self.summary.energy_j_per_output_token
         if each is None or not self.summary.power_w:
             return None

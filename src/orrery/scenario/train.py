@@ -61,12 +61,12 @@ class TrainAnswer:
 
     @property
     def tokens_per_s(self) -> float:
-        """Of all devices."""
+        """Tokens per second, all devices."""
         return self.job.tokens_per_step / self.step_time_s
 
     @property
     def energy_j_per_token(self) -> float:
-        """Of all devices, a token."""
+        """Energy (J) per token, all devices."""
         return self.energy_j_per_step / self.job.tokens_per_step
 
     @property
@@ -109,7 +109,7 @@ class TrainAnswer:
 
 
 def _inverse(value: float, spread: Spread) -> Interval:
-    """Of a rate, whose truth is above where the time's is below."""
+    """Interval around a rate, whose truth is above where the time's is below."""
     return Interval(
         low_80=value / spread.high_80_ratio, high_80=value / spread.low_80_ratio,
         low_95=value / spread.high_95_ratio, high_95=value / spread.low_95_ratio, because=spread.because,

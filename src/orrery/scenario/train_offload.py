@@ -38,7 +38,7 @@ KINDS = {
 NO_INTERVALS = "intervals: none, no measured run with states off the device was compared"
 
 ADAPTER_BYTES = 14.0
-"""Of one weight of an adapter in a checkpoint: 16 bits, an FP32 copy and two moments of Adam."""
+"""Bytes per weight of an adapter in a checkpoint: 16 bits, an FP32 copy and two moments of Adam."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,22 +69,22 @@ class OffloadAnswer:
 
     @property
     def tokens_per_s(self) -> float:
-        """Of all devices."""
+        """Tokens per second, all devices."""
         return self.job.tokens_per_step / self.step_time_s
 
     @property
     def tokens_per_s_per_device(self) -> float:
-        """Of all devices, each."""
+        """Tokens per second of each device, averaged over all."""
         return self.tokens_per_s / self.job.cluster.num_devices
 
     @property
     def energy_j_per_step(self) -> float:
-        """Of all devices; the host and the drives are not in it."""
+        """Energy (J) of one step over all devices; the host and the drives are not in it."""
         return self.power_w * self.step_time_s * self.job.cluster.num_devices
 
     @property
     def energy_j_per_token(self) -> float:
-        """Of all devices, a token."""
+        """Energy (J) per token, all devices."""
         return self.energy_j_per_step / self.job.tokens_per_step
 
     @property
@@ -186,7 +186,7 @@ def _summed_bytes(ready: Prepared, step: OffloadedStep) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Worth:
-    """Of one device and step."""
+    """Operations and power of one device in one step."""
 
     model_flops: float
     hardware_flops: float
@@ -258,7 +258,7 @@ LADDER = ("zero-offload", "interleaved-update", "overlapped-update", "zero-infin
 
 
 def first_fit(scenario: Scenario, changes: Iterator[dict[str, Any]]) -> str:
-    """The first of some changes to a scenario with which it fits in every tier, in words; empty where none does."""
+    """Describe the first of some changes with which a scenario fits in every tier; empty where none does."""
     for change in changes:
         try:
             infeasible = _infeasible(prepare(merged(scenario, change)))
@@ -319,7 +319,7 @@ OPEN: dict[str, Any] = dict.fromkeys(
 
 
 def first_offload(scenario: Scenario, layout: TrainingLayout) -> str:
-    """The first technique that makes a job fit which does not fit on the device, in words; empty where none does."""
+    """Describe the first technique that makes a job fit which does not fit on the device; empty where none does."""
     node = min(scenario.devices_per_node or 8, scenario.devices or 1)
     degrees = [n for n in range(1, node + 1) if n >= layout.tp and n % layout.tp == 0] or [layout.tp]
     sizes = dict.fromkeys((layout.micro_batch, 1))

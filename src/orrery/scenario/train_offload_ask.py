@@ -65,7 +65,7 @@ class Prepared:
 
 
 def prepare(scenario: Scenario) -> Prepared:
-    """Everything that the technique asks for; ScenarioError where the scenario makes no sense with it."""
+    """Prepare all that the technique asks for; ScenarioError where the scenario makes no sense with it."""
     technique = technique_called(scenario.offload or "")
     if scenario.layout:
         raise ScenarioError(f"layout: says more than --offload {technique.name} takes; write tp, dp and micro_batch.")

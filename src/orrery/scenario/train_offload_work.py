@@ -44,7 +44,7 @@ class Pieces:
 
 
 def pieces_of(job: TrainingJob, layout: TrainingLayout) -> Pieces:
-    """Of one device; every layer is the average one, the embedding and the head stand around them."""
+    """Split the work of one device; every layer is the average one, the embedding and the head stand around them."""
     found = units(job, choice_of([layout]))
     pace, layer = layer_pace(found), found.layer
     ends = [tuple(float(v[0]) for v in end_pace(found, end)) for end in (found.embedding, found.head)]

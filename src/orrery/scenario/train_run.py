@@ -53,7 +53,7 @@ class StepCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Everything that a run of so many tokens takes. ``parts`` are seconds that add up to ``time_s``."""
+    """Time, energy and money that a run of ``tokens`` tokens takes. ``parts`` are seconds that add up to ``time_s``."""
 
     tokens: float
     num_steps: int
@@ -76,7 +76,7 @@ class Run:
 
     @property
     def device_hours(self) -> float:
-        """Of all devices, on the wall: what clouds bill."""
+        """Device-hours of all devices, on the wall: what clouds bill."""
         return self.num_devices * self.time_s / S_PER_HOUR
 
 
@@ -86,7 +86,7 @@ def run_json(run: Run) -> dict[str, Any]:
 
 
 def costs_of(steps: Steps, ranks: tuple[Rank, ...]) -> StepCosts:
-    """Of the one layout of ``steps``."""
+    """Costs per step of the one layout of ``steps``."""
     layout = steps.columns.layout(0)
     parts = {name: float(v[0]) for name, v in steps.parts.items()}
     return StepCosts(

@@ -15,7 +15,7 @@ MAX_MISTAKES = 20
 
 
 def validation_errors(error: ValidationError, known: Mapping[str, Setting], where: str = "") -> ScenarioError:
-    """Everything that is wrong with some settings, a line each."""
+    """Build one error from all that is wrong with some settings, a line each."""
     prefix = f"{where}: " if where else ""
     found = error.errors()
     lines = [prefix + _sentence(e["type"], e["loc"], e["msg"], e["input"], known) for e in found[:MAX_MISTAKES]]

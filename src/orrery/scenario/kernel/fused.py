@@ -27,8 +27,8 @@ MEETING_S, MEETING_RANGE_S = 1.5e-6, (1e-6, 3e-6)
 microbenchmarks (Zhang et al., arXiv 2004.05371, as recalled)."""
 
 STEP_KERNELS, ALTERNATING_KERNELS = 14, 2
-"""Of one step of an LSTM in eager operators (product, two additions, three sigmoids, two hyperbolic tangents, three
-products and an addition, two copies); product and cell as a kernel each."""
+"""Kernels of one step of an LSTM: in eager operators (product, two additions, three sigmoids, two hyperbolic tangents,
+three products and an addition, two copies), and with product and cell as a kernel each."""
 
 RNN = {
     "launched": f"{STEP_KERNELS} eager operators a token",

@@ -9,7 +9,7 @@ from orrery.numerics.registry import get_format
 from orrery.scenario.kernel.operator import Found, Operator, Way, Work
 
 SHARED_BYTES_PER_CYCLE = 128.0
-"""Of one processor of an NVIDIA GPU: 32 banks of 4 bytes (CUDA C++ Programming Guide, shared memory)."""
+"""Bytes per cycle of one processor of an NVIDIA GPU: 32 banks of 4 (CUDA C++ Programming Guide, shared memory)."""
 
 FROM_SHARED = ("hopper",)
 """Generations whose matrix instructions take operands from shared memory (wgmma)."""

@@ -16,7 +16,7 @@ from orrery.scenario.kernel.operator import Found, Operator, Way, Work, one_of
 
 MAX_BATCH = 1024
 ENGINE = "vllm"
-"""Whose kernels an eager framework calls, unless an engine is said: PyTorch's products and FlashAttention."""
+"""Engine whose kernels an eager framework calls, unless one is given: PyTorch's products and FlashAttention."""
 
 
 def queues(work: Work) -> Iterator[Way]:

@@ -45,7 +45,7 @@ def library_ways(
 
 
 def engines(work: Work, measured_as: str) -> tuple[str, ...]:
-    """Whose kernels: as asked; ``all``: everyone's that was measured on this device or its relatives."""
+    """Engines whose kernels count: as asked; ``all``: every one that was measured on this device or its relatives."""
     text = work.list_of("engine", ("",))
     if text != (ALL,):
         return text
@@ -122,7 +122,7 @@ def one_spread(found: Spread | Spreads) -> Spread:
 
 
 def origin(constants: Calibration, device: Device) -> str:
-    """Where constants come from, in words."""
+    """Describe where the constants come from."""
     where = {"device": f"measured on {device.name}", "generation": f"measured on relatives of {device.name}"}
     by = constants.engine or "its library"
     return f"{where.get(constants.origin, 'measured on other devices')} ({constants.op} in {constants.format} by {by})"

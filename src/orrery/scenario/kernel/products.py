@@ -53,7 +53,7 @@ BIPOLAR = re.compile(r"bipolar(?P<bits>[1-8])")
 MIXED = "int4+int8"
 DEFAULT_GROUP = 128
 TERNARY_BITS = 2
-"""Of a ternary weight by itself; five in a byte take 1.6, and more instructions."""
+"""Bits of a ternary weight by itself; five in a byte take 1.6, and more instructions."""
 
 LANE_BITS = {"int4": 4, "int8": 8, "int16": 16, "fp16": 16}
 TEXTBOOK_TILES = (8, 16, 32)

@@ -73,7 +73,7 @@ def _times(first: Size, last: Size, step: str, text: str) -> list[float]:
 
 
 def _spaced(first: Size, last: Size, step: str, text: str) -> list[float]:
-    """So many values in even ratios, both ends included."""
+    """Values in even ratios, as many as ``step`` says, both ends included."""
     count = _plain(step, text)
     if count != int(count) or not 2 <= count <= MAX_POINTS or first <= 0:
         raise ScenarioError(f"sweep: got {text!r}; write how many values there are (2 or more), from above 0.")

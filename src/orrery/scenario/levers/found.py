@@ -11,7 +11,7 @@ from orrery.serving.simulation.service import Service
 
 
 def of_job(job: TrainingJob, layout: TrainingLayout) -> Found:
-    """Of a training job."""
+    """Collect what techniques can act on in a training job."""
     return Found(
         tp=layout.tp, pp=layout.pp, dp=layout.dp * layout.cp, ep=layout.ep,
         has_experts=any(b.experts for b in job.model.blocks),
@@ -19,7 +19,7 @@ def of_job(job: TrainingJob, layout: TrainingLayout) -> Found:
 
 
 def of_service(service: Service, summary: Summary, given: Mapping[str, Any]) -> Found:
-    """Of a simulated run."""
+    """Collect what techniques can act on in a simulated run."""
     pools, layout = service.pools, service.pools[-1].deployment.layout
     return Found(
         tp=max(p.deployment.layout.tp for p in pools), pp=layout.pp, dp=layout.dp,

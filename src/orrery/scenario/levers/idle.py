@@ -1,4 +1,4 @@
-"""Why a technique has no effect on a deployment, in words: what it needs to act on is not there."""
+"""Reasons why a technique has no effect on a deployment, as text: what it needs to act on is not there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

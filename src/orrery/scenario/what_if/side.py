@@ -112,7 +112,7 @@ def _estimated(answer: Answer) -> _Found:
 
 
 def _planned(answer: PlanAnswer) -> _Found:
-    """Of the first plan."""
+    """Figures, intervals and deployment of the first plan."""
     best = answer.plans[0]
     o = best.operation
     figures = {
