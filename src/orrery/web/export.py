@@ -22,7 +22,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First letters of a text cell that a spreadsheet may act on."""
 
 MAX_LETTERS = 80
-"""Of a file's name, without its ending."""
+"""Maximum letters of a file's name, without its ending."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -34,7 +34,7 @@ SUGGESTED = {
 """The list that a field's values may be chosen from."""
 
 ENDINGS = {"models": (".json",), "devices": (".toml",), "traces": (".csv", ".jsonl", ".json")}
-"""Of uploaded files, by the list that they stand on."""
+"""Endings of uploaded files, by the list that they stand on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orrery.base.listening import refused_host
 
 MAX_BODY_BYTES = 4_000_000
-"""Of one request, uploads included."""
+"""Maximum size of one request's body (bytes), uploads included."""
 
 MAX_ADDRESS_BYTES = 16_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

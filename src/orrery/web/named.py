@@ -17,7 +17,7 @@ from orrery.scenario.fields import SETTINGS
 
 UPLOADED = "upload:"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[A-Za-z0-9]{1,8}){0,2}")
-"""Of an uploaded file."""
+"""Pattern of an uploaded file's name."""
 
 FILES = frozenset(s.name for s in SETTINGS if "PATH" in s.metavar or "FILE" in s.metavar)
 

@@ -83,12 +83,12 @@ class Compared:
         return self.measure.less if (self.b or 0.0) < (self.a or 0.0) else self.measure.more
 
     def describe(self, which: str) -> str:
-        """One of both values in words."""
+        """Format one of both values as text."""
         value = self.a if which == "a" else self.b
         return "-" if value is None else si(value, self.measure.unit)
 
     def between(self, which: str) -> str:
-        """Its 80 % interval in words."""
+        """Format the 80 % interval of one of both values as text; empty where there is none."""
         ends = self.a_80 if which == "a" else self.b_80
         return "" if ends is None else f"{si(ends[0], self.measure.unit)} to {si(ends[1], self.measure.unit)}"
 

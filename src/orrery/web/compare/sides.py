@@ -31,11 +31,11 @@ class Side:
 
     @property
     def query(self) -> str:
-        """Of the design's own page."""
+        """Query of the design's own page."""
         return query_of(self.settings)
 
     def prefixed(self, letter: str = "") -> str:
-        """Of a comparison in which this design is the one of that letter."""
+        """Query of a comparison in which this design is the one of that letter."""
         return query_of(self.settings, f"{letter or self.letter.lower()}.")
 
 

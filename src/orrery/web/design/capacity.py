@@ -29,7 +29,7 @@ def left(answer: Answer) -> tuple[tuple[str, str], ...]:
 
 
 def _longest(room_tokens: float, own_tokens: int) -> str:
-    """Of one sequence: what the model takes, or what there is room for."""
+    """Describe the longest context of one sequence: what the model takes, or what there is room for."""
     if own_tokens and own_tokens <= room_tokens:
         room = "any number" if room_tokens == float("inf") else f"{room_tokens:,.0f}"
         return f"{own_tokens:,} tokens, all that the model takes (there is room for {room})"

@@ -1,4 +1,4 @@
-"""Energy and money of a design, in words."""
+"""Energy and money of a design, as text."""
 
 from orrery.planner.money import J_PER_KWH, S_PER_HOUR
 from orrery.reports.words import format_value

@@ -16,7 +16,7 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number in words, its interval in words, and the name that it is unfolded by."""
+    """One number as text, its interval as text, and the name that it is unfolded by."""
 
     path: str
     label: str

@@ -12,7 +12,7 @@ LOADS = ("concurrency", "batch", "rate")
 DEFAULTS: Mapping[str, Any] = {"model": "llama-3.1-8b", "device": "h100-sxm"}
 LENGTHS: Mapping[str, Any] = {"input_tokens": "1024", "output_tokens": "256"}
 LOAD: Mapping[str, Any] = {"concurrency": "32"}
-"""Of a design that was not asked for in full; they come to stand in the address."""
+"""Defaults of a design that was not asked for in full; they come to stand in the address."""
 
 
 def design_settings(query: Query) -> dict[str, Any]:

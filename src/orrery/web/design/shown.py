@@ -1,4 +1,4 @@
-"""Everything that the page of a design says of an answer."""
+"""Content of the page of a design: all that it says of an answer."""
 
 from collections.abc import Mapping
 from typing import Any

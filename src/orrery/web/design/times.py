@@ -50,7 +50,7 @@ def _bar(name: str, times_s: Mapping[str, float], shown: list[str]) -> Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One operation in words."""
+    """One operation as text."""
 
     name: str
     format: str

@@ -11,7 +11,7 @@ from orrery.scenario.why import why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A number in words, and how much is below it."""
+    """A number as text, and how much is below it."""
 
     at: str  # the way to it from the top: "0.2"
     name: str

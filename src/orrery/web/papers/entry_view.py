@@ -24,7 +24,7 @@ MAX_WORDS = 3000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRow:
-    """One claim in words."""
+    """One claim as text."""
 
     id: str
     what: str
@@ -39,7 +39,7 @@ class ClaimRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything that the page shows."""
+    """Content of the page of a paper's entry."""
 
     entry: PaperEntry
     title: str

@@ -22,7 +22,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything that the page shows."""
+    """Content of the page of a fetched paper."""
 
     title: str
     abstract: str
@@ -68,7 +68,7 @@ def _authors(entry: Entry) -> str:
 
 
 def read_claim(claim: NumericClaim) -> Read:
-    """A claim in words."""
+    """Format a claim as text."""
     ends = " to ".join(dict.fromkeys(amount(x, claim.unit) for x in (claim.low, claim.high)))
     against = f" against {describe(claim.baseline, 120)}" if claim.baseline else ""
     return Read(

@@ -80,7 +80,7 @@ class Index:
             entry_of(named(finder.documents[0].key), finder)
 
     def _stamp(self) -> str:
-        """Of the paper files; they are looked at once a second."""
+        """Stamp of the paper files; they are looked at once a second."""
         if time.monotonic() - self._looked_s > LOOK_S:
             self._stamped, self._looked_s = stamp(), time.monotonic()
         return self._stamped

@@ -18,10 +18,10 @@ from orrery.web.place import Place
 from orrery.web.uploads.stored_files import listed
 
 MAX_TECHNIQUES = 6
-"""Of one paper that are tried; each may take a simulation."""
+"""Maximum number of techniques of one paper that are tried; each may take a simulation."""
 
 MAX_REQUESTS = 2000
-"""Of one simulation."""
+"""Maximum number of requests in one simulation."""
 
 STILL_FRAC = 1e-3
 """A figure that moves by less has not moved."""
@@ -120,7 +120,7 @@ def answered(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One technique in the deployment, in words."""
+    """One technique in the deployment, as text."""
 
     technique: str
     sure: str

@@ -15,7 +15,7 @@ MAX_POINTS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Something that a point can be held against."""
+    """Axis of the drawing: a figure that a point can be held against."""
 
     key: str  # in the address
     label: str

@@ -9,7 +9,7 @@ from orrery.reports.words import counted, format_value, listed
 from orrery.web.plans.candidate import Plain
 
 MISSES = 4
-"""Of each kind."""
+"""Maximum number of misses shown of each kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

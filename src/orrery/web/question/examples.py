@@ -7,7 +7,7 @@ from orrery.web.address import query_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A question in words, and where it is answered."""
+    """A question as text, and where it is answered."""
 
     name: str
     description: str

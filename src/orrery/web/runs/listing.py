@@ -12,7 +12,7 @@ STATES = {
     "queued": ("waits", "dim"), "running": ("runs", "warn"), "done": ("done", "good"), "failed": ("failed", "bad"),
     "cancelled": ("cancelled", "dim"), "interrupted": ("interrupted", "warn"),
 }  # fmt: skip
-"""In words, and the class of its badge."""
+"""Text of each state, and the class of its badge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def line(run: Run) -> Line:
 
 
 def lines_of(runs: Sequence[Run], kind: str, state: str, text: str) -> tuple[Line, ...]:
-    """Those of a kind, in a state, that hold all words of a text; blanks let everything through."""
+    """List the runs of a kind, in a state, that hold all words of a text; blanks let all of them through."""
     words = text.casefold().split()
     found = (line(run) for run in runs if kind in ("", run.kind) and state in ("", run.state))
     return tuple(one for one in found if all(word in f"{one.kind} {one.description}".casefold() for word in words))

@@ -1,4 +1,4 @@
-"""A simulated run in words: what ``vllm bench serve`` prints, then what only a simulator knows."""
+"""A simulated run as text: what ``vllm bench serve`` prints, then what only a simulator knows."""
 
 import math
 from collections.abc import Mapping, Sequence

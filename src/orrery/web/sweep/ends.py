@@ -1,4 +1,4 @@
-"""Where curves end, and where they cross an objective, in words."""
+"""Notes on where curves end, and where they cross an objective."""
 
 import math
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class SloCrossing:
     is_met_below: bool  # of ``at``; without one, everywhere
 
     def describe(self, unit: str) -> str:
-        """In words."""
+        """Format the crossing as text."""
         limit = si(self.limit_s, "s")
         if self.at is None:
             return f"{self.line}: {self.metric} is {'within' if self.is_met_below else 'beyond'} {limit} everywhere"

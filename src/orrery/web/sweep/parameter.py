@@ -10,7 +10,7 @@ MAX_POINTS = 60
 MAX_LINES = 6
 
 TRAFFIC = frozenset({"concurrency", "rate", "batch", "trace"})
-"""Of these an estimate takes one; the swept one puts the others aside."""
+"""Traffic settings of which an estimate takes one; the swept one puts the others aside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ JOB: Mapping[str, Any] = {
     "model": "llama-3.1-8b", "device": "h100-sxm", "devices": "8", "global_batch": "64", "micro_batch": "1",
     "seq_len": "4096", "precision": "bf16",
 }  # fmt: skip
-"""Of a job that was not asked for in full; it comes to stand in the address."""
+"""Defaults of a job that was not asked for in full; they come to stand in the address."""
 
 LAYOUT: Mapping[str, Any] = {"tp": "2", "sharding": "zero1"}
 """Where nothing at all was asked."""

@@ -18,7 +18,7 @@ from orrery.web.named import grounded
 MAX_CPU_S = 10
 MAX_MEMORY_BYTES = 4 << 30
 MAX_LETTERS = 2000
-"""Of a message: a reader may repeat what it got."""
+"""Maximum letters of a message: a reader may repeat what it got."""
 
 Found = dict[str, Any]
 

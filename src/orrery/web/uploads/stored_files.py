@@ -17,7 +17,7 @@ from orrery.web.uploads.refused import bare, ending_of
 MAX_FILES = 50
 MAX_BYTES = 20_000_000
 MAX_LETTERS = 40
-"""Of a name, before the mark of the content."""
+"""Maximum letters of a name, before the mark of the content."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9_]+")
 

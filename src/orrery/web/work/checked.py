@@ -14,10 +14,10 @@ from orrery.web.named import grounded
 from orrery.web.work.kinds import KINDS, REPORT
 
 MAX_REQUESTS = 1_000_000
-"""Of one simulation; it takes seconds, and some hundred bytes each."""
+"""Maximum number of requests in one simulation; it takes seconds, and some hundred bytes each."""
 
 MAX_RUNS = 200
-"""Of one sweep; the page about it stays readable."""
+"""Maximum number of runs in one sweep; the page about it stays readable."""
 
 
 def check(kind: str, settings: Mapping[str, Any], options: Mapping[str, Any], uploads: Path) -> None:

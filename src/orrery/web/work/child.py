@@ -19,7 +19,7 @@ NICENESS = 10
 """Runs come after short answers, and those after pages."""
 
 MAX_RESULT_BYTES = 200_000_000
-"""Of the parts of one result, before they are packed."""
+"""Maximum size (bytes) of the parts of one result together, before they are packed."""
 
 
 def work_on(path: Path, uploads: Path, id: str, counts: Any) -> None:

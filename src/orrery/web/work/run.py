@@ -7,7 +7,7 @@ from typing import Any, Literal
 State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
 ACTIVE: frozenset[State] = frozenset({"queued", "running"})
-"""Of the others nothing more will come."""
+"""States of a run that is not over; in the others nothing more will come."""
 
 PHASES = {
     "": "waiting for its turn",
@@ -25,7 +25,7 @@ PHASES = {
     "reporting": "writing the report; small simulations show what would change the answer",
     "keeping": "writing the result",
 }
-"""What a run does, in words, by the name of its phase."""
+"""Descriptions of what a run does, by the name of its phase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,6 @@ class Run:
 
     @property
     def text(self) -> str:
-        """The phase in words, with its numbers."""
+        """The phase as text, with its numbers."""
         count = f": {self.done:,} of {self.total:,}" if self.total else ""
         return PHASES.get(self.phase, self.phase) + count

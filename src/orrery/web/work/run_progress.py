@@ -22,12 +22,12 @@ class RunProgress:
         self._phase, self._message, self._last_s = "starting", "", 0.0
 
     def phase(self, name: str, total: int = 0) -> None:
-        """Something else begins."""
+        """Begin a phase of ``total`` parts."""
         self._phase = name
         self._tell(0, total)
 
     def step(self, phase: str, done: int, total: int) -> None:
-        """So much of a phase is done; told at its start, at its end, and at most every ``EVERY_S`` between."""
+        """Report ``done`` of a phase; written at its start, at its end, and at most every ``EVERY_S`` between."""
         is_new, self._phase = phase != self._phase, phase
         if is_new or done >= total or time.monotonic() - self._last_s >= EVERY_S:
             self._tell(done, total)

@@ -1,4 +1,4 @@
-"""Who does the work: processes that stand ready for short questions, and a process for each run."""
+"""Service that does the work: processes that stand ready for short questions, and a process for each run."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Who starts runs and ends them: one thread of one server, however many look at the same file.
+"""Runner that starts runs and ends them: one thread of one server, however many look at the same file.
 
 All that is decided stands in the file: what is queued there is started, and the process of what runs there no more is
 ended. So a page may cancel a run by a word in the file, and a second server on the same folder does no harm.
