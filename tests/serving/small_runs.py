@@ -25,12 +25,12 @@ from orrery.serving.simulation import prepare as tables_door
 from orrery.serving.simulation import rules
 from orrery.serving.simulation import simulate as door
 from orrery.serving.simulation.admission import _kernel as admission
-from orrery.serving.simulation.booking import _kernel as booking
-from orrery.serving.simulation.holding import _kernel as holding
+from orrery.serving.simulation.allocation import _kernel as allocation
 from orrery.serving.simulation.memory import _kernel as memory
 from orrery.serving.simulation.price import _kernel as price
 from orrery.serving.simulation.result import TIMELINE
 from orrery.serving.simulation.service import Pool, Service, Split
+from orrery.serving.simulation.step_results import _kernel as step_results
 from orrery.serving.simulation.tables import _kernel as k
 
 POLICIES = ("chunked-prefill", "prefill-first", "iteration-level", "request-level", "packed-batch", "layered-prefill")
@@ -191,7 +191,7 @@ def service_of(*, fleet="one", policy="chunked-prefill", drafts=0, compression=N
 def plain_python():
     """Patches that take the loop, its queues, its memory and its prices uncompiled."""
     found = []
-    for module in (loop, queue, surface, memory, k, holding, admission, price, booking, power):
+    for module in (loop, queue, surface, memory, k, allocation, admission, price, step_results, power):
         for name, value in vars(module).items():
             if callable(value) and source_of(value) is not value:
                 found.append(patch.object(module, name, source_of(value)))

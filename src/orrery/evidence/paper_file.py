@@ -29,7 +29,7 @@
     from = "paper"
     at = "section 6.2"
 
-    judged = { as = "anchored", because = "…" }             # one of JUDGED: why the verdict is not a plain one
+    judged = { as = "anchored", because = "…" }             # one of STATED_VERDICTS: why the verdict is not a plain one
     assumed = { range = [1.2, 2.0], because = "…" }         # predicted at the ends of an assumption that decides
     is_increase = true              # of a share: it may exceed one, so that nothing remains of it
 
@@ -68,9 +68,9 @@ from orrery.evidence.words import FITS, INPUTS, KINDS, READINGS, UNITS
 TOLERANCE_FRAC = 0.2
 """How far a prediction may be off and still count as the same; a claim may ask for less, and none for more."""
 
-Judged = Literal["no evidence", "sign only", "not counted", "anchored"]
+StatedVerdict = Literal["no evidence", "sign only", "not counted", "anchored"]
 
-JUDGED: tuple[Judged, ...] = get_args(Judged)
+STATED_VERDICTS: tuple[StatedVerdict, ...] = get_args(StatedVerdict)
 """Verdicts that a claim's file can state, with the reason."""
 
 
@@ -111,7 +111,7 @@ class Claim:
     at: str
     reading: str = "value"  # one of READINGS
     tolerance_frac: float = TOLERANCE_FRAC
-    judged: Judged | None = None  # a verdict other than a plain one
+    judged: StatedVerdict | None = None  # a verdict other than a plain one
     assumed: tuple[float, ...] = ()  # predicted at the ends of an assumption that decides
     is_increase: bool = False  # of a share: it may exceed one
     because: str = ""  # of ``judged`` and ``assumed``
@@ -292,7 +292,7 @@ def _held(file: str, where: str, table: Mapping[str, Any]) -> dict[str, Any]:
             _words(file, f"{where}: {key}", given, ("because",))
             reasons.append(given["because"])
     if "judged" in table:
-        _one_of(file, where, "judged", table["judged"]["as"], JUDGED)
+        _one_of(file, where, "judged", table["judged"]["as"], STATED_VERDICTS)
         found["judged"] = table["judged"]["as"]
     if "assumed" in table:
         found["assumed"] = _range(file, where, table["assumed"]["range"], "the assumed range")

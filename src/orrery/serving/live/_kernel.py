@@ -13,10 +13,7 @@ from orrery.engine.queue._kernel import (
     removed,
     set_moment,
 )
-from orrery.serving.simulation.booking._kernel import (
-    wake_lane,
-)
-from orrery.serving.simulation.holding._kernel import (
+from orrery.serving.simulation.allocation._kernel import (
     give_back,
     leave_prompts,
     leave_run,
@@ -30,6 +27,9 @@ from orrery.serving.simulation.holding._kernel import (
 )
 from orrery.serving.simulation.memory._kernel import (
     forget,
+)
+from orrery.serving.simulation.step_results._kernel import (
+    wake_lane,
 )
 from orrery.serving.simulation.tables._kernel import (
     BEGAN,

@@ -8,8 +8,8 @@ of a pipeline are units that share its stages; machines for prompts and machines
 
 Decodes advance together: a lane counts its decode steps, and a request only remembers at which count it joined. So a
 step costs a scan for what falls due (a block, an end) and one look-up of its price, however long the batch's history.
-Beside this file: the ``tables`` it runs on, what requests are ``holding`` of the ``memory``, ``admission`` to a batch,
-a step's ``price``, and its ``booking``.
+Beside this file: the ``tables`` it runs on, the ``allocation`` of the ``memory`` to requests, ``admission`` to a batch,
+a step's ``price``, and its ``step_results``.
 """
 
 import numpy as np
@@ -24,18 +24,7 @@ from orrery.serving.simulation.admission._kernel import (
     cached_ids_of,
     schedule_lane,
 )
-from orrery.serving.simulation.booking._kernel import (
-    book_decodes,
-    book_prompts,
-    end_batch,
-    exit_lane,
-    has_others,
-    note_step,
-    steer_split,
-    wake_lane,
-    wake_others,
-)
-from orrery.serving.simulation.holding._kernel import (
+from orrery.serving.simulation.allocation._kernel import (
     count_event,
     enqueue,
     enter_next,
@@ -49,6 +38,17 @@ from orrery.serving.simulation.holding._kernel import (
 )
 from orrery.serving.simulation.price._kernel import (
     price_step,
+)
+from orrery.serving.simulation.step_results._kernel import (
+    book_decodes,
+    book_prompts,
+    end_batch,
+    exit_lane,
+    has_others,
+    note_step,
+    steer_split,
+    wake_lane,
+    wake_others,
 )
 from orrery.serving.simulation.tables._kernel import (
     ANSWER_PADDING,

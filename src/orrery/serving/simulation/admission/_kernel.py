@@ -4,7 +4,7 @@
 from orrery.engine.queue._kernel import (
     popped,
 )
-from orrery.serving.simulation.holding._kernel import (
+from orrery.serving.simulation.allocation._kernel import (
     grow,
     lender_for,
     look_far,

@@ -10,7 +10,7 @@ from orrery.serving.simulation.admission._kernel import (
     join_batch,
     reserves_at,
 )
-from orrery.serving.simulation.holding._kernel import (
+from orrery.serving.simulation.allocation._kernel import (
     count_event,
     enqueue,
     finish_request,

@@ -1,0 +1,94 @@
+"""Names and docstrings use the words of the field: the retired ones do not come back."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from battery import over
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+NAMES = {
+    "a noun or a verb that says what it is": re.compile(
+        "^(?:told|said|asked|kept|wanted|lacks|wishes|doubt_of|unrest_of|upright|spots|killed|COMMAND)$"
+    ),
+    "a class named after what it holds": re.compile(
+        "^(?:Told|Asked|Kept|Held|Wanted|Wishes|Desk|Killed|Again|CannotBe|World|Doors|Course|Spot|Shelf|Going|Doubt"
+        "|Gang|Strike|Setback|Spells|Lesson|Odds|Whole|Asker|Answerer|Understood|Judged|Unjudged|Suspect|Swing|Likeness"
+        "|Recent|Emitted)$"
+    ),
+    "MAX_ or MIN_": re.compile("^_?(?:MOST|LEAST)_"),
+}
+"""What to write instead, and the names of classes, functions, arguments and variables that are retired."""
+
+MODULES = re.compile(
+    r"(?:^|\.)(?:desk|doors|sureness|told|said|shelf|elsewhere|alike|meant|booking|holding|guarded|why_not|seam|mistakes)$"
+)
+
+OPENINGS = {
+    "the thing itself: a noun, or a verb": re.compile(
+        r"^(?:Of|Whose|Whom?|So (?:many|much|long)|As (?:it|they)|It (?:is|does)|That many|Those|Everything|Nothing"
+        r"|Something)\b"
+    ),
+    "'as text' or 'formatted'": re.compile(r"\bin words\b(?! of \d| a person| that)"),
+}
+"""What to write instead, and how docstrings and strings below constants do not begin, or do not say."""
+
+
+def _place(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case _:
+                pass
+
+
+def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text.strip()
+            case _:
+                pass
+
+
+@over(FILES, named=_place)
+def test_no_name_is_a_retired_one(path: Path) -> None:
+    found = [
+        f"line {line}: {name}: write {instead}"
+        for line, name in _names(ast.parse(path.read_text(encoding="utf-8")))
+        for instead, retired in NAMES.items()
+        if retired.search(name)
+    ]
+    module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    assert not found, "; ".join(found)
+    assert not MODULES.search(module), f"{module}: name the module after what it holds"
+
+
+@over(FILES, named=_place)
+def test_docstrings_begin_with_what_a_thing_is(path: Path) -> None:
+    found = [
+        f"line {line}: {text[:60]!r}: write {instead}"
+        for line, text in _texts(ast.parse(path.read_text(encoding="utf-8")))
+        for instead, retired in OPENINGS.items()
+        if retired.search(text)
+    ]
+    assert not found, "; ".join(found)
+
+
+def test_retired_words_are_seen() -> None:
+    tree = ast.parse('"""Of a step, in words."""\ndef told(asked): MOST_ROWS = 1\nclass CannotBe: pass')
+    names = [name for _, name in _names(tree) if any(retired.search(name) for retired in NAMES.values())]
+    assert sorted(names) == ["CannotBe", "MOST_ROWS", "asked", "told"]
+    assert [sum(bool(retired.search(text)) for retired in OPENINGS.values()) for _, text in _texts(tree)] == [2]
+    assert MODULES.search("orrery.drawing.told")
+    assert not MODULES.search("orrery.drawing.captions")
