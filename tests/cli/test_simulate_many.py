@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from orrery.cli.main import BAD_INPUT, DONE, INFEASIBLE, run
-from orrery.cli.progress import COMPILING, patience
+from orrery.cli.progress import LOADING, patience
 
 ONE = ("--model", "llama-3.1-8b", "--device", "h100-sxm", "--input-tokens", "400", "--output-tokens", "40")
 CAPACITY = ("simulate", *ONE, "--num-requests", "600", "--find-capacity")
@@ -124,4 +124,4 @@ def test_patience_is_asked_for_only_where_it_takes_long(capsys, monkeypatch):
     with patience():
         time.sleep(0.2)
     out, wrong = describe(capsys)
-    assert (out, wrong) == ("", COMPILING + "\n")
+    assert (out, wrong) == ("", LOADING + "\n")

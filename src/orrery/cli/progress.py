@@ -1,4 +1,4 @@
-"""While the user waits: one line about the first compilation, and a bar for many runs; all on standard error."""
+"""While the user waits: one line where loading takes long, and a bar for many runs; all on standard error."""
 
 import os
 import sys
@@ -8,14 +8,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-PATIENCE_S = 3.0
-"""Loading the compiled simulator takes less; only compiling it takes longer."""
+PATIENCE_S = 5.0
+"""Loading the simulator takes less, unless rules from outside are compiled with it or the machine is busy."""
 
-COMPILING = "Compiling the simulator; this happens once and takes a minute or two."
+LOADING = "Loading the simulator; rules of installed packages are compiled at their first run."
 
 
 @contextmanager
-def patience(words: str = COMPILING) -> Generator[None]:
+def patience(words: str = LOADING) -> Generator[None]:
     """Say what takes so long, where it does."""
     timer = threading.Timer(PATIENCE_S, lambda: print(words, file=sys.stderr, flush=True))
     timer.daemon = True

@@ -15,10 +15,7 @@ Examples:
   orrery report mine.toml --sweep tp=1,2,4 --out sweep.html
   orrery report job.toml --as train-plan --json"""
 
-ANSWERING = (
-    "Working out the answer, and what would change it: some seconds, more for a search over many layouts; the first "
-    "simulation on a machine takes a minute or two more."
-)
+ANSWERING = "Working out the answer, and what would change it: some seconds, more for a search over many layouts."
 
 KINDS = "plan|estimate|simulate|capacity|sweep|train|train-plan"
 

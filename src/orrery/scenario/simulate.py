@@ -96,8 +96,8 @@ def simulate(
     """Serve a scenario's requests step by step, as its engine would.
 
     Settings are those of a scenario file; given beside a scenario they override it. Steps inside ``window`` (start and
-    end in seconds) are kept one by one. The first run on a machine compiles the simulator (a minute or two, once), and
-    ``patience`` is entered meanwhile. A ``watch`` changes nothing.
+    end in seconds) are kept one by one. ``patience`` is entered while the simulator is loaded. A ``watch`` changes
+    nothing.
     """
     inputs = merged(scenario, settings)
     check_traffic(inputs)

@@ -13,7 +13,7 @@ PHASES = {
     "": "waiting for its turn",
     "starting": "starting a process",
     "loading": "loading the simulator",
-    "compiling": "loading the simulator; the first time on a machine it is compiled, which takes a minute or two",
+    "compiling": "loading the simulator",
     "generating": "drawing the requests",
     "simulating": "serving requests",
     "computing": "computing the figures",
