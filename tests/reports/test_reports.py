@@ -46,7 +46,7 @@ def test_an_estimates_bars_are_direct_estimates(tmp_path: Path) -> None:
     found = reported(tmp_path, answer.to_json())
     assert value_of(found, "tpot_s") == answer.estimate.tpot_s
     for name, changes in (
-        ("prompt length", {"input_tokens": 614}), ("answer length", {"output_tokens": 77}),
+        ("input length", {"input_tokens": 614}), ("output length", {"output_tokens": 77}),
         ("requests in flight", {"concurrency": 19}),
     ):  # fmt: skip
         direct = orrery.estimate(**ESTIMATE | changes)
@@ -73,11 +73,11 @@ def test_a_plans_report_keeps_the_plan(tmp_path: Path) -> None:
     busier = bar(found, "arrivals").high.values
     assert busier["usd_per_million_tokens"] == pytest.approx((best.usd_per_million_tokens or 0) / 1.2)
     assert busier["highest_requests_per_s"] == pytest.approx(best.operation.highest_requests_per_s)
-    assert bar(found, "prompt length").high.values["highest_requests_per_s"] < best.operation.highest_requests_per_s
+    assert bar(found, "input length").high.values["highest_requests_per_s"] < best.operation.highest_requests_per_s
     assert f"{100 * (1 - 4.0 / best.operation.highest_requests_per_s):.3g} % of its capacity" in found.headline
     assert found.commands[0].line.startswith("orrery plan --model llama-3.1-8b")
     assert any("vllm serve" in c.line for c in found.commands)
-    assert "Why not fewer devices: it is one device." in found.alternatives.summary  # pyright: ignore
+    assert "Minimum devices: 1 device is the minimum." in found.alternatives.summary  # pyright: ignore
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_a_simulations_report_is_of_the_run_in_the_file(tmp_path: Path) -> None:
     assert value_of(found, "p99_ttft_s") == plain["p99_ttft_ms"] / 1e3
     assert value_of(found, "output_throughput") == plain["output_throughput"]
     direct = simulate(**ESTIMATE | {"num_requests": 60, "slo": ["ttft:400"], "input_tokens": 614}).to_json()
-    end = bar(found, "prompt length").high.values
+    end = bar(found, "input length").high.values
     assert end["p99_ttft_s"] == pytest.approx(direct["p99_ttft_ms"] / 1e3)
     shared = bar(found, "shared prompt beginnings").high.values
     # The slowest of 60 first tokens are those of the 16 prompts that begin together: nobody's beginning is held yet.

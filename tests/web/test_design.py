@@ -63,7 +63,15 @@ def test_the_load_is_one_of_three():
 
 def test_the_page_and_its_part(client):
     page = unescape(client.get(f"/design?{QUERY}").text)
-    for heading in ("Time", "Why", "Rooflines", "Memory", "What runs when", "Energy and money", "Taken for granted"):
+    for heading in (
+        "Time",
+        "Why",
+        "Rooflines",
+        "Memory",
+        "What runs when",
+        "Energy and money",
+        "Assumptions (defaults used)",
+    ):
         assert f"<h2>{heading}</h2>" in page
     assert 'name="tp" value="2"' in page
     found = part(client, f"{QUERY}&load_kind=batch&load=8")
@@ -174,13 +182,13 @@ def test_reasons_as_a_part_and_as_a_page(client):
 
 def test_what_does_not_fit_says_what_is_missing_and_what_would_do(client):
     page = unescape(part(client, "model=llama-3.1-405b&device=h100-sxm&tp=4").text)
-    assert "This design cannot be" in page
+    assert "Infeasible configuration" in page
     assert "What is missing" in page
     hrefs = re.findall(r'<li><a href="(/design\?[^"]+)"', page)
     assert hrefs
     for href in hrefs[:2]:
         found = client.get(href).text
-        assert "This design cannot be" not in found
+        assert "Infeasible configuration" not in found
         assert "<h2>Rooflines</h2>" in found
 
 

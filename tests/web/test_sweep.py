@@ -175,7 +175,7 @@ def test_files(client):
     row = dict(zip(head, first, strict=True))
     assert row["status"] == "done"
     assert float(row["tpot_s_low_80"]) < float(row["tpot_s"]) < float(row["tpot_s_high_80"])
-    assert last[4] == "no answer"
+    assert last[4] == "infeasible"
     assert "needs" in last[5]
     assert client.get(address + "json").json()["curves"][0]["points"][0]["figures"]["tpot_s"]["value"] == float(
         row["tpot_s"]

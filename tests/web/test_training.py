@@ -44,7 +44,7 @@ def test_the_page_says_what_the_answer_says(client):
 
 def test_what_does_not_fit_and_what_makes_no_sense(client):
     page = unescape(client.get(f"/training?{QUERY.replace('8b', '405b')}").text)
-    assert "This job cannot be" in page
+    assert "Infeasible configuration" in page
     assert "What is missing" in page
     assert client.get(f"/training?{QUERY.replace('tp=2', 'tp=3')}").status_code == 422
 

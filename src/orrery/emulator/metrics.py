@@ -118,11 +118,11 @@ class EngineMetrics(Collector):
 
     def _guessed(self, replicas: Sequence[int], of: dict[int, Guesses]) -> Iterator[Metric]:
         each, found = self._settings.guessed_tokens, [(k, of.get(k) or Guesses()) for k in replicas]
-        yield self._counter("spec_decode_num_drafts", "Steps of an answer that checked guessed tokens.",
+        yield self._counter("spec_decode_num_drafts", "Number of decode steps that verified draft tokens.",
                             [(k, (), g.num_steps) for k, g in found])  # fmt: skip
-        yield self._counter("spec_decode_num_draft_tokens", "Guessed tokens that were checked.",
+        yield self._counter("spec_decode_num_draft_tokens", "Number of draft tokens.",
                             [(k, (), each * g.num_steps) for k, g in found])  # fmt: skip
-        yield self._counter("spec_decode_num_accepted_tokens", "Guessed tokens that held.",
+        yield self._counter("spec_decode_num_accepted_tokens", "Number of accepted draft tokens.",
                             [(k, (), g.by_place.total()) for k, g in found])  # fmt: skip
         places = [(k, (str(p),), g.by_place[p]) for k, g in found for p in range(self._settings.guessed_levels)]
         yield self._counter("spec_decode_num_accepted_tokens_per_pos", "The same by their place in the row.",

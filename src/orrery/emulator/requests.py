@@ -156,7 +156,7 @@ class RequestParser:
         )
         most = max(MAX_TOKENS, self._settings.context_tokens)
         if total > most:
-            raise RequestError(400, f"The request asks for {total:,} tokens in all; at most {most:,} at once.", "n")
+            raise RequestError(400, f"The request needs {total:,} tokens (total); the limit is {most:,}.", "n")
         found: list[Job] = []
         for tokens, of in zip(prompts, answers, strict=True):
             for answer in of if limits.stops else ():

@@ -43,7 +43,7 @@ def estimate_report(source: Source, frame: Frame) -> Report:
         summary=describe(answer), numbers=numbers(answer), alternatives=alternatives(scenario, answer),
         sensitivity=with_figures(sensitivity(scenario, answer)), where=where(answer), assumptions=answer.notes,
         facts=facts_of(answer), accuracy=accuracy_of((answer.question.workload.mode, "closed"), SERVING), limits=LIMITS,
-        commands=(Command(about="Unfold a number to the facts it came from", line=why),
+        commands=(Command(about="Show the breakdown of a number, down to its facts", line=why),
                   prices_of(source, d.cluster.device.name)),
     )  # fmt: skip
 
@@ -55,7 +55,7 @@ def headline(answer: Answer) -> str:
     money = "" if usd is None else f" at {format_value(usd, 'usd')} per million{around}"
     times = f"a first token takes {format_value(e.ttft_s, 's')}{sure(e.intervals.get('ttft_s'), 's')}"
     if e.tpot_s > 0:
-        times += f", each further token {format_value(e.tpot_s, 's')}{sure(e.intervals.get('tpot_s'), 's')}"
+        times += f", each output token after it {format_value(e.tpot_s, 's')}{sure(e.intervals.get('tpot_s'), 's')}"
     where = machines(e.num_devices, d.cluster.device.name)
     rate = f"{format_value(e.output_tokens_per_s, '')} output tokens/s"
     return f"{where} give{'s' if e.num_devices == 1 else ''} {rate} of {d.model.name}{money}: {times}, on average."
@@ -64,7 +64,7 @@ def headline(answer: Answer) -> str:
 def describe(answer: Answer) -> tuple[str, ...]:
     """The cut, what limits it, and the bill."""
     e, d = answer.estimate, answer.question.deployment
-    out = [f"Cut: {described(d)}. Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:,.3g} requests "
+    out = [f"Layout: {described(d)}. Limited by {BOUND_BY.get(e.bound_by, e.bound_by)}; {e.concurrency:,.3g} requests "
            "run at once."]  # fmt: skip
     usd_per_s = answer.tariff.usd_per_s(e.num_devices, e.power_w)
     if usd_per_s is not None:
@@ -84,8 +84,8 @@ def numbers(answer: Answer) -> tuple[Number, ...]:
     """The figures of the answer, with their intervals."""
     e, around = answer.estimate, answer.intervals()
     found = (
-        ("ttft_s", "Time to first token, mean", "s"), ("tpot_s", "Time per further token, mean", "s"),
-        ("latency_s", "Whole request, mean", "s"), ("output_tokens_per_s", "Output tokens/s", ""),
+        ("ttft_s", "Time to first token (TTFT), mean", "s"), ("tpot_s", "Time per output token (TPOT), mean", "s"),
+        ("latency_s", "End-to-end latency (E2EL), mean", "s"), ("output_tokens_per_s", "Output tokens/s", ""),
         ("total_tokens_per_s", "Tokens/s, prompts counted", ""), ("requests_per_s", "Requests/s", ""),
         ("power_w", "Power of all devices", "w"), ("energy_j_per_token", "Energy per output token", "j"),
         ("host_power_w", "Power of their machines, at most", "w"),
@@ -107,8 +107,8 @@ def alternatives(scenario: Scenario, answer: Answer) -> Section | None:
     if not rows:
         return None
     table = Table(
-        title="The same load, cut or stored differently", num_words=2, chosen=0,
-        columns=("cut", "formats", "devices", "first token", "per token", "output tokens/s", "$ per M tokens",
+        title="The same load with other layouts or formats", num_words=2, chosen=0,
+        columns=("layout", "formats", "devices", "first token", "per token", "output tokens/s", "$ per M tokens",
                  "$ against the answer"),
         rows=(_row(answer, answer), *sorted(rows, key=lambda r: r[2:3])),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def alternatives(scenario: Scenario, answer: Answer) -> Section | None:
         heading="Alternatives",
         tables=(table,),
         summary=(
-            f"Each line is the same question on {d.cluster.device.name} with another cut or other formats. Whether "
+            f"Each line is the same workload on {d.cluster.device.name} with another layout or other formats. Whether "
             "narrower formats keep the answers good enough is for you to measure.",
         ),
     )

@@ -19,7 +19,7 @@ METRICS = (
     Metric(name="usd_per_million_tokens", label="Dollars per million output tokens", unit="usd"),
     Metric(name="output_tokens_per_s", label="Output tokens/s", unit="tokens_per_s"),
     Metric(name="ttft_s", label="Time to first token", unit="s"),
-    Metric(name="tpot_s", label="Time per further token", unit="s"),
+    Metric(name="tpot_s", label="Time per output token", unit="s"),
 )
 
 EXAMPLE_USD_PER_KWH = 0.1
@@ -64,9 +64,9 @@ def sensitivity(scenario: Scenario, answer: Answer) -> Sensitivity:
 
 def _load(scenario: Scenario, answer: Answer, figures: Figures) -> list[Input]:
     w, d = answer.question.workload, answer.question.deployment
-    out = [swung("prompt length", "input_tokens", w.input_tokens, "tokens", figures)]
+    out = [swung("input length", "input_tokens", w.input_tokens, "tokens", figures)]
     if w.output_tokens > 1:
-        out.append(swung("answer length", "output_tokens", w.output_tokens, "tokens", figures))
+        out.append(swung("output length", "output_tokens", w.output_tokens, "tokens", figures))
     if w.mode == "open":
         out.append(swung("arrivals", "rate", w.request_rate_per_s, "requests_per_s", figures))
     for name, words in (("batch", "size of the batch"), ("concurrency", "requests in flight")):

@@ -82,8 +82,8 @@ def _rows(name: str, table: Mapping[str, Any], groups: Sequence[str], metrics: S
 
 
 METRIC_WORDS = {
-    "ttft_s": "time to first token", "tpot_s": "time per further token", "output_tokens_per_s": "output tokens/s",
-    "latency_s": "whole request", "step": "step time", "peak_memory_bytes": "peak memory",
+    "ttft_s": "time to first token", "tpot_s": "time per output token", "output_tokens_per_s": "output tokens/s",
+    "latency_s": "end-to-end latency", "step": "step time", "peak_memory_bytes": "peak memory",
 }  # fmt: skip
 
 ONLINE = ("closed", "open")

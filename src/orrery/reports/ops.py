@@ -9,7 +9,7 @@ from orrery.serving.estimate import Estimate
 
 StepKind = Literal["decode", "prompts"]
 
-STEPS: dict[StepKind, str] = {"decode": "decode step", "prompts": "step with prompts"}
+STEPS: dict[StepKind, str] = {"decode": "decode step", "prompts": "prefill step"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

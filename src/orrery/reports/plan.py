@@ -103,7 +103,7 @@ def headline(fixed: FixedPlan, model: str) -> str:
         f"{format_value(o.requests_per_s, 'requests_per_s')} (the most they can)")  # fmt: skip
     times = f"a first token takes {format_value(o.ttft_s, 's')}{sure(around.get('ttft_s'), 's')}"
     if o.tpot_s > 0:
-        times += f" and each further token {format_value(o.tpot_s, 's')}{sure(around.get('tpot_s'), 's')}"
+        times += f" and each output token after it {format_value(o.tpot_s, 's')}{sure(around.get('tpot_s'), 's')}"
     spare = spare_of(goal, o)
     left = (
         f"; {format_value(spare, 'frac')} of {'its' if o.num_devices == 1 else 'their'} capacity is spare"
@@ -147,9 +147,8 @@ def describe(fixed: FixedPlan) -> tuple[str, ...]:
         )
     carried = capacity_interval(fixed)
     if goal.traffic.request_rate_per_s and carried:
-        top = (
-            f"It can carry {format_value(o.highest_requests_per_s, 'requests_per_s')}{sure(carried, 'requests_per_s')}"
-        )
+        rate = format_value(o.highest_requests_per_s, "requests_per_s")
+        top = f"Max request rate: {rate}{sure(carried, 'requests_per_s')}"
         if carried.low_80 >= goal.traffic.request_rate_per_s:
             out.append(f"{top}: even the low end is more than what arrives.")
         else:
@@ -169,10 +168,10 @@ def numbers(fixed: FixedPlan) -> tuple[Number, ...]:
         ("usd_per_million_tokens", "Dollars per million output tokens", p.usd_per_million_tokens, "usd", None),
         ("usd_per_million_total_tokens", "Dollars per million tokens, prompts counted",
          p.usd_per_million_total_tokens, "usd", None),
-        ("ttft_s", "Time to first token, mean", o.ttft_s, "s", around.get("ttft_s")),
-        ("tpot_s", "Time per further token, mean", o.tpot_s, "s", around.get("tpot_s")),
+        ("ttft_s", "Time to first token (TTFT), mean", o.ttft_s, "s", around.get("ttft_s")),
+        ("tpot_s", "Time per output token (TPOT), mean", o.tpot_s, "s", around.get("tpot_s")),
         ("output_tokens_per_s", "Output tokens/s", p.output_tokens_per_s, "", of_rate),
-        ("highest_requests_per_s", "Requests/s that it can carry", o.highest_requests_per_s, "",
+        ("highest_requests_per_s", "Max request rate (requests/s)", o.highest_requests_per_s, "",
          capacity_interval(fixed)),
         ("power_w", "Power of all devices", p.power_w, "w", None),
         ("energy_j_per_token", "Energy per output token", p.energy_j_per_token, "j", None),

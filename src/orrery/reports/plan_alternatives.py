@@ -26,7 +26,7 @@ def alternatives(answer: PlanAnswer) -> Section:
     rows = tuple(_row(i, p, best, answer.goal) for i, p in enumerate(answer.plans, 1))
     table = Table(
         title=f"The best {len(rows)} of {answer.num_plans:,} plans that work", num_words=2, chosen=0,
-        columns=("", "plan", "devices", "first token", "per token", "can carry", "$ an hour", "$ per M tokens",
+        columns=("", "plan", "devices", "TTFT", "TPOT", "max request rate", "$/hour", "$ per M tokens",
                  "against the first"),
         rows=rows,
     )  # fmt: skip
@@ -68,23 +68,23 @@ def _fewer(answer: PlanAnswer) -> str:
     """Why the answer does not take fewer devices."""
     o = answer.plans[0].operation
     if o.num_devices == 1:
-        return "Why not fewer devices: it is one device."
+        return "Minimum devices: 1 device is the minimum."
     other = next((p.operation for p in answer.plans if p.operation.num_devices < o.num_devices), None)
     if other is not None:
         where = other.deployment.cluster.device.name
-        return f"Fewer devices would do ({other.num_devices:,} x {where}), at what the table says."
+        return f"Fewer devices are enough ({other.num_devices:,} x {where}), at the cost in the table."
     short = [r for r in answer.rejected if _needed(r) < o.num_devices]
     if o.replicas > 1:
         each = o.highest_requests_per_s / o.replicas
         less = o.replicas - 1
         return (
-            f"Why not fewer devices: {counted(less, 'replica')} of the same carr{'ies' if less == 1 else 'y'} "
-            f"{format_value(less * each, 'requests_per_s')}, less than what arrives."
+            f"Minimum devices: {counted(less, 'replica')} of the same serve{'s' if less == 1 else ''} "
+            f"{format_value(less * each, 'requests_per_s')}, less than the arrival rate."
         )
     if not short:
-        return "Why not fewer devices: with fewer, none was tried that costs less."
+        return "Minimum devices: no configuration with fewer devices costs less."
     nearest = min(short, key=lambda r: r.excess_ratio)
-    return f"Why not fewer devices: the nearest miss is {shortfall(nearest)}"
+    return f"Minimum devices: the closest rejected configuration with fewer is {shortfall(nearest)}"
 
 
 def _needed(rejected: Rejected) -> float:
@@ -99,7 +99,9 @@ def counts(answer: PlanAnswer) -> str:
     parts = [f"{count:,} {WHY[reason]}" for reason, count in by.most_common()]
     lost = f"; of the others {listed(parts)}" if parts else ""
     tried = answer.num_plans + len(answer.rejected)
-    return f"{tried:,} ways were costed (device, cut, formats), {answer.num_plans:,} of them work{lost}."
+    return (
+        f"{tried:,} configurations were evaluated (device, layout, formats), {answer.num_plans:,} of them work{lost}."
+    )
 
 
 def misses(answer: PlanAnswer) -> tuple[str, ...]:

@@ -104,9 +104,9 @@ def figures_of(plan: Plan, replicas: int) -> dict[str, float]:
 
 METRICS = (
     Metric(name="usd_per_million_tokens", label="Dollars per million output tokens", unit="usd"),
-    Metric(name="highest_requests_per_s", label="Requests/s that the plan can carry", unit="requests_per_s"),
+    Metric(name="highest_requests_per_s", label="Max request rate of the plan", unit="requests_per_s"),
     Metric(name="ttft_s", label="Time to first token", unit="s"),
-    Metric(name="tpot_s", label="Time per further token", unit="s"),
+    Metric(name="tpot_s", label="Time per output token", unit="s"),
     Metric(name="num_devices", label="Devices", unit=""),
 )
 
@@ -139,9 +139,9 @@ def _inputs(fixed: FixedPlan, figures: Figures) -> list[Input]:
     out: list[Input] = []
     if traffic.request_rate_per_s:
         out.append(swung("arrivals", "request_rate_per_s", traffic.request_rate_per_s, "requests_per_s", figures))
-    out.append(swung("prompt length", "input_tokens", traffic.input_tokens, "tokens", figures))
+    out.append(swung("input length", "input_tokens", traffic.input_tokens, "tokens", figures))
     if traffic.output_tokens > 1:
-        out.append(swung("answer length", "output_tokens", traffic.output_tokens, "tokens", figures))
+        out.append(swung("output length", "output_tokens", traffic.output_tokens, "tokens", figures))
     if tariff.usd_per_hour:
         out.append(swung("price of a device-hour", "usd_per_hour", tariff.usd_per_hour, "usd", figures))
     if tariff.electricity_usd_per_kwh:

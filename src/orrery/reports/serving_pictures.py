@@ -42,12 +42,12 @@ def memory_figure(memories: Sequence[tuple[str, Memory]]) -> Figure:
 
 def time_figure(e: Estimate) -> Figure:
     """The two kinds of step by what they do."""
-    steps = [("a step of answers", e.cost), ("a step with prompts", e.prefill_cost)]
+    steps = [("decode step", e.cost), ("prefill step", e.prefill_cost)]
     bars = [Bar(name, _parts(cost)) for name, cost in steps if cost.time_s > 0]
     longest = max(_parts(e.cost), key=lambda p: p.value)
     summary = (
-        f"{capital(longest.name)} take{'' if longest.name.endswith('s') else 's'} most of a step of "
-        f"answers ({format_value(longest.value / (e.cost.time_s or 1.0), 'frac')}); the run as a whole is limited by "
+        f"{capital(longest.name)} take{'' if longest.name.endswith('s') else 's'} most of a decode "
+        f"step ({format_value(longest.value / (e.cost.time_s or 1.0), 'frac')}); the run as a whole is limited by "
         f"{BOUND_BY.get(e.bound_by, e.bound_by)}."
     )
     return Figure(title="Time of one step on a device", summary=summary,
@@ -102,13 +102,13 @@ def front_figure(points: Sequence[FrontPoint], chosen: tuple[float, float] | Non
     ]  # fmt: skip
     if chosen:
         drawn.append(Point(*chosen, "the plan at this load", kind="the plan at this load"))
-    svg = scatter(drawn, Axis("output tokens/s that one reader sees"), Axis("output tokens/s from one device"),
-                  title="What can be had from these devices")  # fmt: skip
+    svg = scatter(drawn, Axis("interactivity (tokens/s/user)"), Axis("output throughput per device (tokens/s)"),
+                  title="Pareto front of these devices")  # fmt: skip
     summary = (
-        "Every point is the best that can be had of both: faster answers for each reader cost throughput. The plan "
-        "lies below the line where its traffic leaves it room to spare."
+        "Every point is Pareto-optimal: more tokens/s per user cost throughput per device. The plan "
+        "lies below the line where it has spare capacity."
     )
-    return Figure(title="Speed for a reader against work from a device", summary=summary, svg=svg)
+    return Figure(title="Interactivity against throughput per device", summary=summary, svg=svg)
 
 
 def _short(point: FrontPoint, is_one: bool) -> str:

@@ -13,7 +13,7 @@ BOUND_BY = {
 }  # fmt: skip
 """Limits of a step, as text."""
 
-LATENCY = {"ttft": "time to first token", "tpot": "time per further token", "e2el": "time of a whole request"}
+LATENCY = {"ttft": "time to first token", "tpot": "time per output token", "e2el": "end-to-end latency"}
 
 WAYS = (
     ("tp", "tensor"),
@@ -68,7 +68,7 @@ def plan_question(goal: Goal, model: str, devices: str) -> str:
     )
     limits = objectives(goal)
     within = f", within {limits}" if limits else ""
-    best = "the fewest dollars an hour" if goal.best == "cost" else "the most output tokens/s from each device"
+    best = "the lowest cost per hour" if goal.best == "cost" else "the highest output tokens/s per device"
     return (
         f"How should {model} be served on at most {counted(goal.max_devices, 'device')} ({devices}) for {load} "
         f"{lengths(t)}{within}? The best plan is the one with {best}."

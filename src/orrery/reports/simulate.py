@@ -146,13 +146,13 @@ def _describe(plain: Mapping[str, Any]) -> tuple[str, ...]:
     out = [
         f"Simulated: {plain['completed']:,} requests served in {format_value(plain['duration'], 's')} of "
         f"the deployment's "
-        f"time, {plain['failed']:,} refused, {plain['preemptions']:,} put back for want of cache."
+        f"time, {plain['failed']:,} refused, {plain['preemptions']:,} preempted (KV cache full)."
     ]
     if plain.get("saturated_first_s") is None:
         out.append("Nothing saturated.")
     else:
         first = str(plain["saturated_first"]).capitalize()
-        out.append(f"{first} saturated first, {format_value(plain['saturated_first_s'], 's')} after the start.")
+        out.append(f"First limit reached: {first}, {format_value(plain['saturated_first_s'], 's')} after the start.")
     chance: Mapping[str, list[float]] = plain.get("confidence_95") or {}
     for key, name in (("mean_ttft_ms", "mean time to first token"), ("p99_ttft_ms", "99th percentile of it")):
         if key in chance:

@@ -21,8 +21,8 @@ SMALL = 1000
 
 METRICS = (
     Metric(name="usd_per_million_tokens", label="Dollars per million output tokens", unit="usd"),
-    Metric(name="p99_ttft_s", label="Time to first token, 99 of 100", unit="s"),
-    Metric(name="p99_tpot_s", label="Time per further token, 99 of 100", unit="s"),
+    Metric(name="p99_ttft_s", label="Time to first token, P99", unit="s"),
+    Metric(name="p99_tpot_s", label="Time per output token, P99", unit="s"),
     Metric(name="slo_attainment", label="Requests within the objectives", unit="frac"),
     Metric(name="output_throughput", label="Output tokens/s", unit="tokens_per_s"),
 )
@@ -116,7 +116,7 @@ def _inputs(one: Scenario, figures: Figures, plain: Mapping[str, Any] | None) ->
         out.append(swung("requests in flight", "concurrency", float(one.concurrency), "", figures))
     elif rate:
         out.append(swung("arrivals", "rate", rate, "requests_per_s", figures))
-    for key, name in (("input_tokens", "prompt length"), ("output_tokens", "answer length")):
+    for key, name in (("input_tokens", "input length"), ("output_tokens", "output length")):
         if one.trace is None and (value := getattr(one, key)) is not None:
             out.append(swung(name, key, float(value), "tokens", figures))
     out += _sharing(one, figures)

@@ -10,7 +10,7 @@ from orrery.reports.words import capital, format_value
 
 MS = 1e-3
 
-LATENCIES = (("ttft", "time to first token"), ("tpot", "time per further token"), ("e2el", "whole request"))
+LATENCIES = (("ttft", "time to first token"), ("tpot", "time per output token"), ("e2el", "end-to-end latency"))
 
 PERCENTS = ("p50", "p90", "p95", "p99")
 
@@ -39,7 +39,7 @@ def numbers(plain: Mapping[str, Any], doubts: Mapping[str, Interval]) -> tuple[N
         ("energy_j_per_output_token", "Energy per output token", plain.get("energy_j_per_output_token"), "j"),
         ("kv_use_peak_frac", "Cache in use, at most", plain.get("kv_use_peak_frac"), "frac"),
         ("prefix_hit_rate_frac", "Prompt tokens found in the cache", plain.get("prefix_hit_rate_frac"), "frac"),
-        ("preemptions", "Requests put back for want of cache", plain.get("preemptions"), ""),
+        ("preemptions", "Preemptions (KV cache full)", plain.get("preemptions"), ""),
     ]
     return tuple(
         Number(name=n, label=label, value=v, unit=u, interval=doubts[n].scaled(v) if n in doubts else None)

@@ -16,7 +16,7 @@ def held_against(found: SimulatedPlans) -> Section:
                      *(format_value(t, "s") for t in times), f"{one.num_added}"))  # fmt: skip
     table = Table(
         title="The plans, served their traffic step by step", num_words=3, chosen=0,
-        columns=("", "plan", "holds", "99 % of first tokens within", "of further tokens", "of whole requests",
+        columns=("", "plan", "holds", "TTFT, P99", "TPOT, P99", "E2EL, P99",
                  "replicas added"),
         rows=tuple(rows),
     )  # fmt: skip

@@ -20,8 +20,8 @@ FIGURES: tuple[tuple[str, str, str, float], ...] = (
     ("capacity_requests_per_s", "requests/s that it takes", "requests_per_s", 1.0),
     ("usd_per_million_tokens", "$ per million output tokens", "usd", 1.0),
     ("output_throughput", "output tokens/s", "tokens_per_s", 1.0),
-    ("mean_ttft_ms", "mean time to first token", "s", 1e-3), ("p99_ttft_ms", "99 % of first tokens", "s", 1e-3),
-    ("p99_tpot_ms", "99 % of further tokens", "s", 1e-3), ("slo_attainment", "within the objectives", "frac", 1.0),
+    ("mean_ttft_ms", "TTFT, mean", "s", 1e-3), ("p99_ttft_ms", "TTFT, P99", "s", 1e-3),
+    ("p99_tpot_ms", "TPOT, P99", "s", 1e-3), ("slo_attainment", "within the objectives", "frac", 1.0),
 )  # fmt: skip
 """Key, words, unit, and what brings it to that unit."""
 
@@ -205,8 +205,8 @@ def _front(rows: Sequence[Row], done: Sequence[int], varied: Sequence[str]) -> F
         return None
     drawn = [Point(x, y, name, is_front=not any(a >= x and b >= y and (a, b) != (x, y) for a, b, _ in points))
              for x, y, name in points]  # fmt: skip
-    title = "Speed for a reader against work from a device"
+    title = "Interactivity against throughput per device"
     svg = scatter(
-        drawn, Axis("output tokens/s that one reader sees"), Axis("output tokens/s from one device"), title=title
+        drawn, Axis("interactivity (tokens/s/user)"), Axis("output throughput per device (tokens/s)"), title=title
     )
     return Figure(title=title, summary="Joined points: no other run is better in both.", svg=svg)

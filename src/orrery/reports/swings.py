@@ -68,7 +68,7 @@ def moves_table_rows(found: Sensitivity, names: Sequence[str]) -> list[tuple[str
             cells = (
                 (format_value(e.values.get(n), units[n]) for n in names)
                 if not e.infeasible
-                else ("no answer",) * len(names)
+                else ("infeasible",) * len(names)
             )
             rows.append((one.name, e.text, *cells))
     return rows

@@ -80,7 +80,7 @@ def _is_close(answer: TrainPlanAnswer) -> bool:
 
 def _counts(answer: TrainPlanAnswer) -> str:
     lost = [f"{count:,} for {name}" for name, count in answer.why_not().items()]
-    out = f"{answer.num_layouts:,} layouts were looked at, {answer.evaluated:,} of them costed in full"
+    out = f"{answer.num_layouts:,} layouts were considered, {answer.evaluated:,} of them evaluated in full"
     return f"{out}; ruled out: {listed(lost)}." if lost else f"{out}."
 
 

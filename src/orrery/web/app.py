@@ -54,12 +54,12 @@ def _pages() -> list[Any]:
 
 async def _validation_error(request: Request, error: Exception) -> Response:
     """Wrong input: what, where, what was got, and what to write instead."""
-    return page(request, "error.html", status=422, title="That cannot be answered", message=str(error))
+    return page(request, "error.html", status=422, title="Invalid input", message=str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     found = cast(HTTPException, error)
-    title = "There is nothing here" if found.status_code == 404 else "That cannot be done"
+    title = "Not found" if found.status_code == 404 else "Request rejected"
     answer = page(request, "error.html", status=found.status_code, title=title, message=found.detail)
     answer.headers.update(found.headers or {})
     return answer
@@ -68,8 +68,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _broken(request: Request, error: Exception) -> Response:
     log.error("%s %s", request.method, request.url.path, exc_info=error)
     answer = page(
-        request, "error.html", status=500, title="orrery failed",
-        message="This is a mistake of orrery's own; its log says more.",
+        request, "error.html", status=500, title="Internal error",
+        message="Internal error; see the server log.",
     )  # fmt: skip
     answer.headers.update(HEADERS)  # made outside of the guard
     return answer

@@ -15,16 +15,16 @@ from orrery.scenario.fields import BY_NAME
 from orrery.web.named import NAME, UPLOADED
 
 LABELS = {
-    "model": "Model", "device": "Device", "devices": "Devices in all", "tp": "Tensor parallel", "pp": "Pipeline stages",
-    "dp": "Data parallel", "ep": "Expert parallel", "cp": "Context parallel", "weights": "Weights format",
-    "activations": "Activations format", "kv": "Cache format", "engine": "Engine", "input_tokens": "Prompt tokens",
-    "output_tokens": "Answer tokens", "concurrency": "Requests in flight", "rate": "Requests a second",
+    "model": "Model", "device": "Device", "devices": "Devices (total)", "tp": "Tensor parallel",
+    "pp": "Pipeline parallel", "dp": "Data parallel", "ep": "Expert parallel", "cp": "Context parallel", "weights": "Weights format",
+    "activations": "Activations format", "kv": "Cache format", "engine": "Engine", "input_tokens": "Input tokens",
+    "output_tokens": "Output tokens", "concurrency": "Requests in flight", "rate": "Requests a second",
     "batch": "Static batch", "slo": "Objectives (ms)", "usd_per_hour": "$ per device hour",
     "electricity": "$ per kWh", "gpu_memory_utilization": "Memory share", "max_num_seqs": "Most sequences in a step",
     "max_num_batched_tokens": "Most tokens in a step", "trace": "Trace",
     "scheduler_recv_interval": "Decode steps between looks for requests",
     "global_batch": "Sequences a step", "micro_batch": "Micro-batch", "seq_len": "Tokens a sequence",
-    "vp": "Chunks a stage", "train_tokens": "Tokens in all",
+    "vp": "Chunks a stage", "train_tokens": "Total training tokens",
 }  # fmt: skip
 
 SUGGESTED = {

@@ -46,7 +46,7 @@ def test_the_latest_come_first_and_every_part_is_said(store):
     assert [t.entry.title for t in found] == ["Quantized blocks", "Serving new", "Quantized weights", "Serving old"]
     blocks, new = found[:2]
     assert parts(new) == {"recency": 1.0, "velocity": 0.0, "interest": 0.0}
-    assert [p.because for p in new.parts] == ["published today", "nobody counts its votes", "you follow nothing yet"]
+    assert [p.because for p in new.parts] == ["published today", "its votes are not counted", "you follow nothing yet"]
     assert parts(blocks)["recency"] == pytest.approx(2 ** (-3 / 3.5))
     assert parts(blocks)["velocity"] == pytest.approx(15 / 20), "45 votes and comments in 3 days"
     assert blocks.score == pytest.approx(sum(parts(blocks).values()))

@@ -17,9 +17,9 @@ def requested(page):
 def test_from_the_question_to_a_point_of_the_front_by_keyboard(tab):
     tab.goto("/")
     tab.get_by_label("Model").fill("llama-3.1-8b")
-    tab.get_by_label("At most so many devices").fill("2")
-    tab.get_by_label("First token within").fill("")
-    tab.get_by_label("First token within").press("Enter")  # a form is sent by Enter
+    tab.get_by_label("Max devices").fill("2")
+    tab.get_by_label("Time to first token").fill("")
+    tab.get_by_label("Time to first token").press("Enter")  # a form is sent by Enter
     expect(tab).to_have_url(
         re.compile(r"/plans\?model=llama-3\.1-8b&device=h100-sxm&max_devices=2&trace=chat&slo=tpot")
     )
@@ -27,7 +27,7 @@ def test_from_the_question_to_a_point_of_the_front_by_keyboard(tab):
     expect(tab.locator("#said")).to_have_text(re.compile(r"^\d+ plans found$"))
     points = tab.locator("#front svg a")
     assert points.count() >= 5
-    tab.get_by_role("link", name="Dollars per million output tokens").focus()
+    tab.get_by_role("link", name="Cost ($/1M output tokens)").focus()
     tab.keyboard.press("Tab")
     name = tab.evaluate("document.activeElement.getAttribute('aria-label')")
     assert "h100-sxm tp" in name

@@ -118,7 +118,7 @@ def test_without_script_a_plan_is_found_and_opened(bare):
     bare.locator("#f-tp").fill("2")
     bare.get_by_role("button", name="Answer").click()
     expect(bare.locator("#design .answer h2")).to_contain_text("tp2")
-    bare.get_by_role("link", name="Unfold the time per token").click()
+    bare.get_by_role("link", name="Explain the time per output token").click()
     expect(bare.locator("h1")).to_contain_text("tpot_s")
     bare.locator(".tree summary").first.click()
     bare.get_by_role("link", name="What is in it").first.click()

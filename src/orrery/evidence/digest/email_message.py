@@ -80,7 +80,7 @@ def confirm_letter(to: Subscription, sender: Sender, tokens: Tokens) -> EmailMes
     link = f"{sender.site}/confirm?token={tokens.make('confirm', to.id)}"
     letter = _letter(to.address, "Please confirm: new papers on AI compute", sender, f"confirm|{to.id}|{link}")
     letter.set_content(
-        f"Somebody asked for a digest of new papers to be sent to {to.address}.\n\n"
+        f"A digest of new papers to {to.address} was requested.\n\n"
         f"If it was you, open this link within a week:\n\n{link}\n\n"
         "If it was not, do nothing: no further letter will come.\n"
     )
@@ -92,7 +92,7 @@ def known_letter(to: Subscription, sender: Sender, tokens: Tokens) -> EmailMessa
     link = f"{sender.site}/unsubscribe?token={tokens.make('leave', to.id)}"
     letter = _letter(to.address, "You get this already: new papers on AI compute", sender, f"known|{to.id}|{link}")
     letter.set_content(
-        f"Somebody asked for a digest of new papers to be sent to {to.address}.\n\n"
+        f"A digest of new papers to {to.address} was requested.\n\n"
         f"It is, every {to.selection.frequency}, and nothing has changed. To end it, open this link:\n\n{link}\n\n"
         "To get other papers or at other times, end it and ask again.\n"
     )

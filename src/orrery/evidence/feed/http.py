@@ -195,7 +195,7 @@ def _unpacked(url: str, answer: Any, most_bytes: int) -> Iterator[tuple[int, byt
         yield from ((len(piece), piece) for piece in answer.iter_raw())
         return
     if packing not in ("gzip", "x-gzip"):
-        raise FeedError(f"{shown(url)}: answers in the packing {shown(packing)}, which nobody asked for.")
+        raise FeedError(f"{shown(url)}: content encoding {shown(packing)} was not requested.")
     unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         for piece in answer.iter_raw():

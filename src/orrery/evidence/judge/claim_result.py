@@ -80,7 +80,7 @@ def _is_complete(paper: Paper, found: Mapping[str, Prediction]) -> None:
     claims = {claim.id: claim for claim in paper.claims}
     missing = {claim.id for claim in paper.claims if claim.missing}
     wrong = {
-        "predicted, though nobody claims it": found.keys() - claims.keys(),
+        "predicted, but not among the claims": found.keys() - claims.keys(),
         "predicted, though its file says what is missing": found.keys() & missing,
         "neither predicted nor said to be missing": claims.keys() - found.keys() - missing,
         "no number": {c for c, p in found.items() if not math.isfinite(p.predicted)},

@@ -10,7 +10,7 @@ from orrery.evidence.judge.claim_result import ClaimResult
 from orrery.evidence.paper_file import Paper, get_paper
 from orrery.evidence.verdict import VERDICTS, Verdict
 
-INTRO = """# Papers, run again
+INTRO = """# Reproduced papers
 
 What papers on AI compute report, beside what orrery predicts for the set-ups that they state. Set-ups, with the place
 of every fact, are in `src/orrery_papers/KEY/paper.toml`, and what a paper leaves open stands there under `[unstated]`

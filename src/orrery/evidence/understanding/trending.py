@@ -106,7 +106,7 @@ def _velocity(entry: Entry, counts: Sequence[Count], until: date) -> ScorePart:
     """Votes and comments a day: between two counts where there are two, else since the paper is out."""
     known = [c for c in counts if c.seen_on <= until]
     if not known:
-        return ScorePart(name="velocity", value=0.0, because="nobody counts its votes")
+        return ScorePart(name="velocity", value=0.0, because="its votes are not counted")
     first, last = known[0], known[-1]
     days, num = (last.seen_on - first.seen_on).days, _num(last) - _num(first)
     if not days:

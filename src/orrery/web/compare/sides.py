@@ -97,7 +97,7 @@ def _taken(side: Side) -> Iterator[tuple[str, str]]:
     yield "model, as found", deployment.model.name
     yield "device, as found", deployment.cluster.device.name
     yield "layout", str(deployment.layout)
-    yield "devices in all", str(deployment.layout.num_devices)
+    yield "devices (total)", str(deployment.layout.num_devices)
     formats = deployment.formats
     yield "weights, activations, cache", f"{formats.weights}, {formats.activations}, {formats.kv}"
     yield "engine, as found", f"{deployment.engine.name} {deployment.engine.version}".rstrip()

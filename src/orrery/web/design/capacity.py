@@ -18,8 +18,8 @@ def left(answer: Answer) -> tuple[tuple[str, str], ...]:
     most = min(memory.sequences(w.input_tokens + w.output_tokens), float(memory.max_num_seqs)) * dp
     return (
         ("Longest context", _longest(memory.kv_capacity_tokens, d.model.max_context_tokens)),
-        ("Most sequences at this length", f"{most:,.0f}, of {memory.max_num_seqs * dp:,} that the engine lets in"),
-        ("Cache per token", f"{format_value(memory.cache.bytes_per_token, 'bytes')} on each device"),
+        ("Most sequences at this length", f"{most:,.0f}, of {memory.max_num_seqs * dp:,} that the engine admits"),
+        ("KV cache per token", f"{format_value(memory.cache.bytes_per_token, 'bytes')} on each device"),
         ("In flight at this load", f"{e.concurrency:,.3g} requests"),
         (
             "Filled at this load",

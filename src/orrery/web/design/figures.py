@@ -7,10 +7,10 @@ from orrery.reports.words import format_interval, format_value
 from orrery.scenario.ask import Answer
 
 FIGURES = (
-    ("ttft_s", "Time to first token", "s"), ("tpot_s", "Time per further token", "s"),
+    ("ttft_s", "Time to first token", "s"), ("tpot_s", "Time per output token", "s"),
     ("output_tokens_per_s", "Output tokens/s", ""), ("usd_per_million_tokens", "$ per million output tokens", "usd"),
     ("energy_j_per_token", "Energy per output token", "j"), ("power_w", "Power of all devices", "w"),
-    ("latency_s", "Whole request", "s"), ("requests_per_s", "Requests/s", ""),
+    ("latency_s", "End-to-end latency", "s"), ("requests_per_s", "Requests/s", ""),
 )  # fmt: skip
 
 

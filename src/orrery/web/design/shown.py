@@ -29,7 +29,7 @@ def shown_of(scenario: Scenario, answer: Answer | InfeasibleAnswer, settings: Ma
             "changes": tuple(changes(scenario, settings, infeasible)),
             "shortage": shortage(infeasible),
             "missing": f"It {str(infeasible).removeprefix(infeasible.what).lstrip(': ')}",
-            "headline": "This design cannot be",
+            "headline": "Infeasible configuration",
         }
     e, memory = answer.estimate, capacity.figure(answer)
     drawn = {name: svg for name, draw in DRAWINGS.items() if name != "memory" and (svg := draw(answer))}

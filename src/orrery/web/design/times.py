@@ -12,7 +12,7 @@ from orrery.serving.estimate import Estimate
 NAMED = 9
 """Operations that are told apart; the shorter ones are one."""
 
-BESIDE = "host, and steps with prompts"
+BESIDE = "host, and prefill steps"
 REST = "all others"
 
 
@@ -30,7 +30,7 @@ def drawn(e: Estimate) -> str:
         beside_s = max(0.0, e.tpot_s - e.cost.time_s)
         bars.append(
             _bar(
-                f"a further token, {format_value(e.tpot_s, 's')}",
+                f"output token, {format_value(e.tpot_s, 's')}",
                 times["decode"] | {BESIDE: beside_s},
                 [*shown, BESIDE],
             )

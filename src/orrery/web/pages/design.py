@@ -54,7 +54,7 @@ async def reasons(request: Request) -> Response:
     settings = design_settings(query)
     _, answer = await answered(request, DESIGN, settings)
     if isinstance(answer, InfeasibleAnswer):
-        raise ScenarioError(f"{answer.infeasible} There is no number to unfold.")
+        raise ScenarioError(f"{answer.infeasible} There is no number to explain.")
     path = query.get("path", "tpot_s")
     found = await asyncio.to_thread(level, answer, path, query.get("at", ""))
     return page(

@@ -53,7 +53,11 @@ def _shown(_: Scenario, answer: Answered, settings: Mapping[str, Any]) -> dict[s
     }  # fmt: skip
     if isinstance(answer, InfeasibleAnswer):
         infeasible = answer.infeasible
-        return common | {"infeasible": infeasible, "shortage": shortage(infeasible), "headline": "This job cannot be"}
+        return common | {
+            "infeasible": infeasible,
+            "shortage": shortage(infeasible),
+            "headline": "Infeasible configuration",
+        }
     return common | {
         "infeasible": None, "headline": headline(answer), "description": describe(answer), "numbers": numbers(answer),
         "where": where([("this layout", answer)]),

@@ -34,13 +34,13 @@ def _usd(answer: Plain, point: Plain) -> float | None:
 
 
 X_AXES = (
-    Side(key="user", label="Output tokens/s that one reader sees", unit="", of=_plain("output_tokens_per_s_per_user")),
-    Side(key="tpot", label="Time per further token", unit="s", of=_plain("tpot_s"), is_less_better=True),
+    Side(key="user", label="Interactivity (tokens/s/user)", unit="", of=_plain("output_tokens_per_s_per_user")),
+    Side(key="tpot", label="Time per output token", unit="s", of=_plain("tpot_s"), is_less_better=True),
     Side(key="ttft", label="Time to first token", unit="s", of=_plain("ttft_s"), is_less_better=True, is_log=True),
 )
 Y_AXES = (
-    Side(key="device", label="Output tokens/s from each device", unit="", of=_plain("output_tokens_per_s_per_device")),
-    Side(key="usd", label="Dollars per million output tokens", unit="usd", of=_usd, is_less_better=True, is_log=True),
+    Side(key="device", label="Output tokens/s per device", unit="", of=_plain("output_tokens_per_s_per_device")),
+    Side(key="usd", label="Cost ($/1M output tokens)", unit="usd", of=_usd, is_less_better=True, is_log=True),
 )
 
 
@@ -55,7 +55,7 @@ class FrontPoint:
     is_met: bool
 
 
-SPOT_COLUMNS = ("In flight", "Tokens/s a reader", "Tokens/s a device", "First token", "Per token", "$ per M tokens")
+SPOT_COLUMNS = ("Concurrency", "Tokens/s per user", "Tokens/s per device", "TTFT", "TPOT", "$/1M output tokens")
 
 
 def side(sides: tuple[Side, ...], key: str) -> Side:
@@ -99,7 +99,7 @@ def drawn(answer: Plain, x: Side, y: Side) -> str:
             detail=f"{p['concurrency']:,.3g} in flight", id=id,
         ))  # fmt: skip
     return scatter(
-        shown, Axis(x.label, x.unit, is_log=x.is_log), Axis(y.label, y.unit, is_log=y.is_log), title="What can be had",
+        shown, Axis(x.label, x.unit, is_log=x.is_log), Axis(y.label, y.unit, is_log=y.is_log), title="Pareto front",
         says="Each point is a way to serve at some load; along the line one thing is only had for less of the other.",
     )  # fmt: skip
 

@@ -36,7 +36,7 @@ def counts(answer: Plain) -> str:
     """How many ways were tried, and how many work."""
     tried = answer["num_plans"] + len(answer["rejected"])
     return (
-        f"{tried:,} ways to serve it were costed (device, cut, formats) at {answer['evaluated']:,} loads in "
+        f"{tried:,} configurations were evaluated (device, layout, formats) at {answer['evaluated']:,} loads in "
         f"{answer['seconds']:.1f} s; {answer['num_plans']:,} of them work."
     )
 
@@ -47,24 +47,25 @@ def fewer(answer: Plain) -> str:
         return ""
     best = answer["plans"][0]
     if best["num_devices"] == 1:
-        return "It is one device; fewer there are not."
+        return "1 device is the minimum."
     if best["replicas"] > 1:
         less = best["replicas"] - 1
         carried = less * best["highest_requests_per_s"] / best["replicas"]
         verb = "carries" if less == 1 else "carry"
         return (
-            f"{counted(less, 'replica')} of it {verb} {format_value(carried, 'requests_per_s')}, less than what "
-            f"arrives."
+            f"{counted(less, 'replica')} of it {verb} {format_value(carried, 'requests_per_s')}, less than the "
+            f"arrival rate."
         )
     other = next((p for p in answer["plans"] if p["num_devices"] < best["num_devices"]), None)
     if other is not None:
         return (
-            f"{counted(other['num_devices'], other['device'] + ' device')} would do, and come later in the list below."
+            f"{counted(other['num_devices'], other['device'] + ' device')} "
+            f"{'is' if other['num_devices'] == 1 else 'are'} enough; see the list below."
         )
     short = [r for r in answer["rejected"] if _devices(r) < best["num_devices"]]
     if not short:
-        return "With fewer devices, no way was found that costs less."
-    return f"The nearest miss with fewer is {shortfall(min(short, key=_excess))}"
+        return "No configuration with fewer devices costs less."
+    return f"The closest rejected configuration with fewer devices is {shortfall(min(short, key=_excess))}"
 
 
 def shortfall(rejected: Plain) -> str:

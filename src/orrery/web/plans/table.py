@@ -25,10 +25,10 @@ COLUMNS = (
     Column(key="usd_per_million_tokens", name="$ per M tokens", unit="usd"),
     Column(key="ttft_s", name="First token", unit="s"),
     Column(key="tpot_s", name="Per token", unit="s"),
-    Column(key="output_tokens_per_s", name="Tokens/s", unit=""),
-    Column(key="output_tokens_per_s_per_device", name="… a device", unit=""),
-    Column(key="highest_requests_per_s", name="Carries, requests/s", unit=""),
-    Column(key="energy_j_per_token", name="Energy a token", unit="j"),
+    Column(key="output_tokens_per_s", name="Output tokens/s", unit=""),
+    Column(key="output_tokens_per_s_per_device", name="Tokens/s per device", unit=""),
+    Column(key="highest_requests_per_s", name="Max requests/s", unit=""),
+    Column(key="energy_j_per_token", name="Energy per token", unit="j"),
 )
 
 

@@ -29,7 +29,7 @@ EXAMPLES = (
           device="h100-sxm,l40s", max_devices=8, rate=4, input_tokens=1024, output_tokens=256, slo=["tpot:40"]),
     _plan("Code completion", "Short answers to long prompts, in FP8 on one node", model="qwen3-coder-30b-a3b",
           device="h100-sxm", max_devices=8, trace="code", weights="fp8", slo=["ttft:500"]),
-    _design("One design, unfolded", "Llama 3.1 70B in FP8 on four H100, 64 requests in flight",
+    _design("One configuration, explained", "Llama 3.1 70B in FP8 on four H100, 64 requests in flight",
             model="llama-3.1-70b", device="h100-sxm", tp=4, weights="fp8", concurrency=64, input_tokens=1024,
             output_tokens=256),
     _design("Experts over two nodes", "DeepSeek-V3 on sixteen H200: tensor parallel 8, two pipeline stages",

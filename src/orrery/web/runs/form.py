@@ -25,8 +25,8 @@ FIRST: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 """Groups of fields that stand open, by kind."""
 
 LABELS = {
-    "ttft": "First token", "tpot": "Each further token", "e2el": "Whole request",
-    "p99_ttft": "First token, P99", "p99_tpot": "Further token, P99",
+    "ttft": "Time to first token", "tpot": "Time per output token", "e2el": "End-to-end latency",
+    "p99_ttft": "TTFT, P99", "p99_tpot": "TPOT, P99",
 }  # fmt: skip
 
 BEGIN: dict[str, dict[str, Any]] = {

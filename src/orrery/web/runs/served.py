@@ -39,18 +39,18 @@ class Compared:
 
 def figures(a: Plain) -> tuple[Figure, ...]:
     """What matters most."""
-    tokens = f"{a['total_input_tokens']:,} prompt and {a['total_output_tokens']:,} answer tokens"
+    tokens = f"{a['total_input_tokens']:,} input and {a['total_output_tokens']:,} output tokens"
     found = [
         Figure(name="Requests served", value=f"{a['completed']:,}", note=f"{a['failed']:,} refused; {tokens}"),
         Figure(name="Throughput", value=format_value(a["output_throughput"], "tokens_per_s"),
                note=f"with prompts {format_value(a['total_token_throughput'], 'tokens_per_s')}"),
         Figure(name="Requests", value=format_value(a["request_throughput"], "requests_per_s"), note=_goodput(a)),
         Figure(name="First token, mean", value=_ms(a["mean_ttft_ms"]), note=_sure(a, "mean_ttft_ms")),
-        Figure(name="First token, P99", value=_ms(a["p99_ttft_ms"]), note=_sure(a, "p99_ttft_ms")),
-        Figure(name="Per further token, mean", value=_ms(a["mean_tpot_ms"]), note=_sure(a, "mean_tpot_ms")),
+        Figure(name="TTFT, P99", value=_ms(a["p99_ttft_ms"]), note=_sure(a, "p99_ttft_ms")),
+        Figure(name="TPOT, mean", value=_ms(a["mean_tpot_ms"]), note=_sure(a, "mean_tpot_ms")),
         Figure(name="Power", value=format_value(a["power_w"], "w"),
-               note=f"{format_value(a['energy_j_per_output_token'], 'j')} a token"),
-        Figure(name="A million answer tokens", value=format_value(a["usd_per_million_tokens"], "usd"),
+               note=f"{format_value(a['energy_j_per_output_token'], 'j')} per token"),
+        Figure(name="Cost ($/1M output tokens)", value=format_value(a["usd_per_million_tokens"], "usd"),
                note=f"{format_value(a['usd_per_million_total_tokens'], 'usd')} with prompts counted"),
     ]  # fmt: skip
     return tuple(found)
@@ -87,7 +87,7 @@ def load(a: Plain) -> tuple[Figure, ...]:
         ),
         Figure(name="Idle", value=f"{a['idle_frac'] or 0.0:.1%}", note="of the machines' time"),
         Figure(
-            name="Saturated first",
+            name="First limit reached",
             value="nothing" if start_s is None else str(saturated),
             note="" if start_s is None else f"{format_value(start_s, 's')} after the start",
         ),
@@ -138,13 +138,13 @@ def compared(a: Plain, closed: Plain) -> tuple[Compared, ...]:
         return ()
     times = float(closed["replicas"])
     pairs: Sequence[tuple[str, str, float | None, str, float]] = (
-        ("First token", "s", _s(a["mean_ttft_ms"]), "ttft_s", 1.0),
-        ("Per further token", "s", _s(a["mean_tpot_ms"]), "tpot_s", 1.0),
-        ("Whole request", "s", _s(a["mean_e2el_ms"]), "latency_s", 1.0),
+        ("Time to first token", "s", _s(a["mean_ttft_ms"]), "ttft_s", 1.0),
+        ("Time per output token", "s", _s(a["mean_tpot_ms"]), "tpot_s", 1.0),
+        ("End-to-end latency", "s", _s(a["mean_e2el_ms"]), "latency_s", 1.0),
         ("Throughput", "tokens_per_s", a["output_throughput"], "output_tokens_per_s", times),
         ("Requests", "requests_per_s", a["request_throughput"], "requests_per_s", times),
         ("Power", "w", a["power_w"], "power_w", times),
-        ("A million answer tokens", "usd", a["usd_per_million_tokens"], "usd_per_million_tokens", 1.0),
+        ("Cost ($/1M output tokens)", "usd", a["usd_per_million_tokens"], "usd_per_million_tokens", 1.0),
     )
     return tuple(_compared(closed, *pair) for pair in pairs)
 

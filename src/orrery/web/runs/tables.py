@@ -25,19 +25,19 @@ class Table:
 
 COLUMNS = (
     ("capacity_requests_per_s", "Capacity", "requests_per_s"), ("request_throughput", "Requests", "requests_per_s"),
-    ("output_throughput", "Answer tokens", "tokens_per_s"),
-    ("output_tokens_per_s_per_device", "… a device", "tokens_per_s"), ("mean_ttft_ms", "TTFT", "ms"),
+    ("output_throughput", "Output throughput", "tokens_per_s"),
+    ("output_tokens_per_s_per_device", "Per device", "tokens_per_s"), ("mean_ttft_ms", "TTFT", "ms"),
     ("p99_ttft_ms", "P99", "ms"), ("mean_tpot_ms", "TPOT", "ms"), ("p99_tpot_ms", "P99", "ms"),
     ("slo_attainment", "In time", "frac"), ("request_goodput", "Goodput", "requests_per_s"),
-    ("usd_per_million_tokens", "$ per M tokens", "usd"), ("saturated_first", "Saturated first", "text"),
+    ("usd_per_million_tokens", "$ per M tokens", "usd"), ("saturated_first", "First limit reached", "text"),
 )  # fmt: skip
 """Key, head and unit of a sweep's figures; those that no run has are left out."""
 
 CURVES = {
-    "throughput": ("output_throughput", "Answer tokens", "tokens/s", 1.0),
+    "throughput": ("output_throughput", "Output throughput", "tokens/s", 1.0),
     "ttft": ("p99_ttft_ms", "Time to first token, P99", "s", 1e-3),
-    "tpot": ("p99_tpot_ms", "Time per further token, P99", "s", 1e-3),
-    "usd": ("usd_per_million_tokens", "Dollars for a million answer tokens", "usd", 1.0),
+    "tpot": ("p99_tpot_ms", "Time per output token, P99", "s", 1e-3),
+    "usd": ("usd_per_million_tokens", "Cost ($/1M output tokens)", "usd", 1.0),
     "capacity": ("capacity_requests_per_s", "Capacity", "requests/s", 1.0),
 }
 """Charts of a sweep: key, title, unit, and what brings the value into it."""
@@ -90,7 +90,7 @@ def held(answer: Plain) -> Table:
             format_value(s["usd_per_million_tokens"], "usd"),
         ))  # fmt: skip
     heads = ("Plan", "Devices", "Simulated", "TTFT, closed form", "TTFT", "P99", "TPOT, closed form", "TPOT", "P99",
-             "In time", "Answer tokens", "$ an hour", "$ per M tokens")  # fmt: skip
+             "SLO attainment", "Output throughput", "$/hour", "$/1M output tokens")  # fmt: skip
     return Table(
         caption=f"{len(rows)} plans, the best first, each served its traffic step by step", heads=heads,
         rows=tuple(rows), hrefs=tuple(design(answer, plan) for plan in answer["plans"]),
@@ -116,7 +116,7 @@ def layouts(answer: Plain) -> Table:
                 str(plan["bound_by"]),
             )
         )
-    heads = ("Layout", "Step (80 %)", "MFU", "Tokens a device", "Peak memory", "$ per M tokens", "Limited by")
+    heads = ("Layout", "Step (80 %)", "MFU", "Tokens per device", "Peak memory", "$ per M tokens", "Limited by")
     return Table(caption=f"The {len(rows)} fastest of {answer['num_layouts']:,} layouts", heads=heads, rows=tuple(rows))
 
 

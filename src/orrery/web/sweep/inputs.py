@@ -103,7 +103,9 @@ def _values(query: Query, vary: Parameter, controls: dict[str, str]) -> tuple[st
     if "values" in controls:
         found = listed(vary, controls["values"], MAX_POINTS)
         if not found:
-            raise ScenarioError(f"values: got {controls['values'][:40]!r}; write values of {vary.name} with commas.")
+            raise ScenarioError(
+                f"values: got {controls['values'][:40]!r}; write comma-separated values of {vary.name}."
+            )
         return tuple(sorted(found, key=lambda v: number(v, vary.name))) if vary.is_number else found
     low, high = (number(controls[end], end) for end in ("from", "to"))
     return spread(vary, low, high, int(number(controls["points"], "points")), is_log=controls["scale"] == "log")

@@ -19,10 +19,10 @@ METRICS: tuple[Metric, ...] = (
     Metric(key="output_tokens_per_s", name="Throughput", unit="tokens_per_s"),
     Metric(key="tpot_s", name="Time per output token", unit="s", objective="tpot"),
     Metric(key="ttft_s", name="Time to first token", unit="s", objective="ttft"),
-    Metric(key="usd_per_million_tokens", name="Cost of a million output tokens", unit="usd"),
+    Metric(key="usd_per_million_tokens", name="Cost ($/1M output tokens)", unit="usd"),
     Metric(key="energy_j_per_token", name="Energy per output token", unit="j"),
     Metric(key="peak_bytes", name="Memory of a device", unit="bytes"),
-    Metric(key="latency_s", name="Time of a request", unit="s", objective="e2el"),
+    Metric(key="latency_s", name="End-to-end latency", unit="s", objective="e2el"),
 )
 
 BY_KEY = {m.key: m for m in METRICS}

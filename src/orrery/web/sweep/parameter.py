@@ -51,8 +51,8 @@ PARAMETERS: dict[str, Parameter] = {p.name: p for p in (
     _range("concurrency", "Requests in flight", "requests", 1, 512),
     _range("rate", "Arrival rate", "requests/s", 0.5, 40),
     _range("batch", "Static batch", "requests", 1, 256),
-    _range("input_tokens", "Prompt length", "tokens", 128, 32768),
-    _range("output_tokens", "Answer length", "tokens", 16, 4096),
+    _range("input_tokens", "Input length", "tokens", 128, 32768),
+    _range("output_tokens", "Output length", "tokens", 16, 4096),
     _list("tp", "Tensor parallel", "1", "2", "4", "8", replaces=_DEVICES),
     _list("pp", "Pipeline stages", "1", "2", "4", "8", replaces=_DEVICES),
     _list("dp", "Data parallel", "1", "2", "4", "8", replaces=_DEVICES),
@@ -103,7 +103,7 @@ def spread(p: Parameter, low: float, high: float, count: int, *, is_log: bool) -
 def _check(p: Parameter, low: float, high: float, count: int, *, is_log: bool) -> None:
     setting = BY_NAME[p.name]
     if not p.is_number:
-        raise ScenarioError(f"{p.name}: has no range; write a list of values with commas.")
+        raise ScenarioError(f"{p.name}: has no range; write a comma-separated list of values.")
     if not 2 <= count <= MAX_POINTS:
         raise ScenarioError(f"points: got {count}; write a whole number from 2 to {MAX_POINTS}.")
     for name, end in (("from", low), ("to", high)):

@@ -20,7 +20,7 @@ def rows(inputs: SweepInputs, found: Swept) -> Iterator[list[Cell]]:
     by = inputs.by.name if inputs.by else ""
     for line, curve in zip(inputs.lines, found.curves, strict=True):
         for point in curve.points:
-            status = "no answer" if point.why else "done"
+            status = "infeasible" if point.why else "done"
             value = float(point.value) if inputs.vary.is_number else point.value
             row: list[Cell] = [inputs.vary.name, value, by, line, status, point.why, point.bound_by, point.num_devices]
             for metric in METRICS:

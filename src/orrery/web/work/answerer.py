@@ -60,7 +60,7 @@ class AnswerWorker:
         if isinstance(error, OrreryError):
             raise error
         if error is not None:
-            raise WorkFailed(f"{question}: {error}; this is a mistake of orrery's own.")
+            raise WorkFailed(f"{question}: {error} (internal error).")
         return answer
 
     def end(self) -> None:

@@ -51,7 +51,7 @@ def _end(store: Store, run: Run, uploads: Path, counts: Any) -> None:
     except MemoryError:
         store.end(run.id, "failed", "There is not enough memory; ask for fewer requests, or fewer runs at once.")
     except Exception as error:
-        store.end(run.id, "failed", f"{type(error).__name__}: {error}; this is a mistake of orrery's own.")
+        store.end(run.id, "failed", f"{type(error).__name__}: {error} (internal error).")
         raise
 
 

@@ -81,7 +81,7 @@ class Work:
             while asker is not None and not waits.done():
                 await asyncio.wait((waits,), timeout=GONE_S)
                 if not waits.done() and await asker.is_disconnected():
-                    raise WorkFailed(f"{question}: nobody waits for the answer any more.")
+                    raise WorkFailed(f"{question}: the client disconnected.")
             return await waits
         finally:
             waits.cancel()
