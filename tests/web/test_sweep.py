@@ -166,7 +166,7 @@ def test_the_slider_computes_nothing(client, monkeypatch):
     started = time.process_time()
     found = [client.get(f"/sweep/point?{address}&at={at}", headers={"hx-request": "true"}).text for at in range(6)]
     assert (time.process_time() - started) / 6 < 0.05
-    assert all(f"Requests in flight: {value} " in text for value, text in zip((1, 2, 4, 8, 16, 32), found, strict=True))
+    assert all(f"Concurrency: {value} " in text for value, text in zip((1, 2, 4, 8, 16, 32), found, strict=True))
 
 
 def test_files(client):

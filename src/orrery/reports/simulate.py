@@ -149,7 +149,7 @@ def _describe(plain: Mapping[str, Any]) -> tuple[str, ...]:
         f"time, {plain['failed']:,} refused, {plain['preemptions']:,} preempted (KV cache full)."
     ]
     if plain.get("saturated_first_s") is None:
-        out.append("Nothing saturated.")
+        out.append("No limit reached.")
     else:
         first = str(plain["saturated_first"]).capitalize()
         out.append(f"First limit reached: {first}, {format_value(plain['saturated_first_s'], 's')} after the start.")

@@ -16,14 +16,14 @@ from orrery.web.named import NAME, UPLOADED
 
 LABELS = {
     "model": "Model", "device": "Device", "devices": "Devices (total)", "tp": "Tensor parallel",
-    "pp": "Pipeline parallel", "dp": "Data parallel", "ep": "Expert parallel", "cp": "Context parallel", "weights": "Weights format",
-    "activations": "Activations format", "kv": "Cache format", "engine": "Engine", "input_tokens": "Input tokens",
-    "output_tokens": "Output tokens", "concurrency": "Requests in flight", "rate": "Requests a second",
-    "batch": "Static batch", "slo": "Objectives (ms)", "usd_per_hour": "$ per device hour",
-    "electricity": "$ per kWh", "gpu_memory_utilization": "Memory share", "max_num_seqs": "Most sequences in a step",
-    "max_num_batched_tokens": "Most tokens in a step", "trace": "Trace",
+    "pp": "Pipeline parallel", "dp": "Data parallel", "ep": "Expert parallel", "cp": "Context parallel",
+    "weights": "Weights format", "activations": "Activations format", "kv": "KV cache format", "engine": "Engine",
+    "input_tokens": "Input tokens", "output_tokens": "Output tokens", "concurrency": "Concurrency",
+    "rate": "Request rate (requests/s)", "batch": "Static batch", "slo": "SLOs (mean latency, ms)",
+    "usd_per_hour": "$/device-hour", "electricity": "$/kWh", "gpu_memory_utilization": "GPU memory utilization",
+    "max_num_seqs": "Max sequences per step", "max_num_batched_tokens": "Max batched tokens", "trace": "Trace",
     "scheduler_recv_interval": "Decode steps between looks for requests",
-    "global_batch": "Sequences a step", "micro_batch": "Micro-batch", "seq_len": "Tokens a sequence",
+    "global_batch": "Global batch size", "micro_batch": "Micro-batch size", "seq_len": "Sequence length",
     "vp": "Chunks a stage", "train_tokens": "Total training tokens",
 }  # fmt: skip
 

@@ -144,10 +144,10 @@ def test_the_slider_of_a_sweep_moves_by_arrow_keys_and_speaks(tab, views):
     words = slider.get_attribute("aria-valuetext")
     assert re.fullmatch(r"\d+ requests", words)
     expect(tab.locator("#sweep-value")).to_have_text(words)
-    expect(tab.locator("#sweep-point h2")).to_have_text(f"Requests in flight: {words}")
+    expect(tab.locator("#sweep-point h2")).to_have_text(f"Concurrency: {words}")
     assert tab.locator("#sweep [data-scale] text").first.inner_html() != mark
     tab.keyboard.press("End")
-    expect(tab.locator("#sweep-point h2")).to_have_text("Requests in flight: 512 requests")
+    expect(tab.locator("#sweep-point h2")).to_have_text("Concurrency: 512 requests")
     expect(tab).to_have_url(re.compile(r"at=\d+"))
     tab.reload()
     expect(slider).to_have_attribute("aria-valuetext", "512 requests")

@@ -45,7 +45,7 @@ def figures(a: Plain) -> tuple[Figure, ...]:
         Figure(name="Throughput", value=format_value(a["output_throughput"], "tokens_per_s"),
                note=f"with prompts {format_value(a['total_token_throughput'], 'tokens_per_s')}"),
         Figure(name="Requests", value=format_value(a["request_throughput"], "requests_per_s"), note=_goodput(a)),
-        Figure(name="First token, mean", value=_ms(a["mean_ttft_ms"]), note=_sure(a, "mean_ttft_ms")),
+        Figure(name="TTFT, mean", value=_ms(a["mean_ttft_ms"]), note=_sure(a, "mean_ttft_ms")),
         Figure(name="TTFT, P99", value=_ms(a["p99_ttft_ms"]), note=_sure(a, "p99_ttft_ms")),
         Figure(name="TPOT, mean", value=_ms(a["mean_tpot_ms"]), note=_sure(a, "mean_tpot_ms")),
         Figure(name="Power", value=format_value(a["power_w"], "w"),

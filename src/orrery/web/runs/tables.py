@@ -28,8 +28,8 @@ COLUMNS = (
     ("output_throughput", "Output throughput", "tokens_per_s"),
     ("output_tokens_per_s_per_device", "Per device", "tokens_per_s"), ("mean_ttft_ms", "TTFT", "ms"),
     ("p99_ttft_ms", "P99", "ms"), ("mean_tpot_ms", "TPOT", "ms"), ("p99_tpot_ms", "P99", "ms"),
-    ("slo_attainment", "In time", "frac"), ("request_goodput", "Goodput", "requests_per_s"),
-    ("usd_per_million_tokens", "$ per M tokens", "usd"), ("saturated_first", "First limit reached", "text"),
+    ("slo_attainment", "SLO attainment", "frac"), ("request_goodput", "Goodput", "requests_per_s"),
+    ("usd_per_million_tokens", "$/1M output tokens", "usd"), ("saturated_first", "First limit reached", "text"),
 )  # fmt: skip
 """Key, head and unit of a sweep's figures; those that no run has are left out."""
 
@@ -89,7 +89,7 @@ def held(answer: Plain) -> Table:
             format_value(s["output_throughput"], "tokens_per_s"), format_value(plan["usd_per_hour"], "usd"),
             format_value(s["usd_per_million_tokens"], "usd"),
         ))  # fmt: skip
-    heads = ("Plan", "Devices", "Simulated", "TTFT, closed form", "TTFT", "P99", "TPOT, closed form", "TPOT", "P99",
+    heads = ("Plan", "Devices", "Simulated", "TTFT, estimate", "TTFT", "P99", "TPOT, estimate", "TPOT", "P99",
              "SLO attainment", "Output throughput", "$/hour", "$/1M output tokens")  # fmt: skip
     return Table(
         caption=f"{len(rows)} plans, the best first, each served its traffic step by step", heads=heads,
@@ -116,7 +116,7 @@ def layouts(answer: Plain) -> Table:
                 str(plan["bound_by"]),
             )
         )
-    heads = ("Layout", "Step (80 %)", "MFU", "Tokens per device", "Peak memory", "$ per M tokens", "Limited by")
+    heads = ("Layout", "Step (80 %)", "MFU", "Tokens per device", "Peak memory", "$/1M tokens", "Bottleneck")
     return Table(caption=f"The {len(rows)} fastest of {answer['num_layouts']:,} layouts", heads=heads, rows=tuple(rows))
 
 
@@ -146,7 +146,7 @@ def probes(answer: Plain) -> Table:
          format_value(p["p99_ttft_s"], "s"), format_value(p["p99_tpot_s"], "s"))
         for p in answer["capacity"]["probes"]
     )  # fmt: skip
-    heads = ("Rate", "Objectives", "Queue", "In time", "TTFT, P99", "TPOT, P99")
+    heads = ("Rate", "Objectives", "Queue", "SLO attainment", "TTFT, P99", "TPOT, P99")
     return Table(caption="The rates that were tried", heads=heads, rows=rows)
 
 

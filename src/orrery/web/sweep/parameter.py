@@ -48,7 +48,7 @@ def _list(name: str, label: str, *values: str, replaces: frozenset[str] = frozen
 _DEVICES = frozenset({"devices"})
 
 PARAMETERS: dict[str, Parameter] = {p.name: p for p in (
-    _range("concurrency", "Requests in flight", "requests", 1, 512),
+    _range("concurrency", "Concurrency", "requests", 1, 512),
     _range("rate", "Arrival rate", "requests/s", 0.5, 40),
     _range("batch", "Static batch", "requests", 1, 256),
     _range("input_tokens", "Input length", "tokens", 128, 32768),
