@@ -35,10 +35,10 @@ SCORECARD = ROOT / "docs" / "scorecard.md"
 KEY = "ground truth"
 MADE = "# made by: python tools/ground_truth.py, measured over predicted\n"
 
-INTRO = """# Ground truth: real work, predicted and then done
+INTRO = """# Validation on real hardware
 
 A machine is calibrated by ten measurements (`orrery calibrate device --measurements 10`). Then the work below is
-predicted through the same doors that everybody uses, and after that it is done on that machine: products of shapes
+predicted through the public API, and after that it is run on that machine: products of shapes
 that were never measured, prompts and decode steps of small transformers written in NumPy, an all-reduce between two
 processes, and a server with continuous batching under a Poisson load at 30, 60 and 85 % of its predicted capacity.
 `python tools/ground_truth.py` does it again, on your machine; `orrery calibrate verify` shows it without writing.
