@@ -202,7 +202,7 @@ def test_the_terminal_shows_ours_too(answer, capsys):
     message = capsys.readouterr().out
     for word in ("in the queue", "cache in use", "preemptions", "energy per output token", "a million output tokens"):
         assert word in message
-    assert "Nothing saturated" in message or "Saturated first" in message
+    assert "No limit reached" in message or "First limit reached" in message
 
 
 def test_the_terminal_survives_an_answer_full_of_nulls(run, capsys):

@@ -165,13 +165,13 @@ def test_a_training_step_is_read_back(width, ask):
 
     scale = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "%": 0.01, "GB": 1e9, "W": 1.0, "J": 1.0, "": 1.0}
     for label, name in (
-        ("step ", "step_time_s"), ("model flops utilisation ", "mfu_frac"), ("peak memory ", "peak_memory_bytes"),
-        ("power of a device ", "power_w"), ("energy a token ", "energy_j_per_token"),
+        ("step ", "step_time_s"), ("model FLOPs utilization (MFU) ", "mfu_frac"), ("peak memory ", "peak_memory_bytes"),
+        ("power of a device ", "power_w"), ("energy per token ", "energy_j_per_token"),
         ("a million tokens ", "usd_per_million_tokens"),
     ):  # fmt: skip
         number, unit = value(label)
         assert number * scale[unit] == pytest.approx(found[name], rel=0.01)
-    assert value("tokens a second and device ")[0] == pytest.approx(found["tokens_per_s_per_device"], abs=0.5)
+    assert value("tokens/s per device ")[0] == pytest.approx(found["tokens_per_s_per_device"], abs=0.5)
     for part, seconds in found["parts"].items():
         if seconds > 1e-6:
             number, unit = value(f"{part} ")

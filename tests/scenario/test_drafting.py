@@ -57,7 +57,7 @@ def test_a_plan_drafts_too():
         ({"draft": "medusa"}, "write one of mtp, eagle, eagle3"),
         ({"draft": "mtp"}, "ships no MTP layer"),
         ({"draft": "eagle", "draft_tokens": 3, "acceptance_by_position": "0.8,0.5"}, "write 3"),
-        ({"draft": "eagle", "acceptance_by_position": "most"}, "shares with commas"),
+        ({"draft": "eagle", "acceptance_by_position": "most"}, "comma-separated shares"),
         ({"acceptance_by_position": "0.8"}, "no head guesses"),
         ({"draft": "eagle", "draft_model": "llama-3.2-1b"}, "exclude each other"),
     ],

@@ -16,7 +16,7 @@ Examples:
   orrery papers subscribe me@example.org --layer serving --search 'speculative decoding' --by day
   orrery papers subscribe                    everyone, and what they asked for
   orrery papers subscribe me@example.org --end
-Letters go out with: orrery papers digest --send. Others subscribe themselves at: orrery papers serve."""
+Emails are sent by: orrery papers digest --send. Others subscribe themselves at: orrery papers serve."""
 
 
 @click.command("subscribe", epilog=EXAMPLES)
@@ -26,7 +26,7 @@ Letters go out with: orrery papers digest --send. Others subscribe themselves at
 @click.option("--search", "searches", multiple=True, metavar="WORDS", help="Papers with all of these words.")
 @click.option("--by", default="week", type=click.Choice(["day", "week", "month"]), show_default=True,
               help="How often.")  # fmt: skip
-@click.option("--end", "is_end", is_flag=True, help="No further letters to this address.")
+@click.option("--end", "is_end", is_flag=True, help="No more emails to this address.")
 @with_library
 @as_json
 def command(
@@ -60,7 +60,7 @@ def command(
     for subscription in listed:
         print(_line(subscription))
     if not listed:
-        print("Nobody subscribes yet.")
+        print("No subscriptions yet.")
 
 
 def _json(subscription: "Subscription") -> dict[str, object]:

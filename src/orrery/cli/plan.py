@@ -33,9 +33,9 @@ def command(
     scenario_file: Path | None, save_scenario: Path | None, is_json: bool, simulate: bool, disaggregate: bool,
     all_plans: bool, **flags: Any,
 ) -> int:  # fmt: skip
-    """The best ways to serve a model on some devices, for your traffic and objectives.
+    """The best serving configurations of a model on some devices, for your traffic and SLOs.
 
-    Every layout, format and token budget that fits is costed; plans are ranked by dollars an hour for the traffic
+    Every layout, format and token budget that fits is evaluated; plans are ranked by dollars an hour for the traffic
     (or by throughput), and what was rejected says what is missing.
     """
     scenario = scenario_from(flags, scenario_file, save_scenario)

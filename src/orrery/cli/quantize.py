@@ -166,7 +166,7 @@ def _layer(tensor: str, measured: "Sequence[Measurement]") -> "Sheet":
     from orrery.base.units import text
     from orrery.cli.sheet import Sheet
 
-    headings = ("format", "recipe", "output SQNR", "weights error", "bytes", "work a token")
+    headings = ("format", "recipe", "output SQNR", "weights error", "bytes", "work per token")
     drawn = Sheet(*headings, title=f"Output of {tensor} after a recipe", left=2)
     for m in sorted(measured, key=lambda m: (m.bits_per_element, m.format, -m.output_sqnr_db)):
         drawn.add_row(

@@ -69,9 +69,9 @@ def _print_ours(out: Console, answer: Mapping[str, Any]) -> None:
     out.print(table)
     limit, start_s = answer["saturated_first"], answer["saturated_first_s"]
     if start_s is None:
-        out.print("Nothing saturated.")
+        out.print("No limit reached.")
     else:
-        out.print(f"Saturated first: [bold]{limit}[/], {text(float(start_s), 's')} after the start.")
+        out.print(f"First limit reached: [bold]{limit}[/], {text(float(start_s), 's')} after the start.")
 
 
 def _latency_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -33,7 +33,7 @@ COLUMNS = (
     ("output_tokens_per_s_per_device", "/device", ",.0f"), ("output_tokens_per_s_per_user", "/user", ",.0f"),
     ("mean_ttft_ms", "TTFT ms", ",.0f"), ("p99_ttft_ms", "p99 TTFT ms", ",.0f"), ("mean_tpot_ms", "TPOT ms", ".3g"),
     ("p99_tpot_ms", "p99 TPOT ms", ".3g"), ("slo_attainment", "in time", ".1%"), ("request_goodput", "goodput", ".4g"),
-    ("usd_per_million_tokens", "$/M out", ".3g"), ("saturated_first", "saturated first", ""),
+    ("usd_per_million_tokens", "$/M out", ".3g"), ("saturated_first", "first limit", ""),
 )  # fmt: skip
 """Key, heading and format of the columns on the page; those that nobody has are left out."""
 

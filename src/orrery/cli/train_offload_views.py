@@ -38,10 +38,10 @@ def print_offload(answer: OffloadAnswer) -> None:
 def _figures(answer: OffloadAnswer) -> Sheet:
     table = Sheet("", "", has_header=False)
     table.add_row("step", text(answer.step_time_s, "s"))
-    table.add_row("tokens a second and device", f"{answer.tokens_per_s_per_device:,.0f}")
-    table.add_row("model flops utilisation", f"{100.0 * answer.mfu_frac:.1f} %")
+    table.add_row("tokens/s per device", f"{answer.tokens_per_s_per_device:,.0f}")
+    table.add_row("model FLOPs utilization (MFU)", f"{100.0 * answer.mfu_frac:.1f} %")
     table.add_row("power of a device", text(answer.power_w, "w"))
-    table.add_row("energy a token", text(answer.energy_j_per_token, "j"))
+    table.add_row("energy per token", text(answer.energy_j_per_token, "j"))
     if (usd := answer.usd_per_million_tokens) is not None:
         table.add_row("a million tokens", f"${figures(usd)}")
     return table

@@ -51,13 +51,13 @@ def print_train(answer: TrainAnswer) -> None:
 def _figures(answer: TrainAnswer) -> Sheet:
     table, intervals = Sheet("", "mean", "80 % interval"), answer.intervals()
     for label, name, unit in (
-        ("step", "step_time_s", "s"), ("tokens a second and device", "tokens_per_s_per_device", ""),
-        ("model flops utilisation", "mfu_frac", "%"), ("peak memory", "peak_memory_bytes", "bytes"),
+        ("step", "step_time_s", "s"), ("tokens/s per device", "tokens_per_s_per_device", ""),
+        ("model FLOPs utilization (MFU)", "mfu_frac", "%"), ("peak memory", "peak_memory_bytes", "bytes"),
     ):  # fmt: skip
         value: float = getattr(answer, name)
         table.add_row(label, _describe(value, unit), _interval(intervals.get(name), unit))
     table.add_row("power of a device", text(answer.power_w, "w"), "")
-    table.add_row("energy a token", text(answer.energy_j_per_token, "j"), "")
+    table.add_row("energy per token", text(answer.energy_j_per_token, "j"), "")
     if (usd := answer.usd_per_million_tokens) is not None:
         table.add_row("a million tokens", f"${figures(usd)}", "")
     return table
@@ -151,7 +151,7 @@ def print_train_plan(answer: TrainPlanAnswer) -> None:
     out, job = console(), answer.job
     out.print(
         f"[bold]{job.model.name}[/] on {job.cluster.num_devices} x {job.cluster.device.name}, {job.recipe.name}, "
-        f"{job.framework.name}: {answer.num_layouts:,} layouts, {answer.evaluated:,} costed and {answer.ruled_out:,} "
+        f"{job.framework.name}: {answer.num_layouts:,} layouts, {answer.evaluated:,} evaluated and {answer.ruled_out:,} "
         f"ruled out by bounds in {answer.seconds:.1f} s"
     )
     if answer.infeasible:
@@ -250,7 +250,7 @@ def _front_table(answer: TrainPlanAnswer) -> Sheet:
     """A table of layouts than which no other is as fast, as small and as frugal."""
     table = Sheet(title="Time against memory and energy")
     table.add_column("layout", justify="left", wraps=True)
-    for column in ("step", "memory", "energy a step"):
+    for column in ("step", "memory", "energy per step"):
         table.add_column(column)
     step = max(1, len(answer.front) // FRONT_SHOWN)
     for point in answer.front[::step][:FRONT_SHOWN]:

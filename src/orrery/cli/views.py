@@ -32,7 +32,7 @@ def print_estimate(answer: Answer) -> None:
     table = Sheet("", "mean", "80 % interval")
     for label, name, unit in (
         ("time to first token", "ttft_s", "s"), ("time per output token", "tpot_s", "s"),
-        ("whole request", "latency_s", "s"), ("output rate", "output_tokens_per_s", "tokens"),
+        ("end-to-end latency", "latency_s", "s"), ("output rate", "output_tokens_per_s", "tokens"),
         ("total rate", "total_tokens_per_s", "tokens"), ("requests", "requests_per_s", ""), ("power", "power_w", "w"),
     ):  # fmt: skip
         value: float = getattr(e, name)
@@ -149,7 +149,7 @@ def _plan_table(plans: tuple[tuple[int, Plan], ...]) -> Sheet:
 def _print_rejected(out: Console, rejected: tuple[Rejected, ...]) -> None:
     if not rejected:
         return
-    out.print(f"\n[bold]Rejected[/] ({len(rejected)}; the nearest misses)")
+    out.print(f"\n[bold]Rejected[/] ({len(rejected)}; the closest are shown)")
     for item in nearest_misses(rejected, REJECTED_SHOWN):
         out.print(f"  {shortfall(item)}", markup=False)
 

@@ -183,7 +183,7 @@ def _layers(inputs: BitsQuestion, formats: Sequence[str], notes: list[str]) -> t
         return _weighed(read_layers(Path(inputs.layers), formats), known), inputs.layers
     tokens = inputs.tokens or TOKENS
     if inputs.tokens is None:
-        notes.append(f"tokens: {TOKENS} in a step (nothing was said)")
+        notes.append(f"tokens: {TOKENS} in a step (default)")
     notes.append("latency and energy are of these layers alone, on one device: no attention, norms or gaps between")
     if inputs.checkpoint:
         weights = {name: value for name, value in known.items() if isinstance(value, float)}

@@ -123,7 +123,7 @@ def compare_formats(*formats: str, **settings: Any) -> Comparison:
         notes += [*device.notes, _said_products(inputs.engine or DEFAULT_ENGINE)]
     if not inputs.on:
         others = ", ".join(name for name in DISTRIBUTIONS if name != "normal")
-        notes.append(f"on: normal (nothing was said; there are also {others}, and files)")
+        notes.append(f"on: normal (default; there are also {others}, and files)")
     base = get_format(BASE)
     measured = signal_of(
         [*chosen, base] if device and base not in chosen else chosen, words(inputs.on or "normal"),

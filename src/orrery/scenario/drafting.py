@@ -47,5 +47,5 @@ def _shares(text: str | None) -> tuple[float, ...]:
         return tuple(float(word) for word in text.split(",")) if text else ()
     except ValueError:
         raise ScenarioError(
-            f"acceptance_by_position: got {text!r}; write shares with commas, such as 0.85,0.7."
+            f"acceptance_by_position: got {text!r}; write comma-separated shares, such as 0.85,0.7."
         ) from None

@@ -86,15 +86,15 @@ SIZES: tuple[Setting, ...] = (
 """What can be swept."""
 
 WORDS: tuple[Setting, ...] = (
-    word("device", "Devices, with commas: names or files.", "h100-sxm,mi300x", "NAME[,NAME]"),
-    word("format", "Number formats, with commas (default: what the operator usually runs in).", "bf16,fp8", "F,F,…"),
+    word("device", "Devices, comma-separated: names or files.", "h100-sxm,mi300x", "NAME[,NAME]"),
+    word("format", "Number formats, comma-separated (default: what the operator usually runs in).", "bf16,fp8", "F,F,…"),
     word("weights", "gemm: a format of the weights alone, such as int5/128:fp16, bipolar2, int4.", "int5/128:fp16",
          "FORMAT"),
     word("activations", "gemm: of the activations: bipolar2, int8, int4+int8 (blocks of both).", "int4+int8", "FORMAT"),
     word("kv", "attention: format of the cache (default: the operands').", "fp8", "FORMAT"),
-    word("variant", "Ways of computing it, with commas (default: all that the device can).", "serial,ping-pong",
+    word("variant", "Ways of computing it, comma-separated (default: all that the device can).", "serial,ping-pong",
          "NAME,…"),
-    word("engine", "Whose kernels, with commas, or 'all' that were measured on the device.", "vllm,sglang",
+    word("engine", "Whose kernels, comma-separated, or 'all' that were measured on the device.", "vllm,sglang",
          "NAME,…"),
     word("phase", "attention: prefill or decode; fused-mlp: inference, forward or training.", "decode", "NAME"),
     word("routing", "moe: balanced, random, power_law_1.2; a fabric: spray, ecmp, singlepath.", "spray,ecmp", "NAME,…"),
@@ -103,7 +103,7 @@ WORDS: tuple[Setting, ...] = (
     word("tensors", "Your tensors: activations (tokens, channels) for gemm of int4+int8; q, k and v for attention in "
          "fp8.", "x.npy", "FILE"),
     word("model", "launch-queue: the model whose layers are launched.", "llama-3.2-1b", "NAME|PATH"),
-    word("hosts", "launch-queue: processors that launch, with commas: grace, xeon, epyc.", "grace,xeon", "NAME,…"),
+    word("hosts", "launch-queue: processors that launch, comma-separated: grace, xeon, epyc.", "grace,xeon", "NAME,…"),
     word("chain", "chain: products on a dataflow device, rows x widths: 512x768x3072x!768, ! where all input is "
          "needed first; or a .txt file of it.", "512x768x3072x768", "SIZES|FILE"),
 )  # fmt: skip

@@ -27,7 +27,7 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
     count("secondary_group", "Ranks that keep a second, nearer copy of sharded weights (ZeRO++).", 8, most=65536,
           commands=TRAIN),
     word("recompute", "What the backward pass computes again: none, selective, full, or modules of each layer: "
-         "core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts (with commas).", "selective", "NAME",
+         "core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts (comma-separated).", "selective", "NAME",
          commands=TRAIN),
     count("recompute_layers", "Recompute only so many layers of each stage (with full).", 4, most=10_000,
           commands=TRAIN),
@@ -85,7 +85,7 @@ TRAINING_SETTINGS: tuple[Setting, ...] = (
            commands=TRAIN),
     number("storage_bytes_per_s", "What one node writes to storage.", 2e9, most=1e14, metavar="BYTES_PER_S",
            commands=TRAIN),
-    count("eval_every_steps", "Evaluate after every so many steps of the run.", 1000, most=1_000_000_000,
+    count("eval_every_steps", "Evaluate after every N steps of the run.", 1000, most=1_000_000_000,
           commands=TRAIN),
     count("eval_batches", "Global batches of one evaluation, forward only.", 10, commands=TRAIN),
     number("data_tokens_per_s", "What all data loaders deliver together; steps wait for them.", 1e6, most=1e15,

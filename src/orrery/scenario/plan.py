@@ -170,7 +170,7 @@ def _scope_notes(scenario: Scenario, goal: Goal, is_simulated: bool) -> tuple[st
         if getattr(scenario, name) is not None and not is_simulated:
             notes.append(f"{name}: not used; add --simulate")
     if not goal.traffic.request_rate_per_s:
-        notes.append("no rate is given: plans are ranked by the most output tokens a second and device")
+        notes.append("no rate is given: plans are ranked by output tokens/s per device")
     return tuple(notes)
 
 

@@ -139,7 +139,7 @@ def scaling(**settings: Any) -> FormatAnswer | WidthAnswer:
     if unread:
         raise ScenarioError(f"{', '.join(sorted(unread))}: the law {law} does not ask for it; leave it out.")
     notes = [
-        f"{name}: {default:g} (nothing was said)"
+        f"{name}: {default:g} (default)"
         for name, default in (("parameters", PARAMETERS), ("tokens", TOKENS))
         if getattr(inputs, name) is None
     ]
@@ -159,7 +159,7 @@ def _formats(inputs: ScalingQuestion, notes: list[str]) -> FormatAnswer:
     mantissa = 3 if inputs.mantissa_bits is None else inputs.mantissa_bits
     block = inputs.block or BLOCK
     notes += [
-        f"{name}: {value} (nothing was said)"
+        f"{name}: {value} (default)"
         for name, value in (("exponent_bits", exponent), ("mantissa_bits", mantissa), ("block", block))
         if getattr(inputs, name) is None
     ]
@@ -206,7 +206,7 @@ def _fp4_ratio(inputs: ScalingQuestion, notes: list[str]) -> float:
     if inputs.fp4_ratio is not None:
         return inputs.fp4_ratio
     if inputs.device is None:
-        notes.append(f"fp4_ratio: {FP4_RATIO:g} (nothing was said; products of half the bits at twice the rate)")
+        notes.append(f"fp4_ratio: {FP4_RATIO:g} (default; products of half the bits at twice the rate)")
         return FP4_RATIO
     device = get_device(inputs.device)
     notes.extend(device.notes)

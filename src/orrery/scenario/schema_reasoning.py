@@ -55,7 +55,7 @@ def sample_counts(text: str) -> tuple[int, ...]:
     except ValueError:
         counts = []
     if not counts or not 1 <= counts[0] <= counts[-1] <= MAX_SAMPLES:
-        raise ValueError(f"write whole numbers from 1 to {MAX_SAMPLES:,} with commas, such as 1,4,16,64")
+        raise ValueError(f"write comma-separated whole numbers from 1 to {MAX_SAMPLES:,}, such as 1,4,16,64")
     return tuple(counts)
 
 

@@ -97,7 +97,7 @@ def _speculation(scenario: Scenario, deployment: Deployment) -> Speculation | No
             raise ScenarioError("acceptance: nothing is guessed; write draft_tokens = 4 beside it.")
         return None
     if scenario.acceptance is None:
-        raise ScenarioError(f"{inputs[0]}: needs the share of guesses that hold; write acceptance = 0.7.")
+        raise ScenarioError(f"{inputs[0]}: needs the acceptance rate of draft tokens; write acceptance = 0.7.")
     if "draft_tokens" in inputs and "draft_tree" in inputs:
         raise ScenarioError("draft_tokens and draft_tree exclude each other; keep one.")
     widths = _numbers("draft_tree", scenario.draft_tree, "4,2,1") if scenario.draft_tree else ()
@@ -132,4 +132,4 @@ def _numbers(name: str, text: str, example: str) -> tuple[float, ...]:
     try:
         return tuple(float(word) for word in text.split(","))
     except ValueError:
-        raise ScenarioError(f"{name}: got {text!r}; write numbers with commas, such as {example}.") from None
+        raise ScenarioError(f"{name}: got {text!r}; write comma-separated numbers, such as {example}.") from None

@@ -23,7 +23,7 @@ def why(answer: Answer, path: str) -> Reason:
     if exact is None:
         near = nearest(path, known, 2)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
-        raise ScenarioError(f"There is no number {path!r} to unfold; {hint}")
+        raise ScenarioError(f"There is no number {path!r} to explain; {hint}")
     return exact()
 
 

@@ -105,7 +105,7 @@ class Estimate:
     @property
     def prefill_cost(self) -> Cost:
         """One step that carries prompt tokens, down to the facts."""
-        return self.steps.unfold(self.deployment, self.steps.prompt_entry, "step with prompts")
+        return self.steps.unfold(self.deployment, self.steps.prompt_entry, "prefill step")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

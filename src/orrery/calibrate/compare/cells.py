@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "throughput": ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s"),
     "first token": ("ttft_s",),
     "each token": ("tpot_s", "itl_s", "decode_tokens_per_s"),
-    "whole request": ("latency_s",),
+    "end-to-end latency": ("latency_s",),
     "step": ("step_time_s", "tokens_per_s_per_device", "micro_step_time_s", "model_flops_per_s_per_device", "mfu_frac"),
     "power": ("power_w",),
     "cache": ("kv_cache_tokens",),
@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Metrics that say the same thing in other words, best first: a run counts once for each."""
 
-SPEEDS = frozenset({"throughput", "first token", "each token", "whole request", "step"})
+SPEEDS = frozenset({"throughput", "first token", "each token", "end-to-end latency", "step"})
 """Kinds whose errors have a common part: all of them are made of the same steps."""
 
 FALLING = frozenset({

@@ -5,7 +5,7 @@ from orrery.scenario.setting import Setting, count, number, word
 RUN_SETTINGS: tuple[Setting, ...] = (
     word("model", "The model that ran.", "llama-3.1-8b", "NAME|PATH"),
     word("device", "The device that it ran on.", "h100-sxm", "NAME|PATH"),
-    count("devices", "Devices in all.", 8),
+    count("devices", "Total number of devices.", 8),
     count("tp", "Tensor parallelism.", 8),
     count("pp", "Pipeline stages.", 2),
     count("dp", "Data-parallel replicas or ranks.", 2),

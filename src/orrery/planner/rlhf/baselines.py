@@ -43,7 +43,7 @@ def symmetric(space: Space) -> Plan | Infeasible:
     if fitting:
         return min(fitting, key=lambda p: p.time_s)
     need = min((p.memory_bytes for p in tried), default=float("inf"))
-    return Infeasible(what=f"one cut with tp = {tp} for every call", need=need, have=evaluator.capacity_bytes,
+    return Infeasible(what=f"one layout with tp = {tp} for every call", need=need, have=evaluator.capacity_bytes,
                       unit="bytes", smallest_change="Use more devices, or search for a plan.")  # fmt: skip
 
 

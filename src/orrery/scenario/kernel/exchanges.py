@@ -33,7 +33,7 @@ def exchange(kind: str, work: Work) -> Iterator[Way]:
         if work.has(name) or work.sizes.get(name):
             raise ScenarioError(f"{name}: belongs to a fabric; write --fabric leaf-spine too.")
     if not work.size("devices"):
-        raise ScenarioError("devices: nothing was said; write how many take part, such as --devices 8.")
+        raise ScenarioError("devices: not set; write how many take part, such as --devices 8.")
     for library in work.list_of("engine", ("",)):
         yield Way(variant=FASTEST, format="bytes", engine=library, find=partial(_library, kind, work, library))
         for technique in algorithms():

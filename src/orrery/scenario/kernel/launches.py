@@ -22,9 +22,7 @@ ENGINE = "vllm"
 def queues(work: Work) -> Iterator[Way]:
     """One way a host."""
     if not work.has("model"):
-        raise ScenarioError(
-            "model: nothing was said; write a name such as llama-3.2-1b (orrery show models lists them)."
-        )
+        raise ScenarioError("model: not set; write a name such as llama-3.2-1b (orrery show models lists them).")
     for name in work.list_of("hosts", HOSTS):
         host = HOSTS[one_of("hosts", name, HOSTS)]
         yield Way(variant=name, format="bf16", find=partial(_queue, work, host))

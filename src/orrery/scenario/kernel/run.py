@@ -34,7 +34,7 @@ def read_kernel(settings: Mapping[str, Any]) -> KernelQuestion:
 def get_operator(name: str | None) -> Operator:
     """An operator by name; UnknownName with the nearest."""
     if name is None:
-        raise ScenarioError(f"op: nothing was said; write one of {', '.join(OPERATORS)}.")
+        raise ScenarioError(f"op: not set; write one of {', '.join(OPERATORS)}.")
     plain = name.strip().casefold().replace("_", "-").replace(" ", "-")
     plain = SPELLINGS.get(plain, plain)
     if plain not in OPERATORS:
@@ -62,7 +62,7 @@ def predict_kernel(question: KernelQuestion) -> tuple[KernelAnswer, list[tuple[K
     if both := [key for key in swept if key in text]:
         raise ScenarioError(f"{both[0]}: is given and swept; keep one.")
     if question.device is None:
-        raise ScenarioError("device: nothing was said; write a name such as h100-sxm (orrery show devices lists them).")
+        raise ScenarioError("device: not set; write a name such as h100-sxm (orrery show devices lists them).")
     devices = [get_device(name) for name in listed(question.device)]
     notes = [note for device in devices for note in device.notes]
     found: list[tuple[KernelRow, Found]] = []

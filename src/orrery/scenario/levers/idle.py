@@ -86,7 +86,7 @@ def _experts(value: str, f: Found) -> str:
 
 
 def _sharding(value: str, f: Found) -> str:
-    return "dp is 1: there is nobody to share the states with" if f.dp == 1 else ""
+    return "dp is 1: there is no other rank to share the states with" if f.dp == 1 else ""
 
 
 _WHY = {

@@ -24,7 +24,7 @@ TECHNIQUE = Technique(
     extension_point="serving.queue",
     rule=order,
     knobs=Knobs,
-    gains="Nobody is overtaken.",
+    gains="No request is overtaken.",
     costs="A short request waits behind every long one.",
     claims=("kwon-2023",),
 )

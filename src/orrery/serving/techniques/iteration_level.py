@@ -25,7 +25,7 @@ TECHNIQUE = Technique(
     extension_point="serving.policy",
     rule=grant,
     knobs=Knobs,
-    gains="Nobody waits for the longest answer of a batch, and seats are filled at once.",
+    gains="No request waits for the longest output of a batch, and seats are filled at once.",
     costs="A step with a long prompt is as slow as the prompt, and the cache of every answer is reserved in full.",
     claims=("orca-2022",),
 )

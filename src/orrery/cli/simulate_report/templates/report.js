@@ -16,7 +16,7 @@ function tiles(r) {
   ];
   if (r.slo_attainment !== null && r.slo_attainment !== undefined) shown.push(["within objectives", percent(r.slo_attainment)], ["goodput, requests/s", short(r.request_goodput)]);
   if (r.kv_use_peak_frac !== undefined) shown.push(["cache use, mean / peak", `${percent(round(r.kv_use_mean_frac))} / ${percent(round(r.kv_use_peak_frac))}`]);
-  if (r.saturated_first !== undefined) shown.push(["saturated first", r.saturated_first + (r.saturated_first_s === null ? "" : ` at ${seconds(r.saturated_first_s)}`)]);
+  if (r.saturated_first !== undefined) shown.push(["first limit reached", r.saturated_first + (r.saturated_first_s === null ? "" : ` at ${seconds(r.saturated_first_s)}`)]);
   if (r.usd_per_million_tokens) shown.push(["$ / million output tokens", short(r.usd_per_million_tokens)]);
   if (r.energy_j_per_output_token) shown.push(["J / output token", short(r.energy_j_per_output_token)]);
   if (r.failed) shown.push(["failed requests", short(r.failed)]);

@@ -16,7 +16,7 @@ TECHNIQUE = Technique(
     extension_point="training.straggler",
     rule=rule,
     knobs=CodingKnobs,
-    gains="A round ends without its s slowest workers, whoever they are, and the gradient is exact.",
+    gains="A round ends without its s slowest workers, whichever they are, and the gradient is exact.",
     costs="Every worker computes s + 1 times its share of the data, in every round.",
     claims=("tandon-2017",),
 )
