@@ -151,8 +151,8 @@ def print_train_plan(answer: TrainPlanAnswer) -> None:
     out, job = console(), answer.job
     out.print(
         f"[bold]{job.model.name}[/] on {job.cluster.num_devices} x {job.cluster.device.name}, {job.recipe.name}, "
-        f"{job.framework.name}: {answer.num_layouts:,} layouts, {answer.evaluated:,} evaluated and {answer.ruled_out:,} "
-        f"ruled out by bounds in {answer.seconds:.1f} s"
+        f"{job.framework.name}: {answer.num_layouts:,} layouts, {answer.evaluated:,} evaluated and "
+        f"{answer.ruled_out:,} ruled out by bounds in {answer.seconds:.1f} s"
     )
     if answer.infeasible:
         out.print(f"Infeasible: {answer.infeasible}", markup=False)

@@ -87,7 +87,8 @@ SIZES: tuple[Setting, ...] = (
 
 WORDS: tuple[Setting, ...] = (
     word("device", "Devices, comma-separated: names or files.", "h100-sxm,mi300x", "NAME[,NAME]"),
-    word("format", "Number formats, comma-separated (default: what the operator usually runs in).", "bf16,fp8", "F,F,…"),
+    word("format", "Number formats, comma-separated (default: what the operator usually runs in).", "bf16,fp8",
+         "F,F,…"),
     word("weights", "gemm: a format of the weights alone, such as int5/128:fp16, bipolar2, int4.", "int5/128:fp16",
          "FORMAT"),
     word("activations", "gemm: of the activations: bipolar2, int8, int4+int8 (blocks of both).", "int4+int8", "FORMAT"),

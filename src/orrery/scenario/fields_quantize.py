@@ -19,7 +19,8 @@ QUANTIZE_SETTINGS: tuple[Setting, ...] = (
 COMPARE_SETTINGS: tuple[Setting, ...] = (
     word("device", "A device's name or file: what runs, how fast, and the front of speed against signal.", "b200",
          "NAME|PATH"),
-    word("on", "Distributions or a file of tensors, comma-separated (default normal).", "normal,outliers", "D,D,…|FILE"),
+    word("on", "Distributions or a file of tensors, comma-separated (default normal).", "normal,outliers",
+         "D,D,…|FILE"),
     switch("rotate", "Rotate rows by a random Hadamard matrix first."),
     word("model", "With --device: also tokens/s and TTFT of a model.", "llama-3.1-8b", "NAME|PATH"),
     word("engine", "With --device: whose kernels (default vllm).", "vllm", "NAME"),

@@ -52,7 +52,8 @@ ELSEWHERE: Mapping[str, str] = {
     "format": "write --weights, --activations and --kv", "precision": "write --weights, --activations and --kv",
     "quant": "write --weights fp8 (orrery formats list has all)", "nodes": "write --devices, of all nodes",
     "num_nodes": "write --devices, of all nodes", "output": "write --json, or --out FILE where a command has it",
-    "wide": "tables follow the terminal's width; set COLUMNS to have another", "verbose": "orrery why explains a number",
+    "wide": "tables follow the terminal's width; set COLUMNS to have another",
+    "verbose": "orrery why explains a number",
     "concurrency": "a plan finds its own concurrency: write --rate or --users",
     "batch": "a plan finds its own batch: write --rate or --users",
 }  # fmt: skip
