@@ -27,7 +27,7 @@ Examples:
 def command(
     metric: str, depth: int, scenario_file: Path | None, save_scenario: Path | None, is_json: bool, **flags: Any
 ) -> int:
-    """Explain METRIC of an estimate (tpot_s, memory.kv, usd_per_million_tokens, …) to its rules, parts and sources."""
+    """Explain METRIC of an estimate (tpot_s, memory.kv, usd_per_million_tokens, …) by its rules, parts and sources."""
     scenario = scenario_from(flags, scenario_file, save_scenario)
     from orrery.cli.output import console, print_infeasible, print_json, print_notes
     from orrery.scenario.ask import InfeasibleAnswer, estimate
