@@ -1,4 +1,4 @@
-"""One design: an estimate, unfolded, with a form beside it that answers at once."""
+"""An estimate of one configuration, with a form beside it that answers at once."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from orrery.web.export import as_csv, as_json, as_svg
 from orrery.web.forms import fields, others, suggestions
 from orrery.web.render import page
 
-MENU = (10, "/design", "Design")
+MENU = (10, "/design", "Estimate")
 
 FIELDS = (
     "model", "device", "tp", "pp", "dp", "ep", "weights", "activations", "kv", "engine", "input_tokens",
