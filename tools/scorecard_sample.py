@@ -29,10 +29,11 @@ Predicted = dict[str, dict[str, float]]
 """Row of a table (the first is "0") -> metric -> what is predicted."""
 
 
-def tables_of(data: Path) -> list[Path]:
-    """The measured tables under a folder that state what is predicted."""
+def tables_of(data: Path) -> dict[str, Table]:
+    """The measured tables under a folder that state what is predicted, by ``folder/file``."""
     paths = sorted(path for folder in FOLDERS for path in (data / folder).glob("*.csv*"))
-    return [path for path in paths if _is_measured(read_table(path))]
+    tables = ((path, read_table(path)) for path in paths)
+    return {f"{path.parent.name}/{path.name}": table for path, table in tables if _is_measured(table)}
 
 
 def predict(table: Table, rows: list[int]) -> Predicted:
@@ -56,7 +57,7 @@ def read_sample(path: Path = SAMPLE) -> dict[str, Predicted]:
 def draw(data: Path) -> dict[str, Predicted]:
     """Rows drawn by turns from all tables, so that each of them is there, and predicted."""
     rng = np.random.default_rng(SEED)
-    tables = {f"{path.parent.name}/{path.name}": read_table(path) for path in tables_of(data)}
+    tables = tables_of(data)
     shuffled = {name: iter(rng.permutation(len(table)).tolist()) for name, table in tables.items()}
     drawn: dict[str, list[int]] = {name: [] for name in tables}
     turns = ((name, row) for name in cycle(tables) if (row := next(shuffled[name], None)) is not None)

@@ -14,7 +14,7 @@ from orrery.execution.layout import Layout
 from orrery.execution.memory import memory_of
 from orrery.planner.goal import Goal, Objectives, Traffic
 from orrery.planner.money import tariff_of
-from orrery.planner.pools import Pairing, Worker, best_of_each_layout, decode_rate, pairings, prefill_workers
+from orrery.planner.pools import Pairing, Worker, best_of_each_layout, decode_rate, pairings, prefill_workers, rank_at
 from orrery.planner.space import Candidate, Fixed, Option, Space, candidates
 from orrery.serving.clock import steps_of, tick
 from orrery.serving.steady import batch_limit
@@ -128,3 +128,15 @@ def test_reading_prompts_alone_carries_as_many_as_their_steps_hold():
     (held,) = prefill_workers(goal(ttft_s=0.3), [one])
     assert held.requests_per_s < found.requests_per_s
     assert prefill_workers(goal(ttft_s=1e-3), [one]) == []
+
+
+def test_where_no_price_is_known_the_fewest_devices_carry_the_rate():
+    """4 requests/s: one replica of a device, or one of two devices that each carry more."""
+    one, two = worker(4.0, usd_per_hour=None), worker(9.0, tp=2, usd_per_hour=None)
+    best = pairings([two, one], [worker(5.0, usd_per_hour=None)], 4, 4.0)[0]
+    assert best.prefill is one
+    assert best.num_devices == 2
+    known = rank_at(5.0, 4, 8.0, 4.0)
+    assert known < rank_at(5.0, 2, None, 4.0) < rank_at(3.9, 1, 0.1, 4.0)
+    assert rank_at(3.9, 2, None, 4.0) < rank_at(3.0, 1, None, 4.0)
+    assert rank_at(6.0, 2, 9.0, 0.0) < rank_at(5.0, 2, 1.0, 0.0)

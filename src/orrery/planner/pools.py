@@ -9,7 +9,7 @@ together    the lesser of both pools' rates; a cache handed over costs its link 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import ceil
 
 import numpy as np
 
@@ -139,11 +139,7 @@ def best_of_each_layout(workers: Iterable[Worker], count: int) -> list[Worker]:
 def pairings(
     prefill: Sequence[Worker], decode: Sequence[Worker], max_devices: int, rate_per_s: float = 0.0
 ) -> list[Pairing]:
-    """The best numbers of replicas for every two workers, best first.
-
-    With a demanded rate: those that carry it on the fewest dollars (devices, where a price is unknown), then the rest
-    by what they carry. Without: by requests/s per device.
-    """
+    """The best numbers of replicas for every two workers, best first (``rank_at``)."""
     found = [best for p in prefill for d in decode if (best := _best(p, d, max_devices, rate_per_s)) is not None]
     return sorted(found, key=lambda pairing: _rank(pairing, rate_per_s))
 
@@ -159,9 +155,20 @@ def _best(prefill: Worker, decode: Worker, max_devices: int, rate_per_s: float) 
 
 
 def _rank(pairing: Pairing, rate_per_s: float) -> tuple[float, ...]:
-    price = pairing.usd_per_hour
-    each = pairing.requests_per_s / pairing.num_devices
+    return rank_at(pairing.requests_per_s, pairing.num_devices, pairing.usd_per_hour, rate_per_s)
+
+
+def rank_at(
+    requests_per_s: float, num_devices: int, usd_per_hour: float | None, rate_per_s: float
+) -> tuple[float, ...]:  # fmt: skip
+    """The place of a design among others, the lowest first.
+
+    With a demanded rate: what carries it on the fewest dollars (devices, where a price is unknown; known prices first),
+    then the rest by what they carry. Without: by requests/s per device.
+    """
+    each = requests_per_s / num_devices
     if not rate_per_s:
-        return (-each, pairing.num_devices)
-    short = pairing.requests_per_s < rate_per_s
-    return (float(short), -pairing.requests_per_s if short else (price if price is not None else inf), -each)
+        return (-each, num_devices)
+    if requests_per_s < rate_per_s:
+        return (1.0, -requests_per_s)
+    return (0.0, float(usd_per_hour is None), num_devices if usd_per_hour is None else usd_per_hour, -each)

@@ -16,14 +16,15 @@ from orrery.execution.layout import Layout
 from orrery.execution.memory import Infeasible
 from orrery.planner.goal import Goal, Objectives
 from orrery.planner.plan import Operation
-from orrery.planner.pools import Pairing, best_of_each_layout, decode_workers, pairings, prefill_workers
+from orrery.planner.pools import Pairing, best_of_each_layout, decode_workers, pairings, prefill_workers, rank_at
 from orrery.planner.search import search
-from orrery.planner.space import Candidate, Space, candidates, formats
+from orrery.planner.space import Candidate, candidates, formats
 from orrery.scenario.answer import to_json
 from orrery.scenario.capacity import TOLERANCE, Capacity, find_capacity
 from orrery.scenario.plan import goal_of, space_of
 from orrery.scenario.resolve import device_names, find, words
 from orrery.scenario.schema import Scenario, merged, read_scenario
+from orrery.scenario.service import PREFILL_DEGREES
 
 Way = Literal["joint", "split", "separate"]
 
@@ -36,8 +37,7 @@ MARGINS = (1.0, 0.5, 0.25)
 SPLITS = ("0.5", "0.3,0.5,0.7")
 """Parts of the compute units for decode that are tried: fixed, and steered by the SLO on TPOT."""
 
-FOUND = ("users", "concurrency", "prefill_replicas", "prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep", "replicas",
-         "split")  # fmt: skip
+FOUND = ("users", "concurrency", "prefill_replicas", *PREFILL_DEGREES, "replicas", "split")
 """Settings that the search chooses, or whose traffic has no highest rate."""
 
 PLANNED = (
@@ -283,9 +283,7 @@ def _candidates(scenario: Scenario, goal: Goal, names: Sequence[str]) -> Iterato
             space.fixed, weights=(kind.weights,), activations=kind.activations, kv=(kind.kv,),
             max_num_batched_tokens=budget,
         )  # fmt: skip
-        yield from candidates(
-            Space(model=space.model, options=space.options, max_devices=space.max_devices, fixed=fixed)
-        )
+        yield from candidates(replace(space, fixed=fixed))
 
 
 def _best_layouts(plans: Sequence[Operation], count: int) -> list[Operation]:
@@ -360,9 +358,4 @@ def _measured(scenario: Scenario, design: Design) -> Design:
 
 
 def _rank(design: Design, rate_per_s: float) -> tuple[float, ...]:
-    """With a rate: those that carry it, the cheapest first. Without: by requests/s per device."""
-    each = design.requests_per_s_per_device
-    if not rate_per_s or design.requests_per_s < rate_per_s:
-        return (float(bool(rate_per_s)), -each)
-    price = design.usd_per_hour if design.usd_per_hour is not None else float(design.num_devices)
-    return (0.0, price, -each)
+    return rank_at(design.requests_per_s, design.num_devices, design.usd_per_hour, rate_per_s)
