@@ -44,20 +44,10 @@ class Source:
         words = ["orrery", *COMMANDS[self.kind]]
         words += ["--simulate"] if self.is_simulated else []
         for key, value in self.scenario.written().items():
-            words += _typed(key, value)
+            words += BY_NAME[key].typed(value)
         for axis in self.over:
             words += ["--sweep", axis]
         return shlex.join(words)
-
-
-def _typed(key: str, value: Any) -> list[str]:
-    """One setting as flags."""
-    flag = BY_NAME[key].flag
-    if isinstance(value, bool):
-        return [flag if value else f"--no-{flag.removeprefix('--')}"]
-    if isinstance(value, list):
-        return [word for one in cast("list[Any]", value) for word in (flag, str(one))]
-    return [flag, f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)]
 
 
 def read_source(path: Path, kind: str = "", over: Sequence[str] = ()) -> Source:

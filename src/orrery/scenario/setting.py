@@ -1,7 +1,7 @@
 """What one setting of a scenario is; it imports nothing heavy, so that help stays quick."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
 Kind = Literal["word", "count", "number", "words", "switch"]
 
@@ -24,6 +24,16 @@ class Setting:
     def flag(self) -> str:
         """As typed: ``--input-tokens``."""
         return "--" + self.name.replace("_", "-")
+
+    def typed(self, value: Any) -> list[str]:
+        """The words that set it on a command line; none for None."""
+        if value is None:
+            return []
+        if isinstance(value, bool):
+            return [self.flag if value else f"--no-{self.flag.removeprefix('--')}"]
+        if isinstance(value, list | tuple):
+            return [word for one in cast("list[Any]", value) for word in (self.flag, str(one))]
+        return [self.flag, f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)]
 
     @property
     def expects(self) -> str:

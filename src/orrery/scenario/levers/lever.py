@@ -27,6 +27,7 @@ class Lever:
     gains: str = ""
     costs: str = ""
     words: str = ""  # of papers about it, where it has no file
+    parts_replicas: bool = False  # replicas are dealt to both phases: compared on as many devices
     is_choice: bool = True  # of whoever runs the deployment; False: a property of the traffic
 
     @property

@@ -97,7 +97,7 @@ def _read(name: str, table: Mapping[str, Any]) -> Lever:
         name=name, command=_command(questions, inputs, ""), questions=questions, on=on,
         off={**table.get("off", {}), **taken}, needs=needs, inputs=tuple(table.get("inputs", ())),
         measure=tuple(table.get("measure", ())), words=table["words"], gains=table.get("gains", ""),
-        costs=table.get("costs", ""),
+        costs=table.get("costs", ""), parts_replicas=table.get("parts_replicas", False),
     )  # fmt: skip
 
 
@@ -119,11 +119,4 @@ def flag(key: str, value: Any) -> str:
     >>> flag("policy", "layered-prefill"), flag("prefix_caching", False)
     ('--policy layered-prefill', '--no-prefix-caching')
     """
-    if value is None:
-        return ""
-    name = BY_NAME[key].flag
-    if isinstance(value, bool):
-        return name if value else f"--no-{name.removeprefix('--')}"
-    if isinstance(value, list | tuple):
-        return " ".join(f"{name} {one}" for one in value)  # pyright: ignore[reportUnknownVariableType]
-    return f"{name} {value}"
+    return " ".join(BY_NAME[key].typed(value))

@@ -38,20 +38,16 @@ class BreakEven:
 
     def __str__(self) -> str:
         """One sentence."""
-        name, tried = self.input.replace("_", " "), f"{_describe(self.low)} to {_describe(self.high)}"
+        name, tried = self.input.replace("_", " "), f"{figures(self.low)} to {figures(self.high)}"
         if self.value is None:
             return f"{name}: it helps {self.helps} from {tried}"
         more = f"; it turns {self.turns} times, this is the nearest" if self.turns > 1 else ""
-        return f"{name}: it helps {self.helps} {_describe(self.value)} (here {_describe(self.at)}; tried {tried}{more})"
+        return f"{name}: it helps {self.helps} {figures(self.value)} (here {figures(self.at)}; tried {tried}{more})"
 
     def to_json(self) -> dict[str, Any]:
         """By name."""
         return {"value": self.value, "helps": self.helps, "at": self.at, "low": self.low, "high": self.high,
                 "turns": self.turns}  # fmt: skip
-
-
-def _describe(value: float) -> str:
-    return figures(value)
 
 
 def break_even(name: str, at: float, helps: Helps) -> BreakEven | None:

@@ -114,10 +114,9 @@ class Comparer:
         given = self.scenario.written()
         base, off = dict(given), {**lever.off, **dict.fromkeys(lever.extra)}
         on = {**lever.on, **{key: given.get(key, value) for key, value in lever.extra.items()}}
-        if lever.name == "disaggregated":
-            base, on, off = _on_as_many_devices(given)
         is_asked = all(given.get(key) == value for key, value in lever.on.items()) and bool(lever.on or lever.needs)
-        if lever.name == "disaggregated":
+        if lever.parts_replicas:
+            base, on, off = _on_as_many_devices(given)
             is_asked = all(given.get(key) == value for key, value in on.items())
         on = on or {key: given[key] for key in lever.needs if key in given}
         having = {**base, **on}
@@ -141,28 +140,24 @@ class Comparer:
             without, metric = _one_call(without, having), _of_answers(metric)
         command = self._command(question, having.settings)
         text = ", ".join(f"{key} = {_written(value)}" for key, value in sides.on.items())
-        beside = "; both on as many devices" if lever.name == "disaggregated" else ""
-        description: dict[str, Any] = {
-            "lever": lever,
-            "command": command,
-            "metric": metric,
-            "without": without,
-            "having": having,
-        }
+        beside = "; both on as many devices" if lever.parts_replicas else ""
+        common: dict[str, Any] = {
+            "lever": lever, "command": command, "metric": metric, "without": without, "having": having,
+        }  # fmt: skip
         if not without.figures or not having.figures:
             which = "without" if not without.figures else "with"
             infeasible = (without if not without.figures else having).infeasible
             which = which if without.figures or having.figures else "with or without"
             why = f"the deployment does not fit its devices {which} it: {infeasible}"
-            return WhatIf(**description, outcome="infeasible", because=why)
+            return WhatIf(**common, outcome="infeasible", because=why)
         if is_same(without, having):
             why = "it does so already." if not lever.off else self._why_idle(sides.on, having)
             return WhatIf(
-                **description, outcome="no effect", because=f"no effect on this deployment: {why}",
+                **common, outcome="no effect", because=f"no effect on this deployment: {why}",
                 difference=differences(without, having),
             )  # fmt: skip
         return WhatIf(
-            **description, outcome="changes", because=f"{text}: {state}{beside} ({_HOW[question]}).",
+            **common, outcome="changes", because=f"{text}: {state}{beside} ({_HOW[question]}).",
             difference=differences(without, having),
         )  # fmt: skip
 
@@ -187,22 +182,19 @@ class Comparer:
         if at is None or isinstance(at, str):
             raise ScenarioError(f"break_even: the deployment states no {name}; write {_flag_name(name)} beside it.")
         is_own = name in sides.on
-        assert found.without is not None
+        plain = found.without
+        assert plain is not None
 
         def helps(value: float) -> bool | None:
             x = int(value) if BY_NAME[name].kind == "count" else value
             try:
                 having = self._side_at(question, {**sides.having, name: x})
-                without = (
-                    found.without
-                    if is_own
-                    else self._side_at(question, {**(found.without.settings if found.without else {}), name: x})
-                )
+                without = plain if is_own else self._side_at(question, {**plain.settings, name: x})
             except OrreryError:
                 return None
-            if without is not None and found.lever.extension_point == REASONING:
+            if found.lever.extension_point == REASONING:
                 without = _one_call(without, having)
-            won = gain(found.metric, without.figures if without else {}, having.figures)
+            won = gain(found.metric, without.figures, having.figures)
             return None if won is None else won > STILL_FRAC
 
         return break_even(name, float(at), helps)

@@ -11,6 +11,7 @@ from orrery.base.cost import Interval, Spread
 from orrery.execution.layout import Deployment
 from orrery.execution.memory import Infeasible, memory_of
 from orrery.execution.train.job import TrainingJob
+from orrery.scenario.answer import to_json
 from orrery.scenario.ask import Answer, InfeasibleAnswer, estimate, plan
 from orrery.scenario.levers.lever import Question
 from orrery.scenario.plan_answer import PlanAnswer
@@ -43,17 +44,7 @@ class Side:
     def to_json(self) -> dict[str, Any]:
         """The figures by name, and the settings that gave them."""
         if self.infeasible is not None:
-            infeasible = self.infeasible
-            return {
-                "settings": dict(self.settings),
-                "infeasible": {
-                    "need": infeasible.need,
-                    "have": infeasible.have,
-                    "unit": infeasible.unit,
-                    "what": infeasible.what,
-                    "smallest_change": infeasible.smallest_change,
-                },
-            }
+            return {"settings": dict(self.settings), "infeasible": to_json(self.infeasible)}
         return {
             "settings": dict(self.settings), **{k: v if math.isfinite(v) else None for k, v in self.figures.items()},
             "intervals": {
@@ -66,11 +57,7 @@ def side_of(question: Question, scenario: Scenario) -> Side:
     """The scenario, answered by the plain command of that name."""
     answer = _ASK[question](scenario)
     settings = scenario.written()
-    if isinstance(answer, InfeasibleAnswer):
-        return Side(
-            question=question, settings=settings, infeasible=answer.infeasible, answer=answer, notes=answer.notes
-        )
-    if isinstance(answer, PlanAnswer) and not answer.plans:
+    if isinstance(answer, InfeasibleAnswer) or (isinstance(answer, PlanAnswer) and not answer.plans):
         return Side(
             question=question, settings=settings, infeasible=answer.infeasible, answer=answer, notes=answer.notes
         )
