@@ -6,8 +6,10 @@ import pytest
 
 from orrery.base.errors import OrreryError
 from orrery.cli.main import run
+from orrery.execution.layout import Layout
 from orrery.scenario.capacity import find_capacity
 from orrery.scenario.disaggregate import RESOLVED, plan_disaggregated
+from orrery.scenario.simulate import simulate
 
 SERVED = {
     "model": "llama-3.1-8b", "device": "a100-sxm-80gb", "max_devices": 6, "weights": "bf16", "kv": "bf16",
@@ -97,3 +99,18 @@ def test_the_command_prints_the_designs_and_the_sentence(capsys):
     assert found["designs"][0]["requests_per_s_per_device"] > 0
     assert found["conclusion"].split(":")[0] in text
     assert run([*words, "--simulate"]) == 2
+
+
+def test_a_prefill_pool_of_a_mixture_has_a_layout_of_its_own():
+    """Without its flags it has the others' layout; with them its ranks, and the run differs."""
+    served = {
+        "model": "qwen3-30b-a3b", "device": "h100-sxm", "tp": 2, "prefill_replicas": 1, "input_tokens": 1000,
+        "output_tokens": 20, "rate": 4, "num_requests": 100,
+    }  # fmt: skip
+    alike, own = (simulate(**served, **more) for more in ({}, {"prefill_dp": 2, "prefill_ep": 2}))
+    assert alike.service.pools[0].deployment.layout == alike.service.pools[1].deployment.layout
+    assert own.service.pools[0].deployment.layout == Layout(tp=1, dp=2, ep=2)
+    assert own.service.pools[1].deployment.layout == Layout(tp=2)
+    assert own.summary.ttft.mean_s != alike.summary.ttft.mean_s
+    with pytest.raises(OrreryError, match="prefill_ep: there are no separate replicas"):
+        simulate(**{k: v for k, v in served.items() if k != "prefill_replicas"}, prefill_ep=2)
